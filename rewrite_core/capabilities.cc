@@ -18,11 +18,11 @@ v1::Limits DefaultLimits() {
   limits.set_max_chunk_bytes(4 * kMiB);
   limits.set_max_node_count(20'000'000);
   limits.set_max_input_count(200'000'000);
-  // About ten seconds of one core.
+  // About ten seconds on one core.
   limits.set_max_search_steps(1'000'000'000);
   limits.set_max_concurrent_requests(0);  // 0: one per core.
   limits.set_max_inflight_bytes(4096 * kMiB);
-  limits.set_max_concurrent_streams(100);  // Envoy's advice for servers at an edge.
+  limits.set_max_concurrent_streams(100);  // Envoy's recommendation for edge servers.
   limits.set_max_metadata_bytes(8 << 10);  // gRPC's default.
   limits.set_max_option_bytes(kMiB);       // Thousands of feeds and scopes.
   return limits;

@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
 
 absl::StatusOr<bool> HasInlinedNodes(const Graph& edited, const StopToken& stop) {
   StopPoller poll(stop);
-  // New nodes are the last.
+  // New nodes come last.
   for (NodeId id = edited.num_nodes(); id-- > 0;) {
     if (poll.Tick()) return stop.status("parse");
     if (IsInlinedNode(edited, id)) return true;
@@ -68,7 +68,7 @@ absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,
 absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
                                    const Eligibility& eligibility, const StopToken& stop) {
   StopPoller poll(stop);
-  // Read once per node: a node's record may be long, and have many readers.
+  // Read once per node: a node's record may be long, and the node may have many readers.
   std::vector<bool> added(edited.num_nodes());
   for (NodeId id = 0; id < edited.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");

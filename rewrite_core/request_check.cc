@@ -22,7 +22,7 @@ absl::Status UnknownValue(absl::string_view option, int value) {
                       {{"option", option}, {"value", absl::StrCat(value)}});
 }
 
-// Values of enums that a newer API may have more of.
+// Enums to which a newer API may add values.
 absl::Status CheckValues(const v1::RewriteOptions& options) {
   if (!v1::AlreadyRewritten_IsValid(options.already_rewritten())) {
     return UnknownValue("already_rewritten", options.already_rewritten());
@@ -52,7 +52,7 @@ absl::Status CheckValues(const v1::RewriteOptions& options) {
 absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& stop) {
   if (absl::Status status = CheckKnownFields(options); !status.ok()) return status;
   if (absl::Status status = CheckValues(options); !status.ok()) return status;
-  // Not left to the strategy, which does not run on a graph that is kept.
+  // Not left to the strategy, which does not run if the graph stays unchanged.
   if (const PlanningStrategy* strategy = FindStrategy(options)) {
     if (absl::Status status = strategy->check(options, stop); !status.ok()) return status;
   }
@@ -70,7 +70,8 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
         absl::StrCat("min_tensor_bytes is ", value, "; give a size in bytes, 0 or more"),
         {{"option", "min_tensor_bytes"}, {"value", value}});
   }
-  // As the devices of a graph's nodes: the result has to be a graph, too.
+  // The same rule as for the devices of a graph's nodes, because the result must be a valid graph,
+  // too.
   const std::string& cpu = options.cpu_device();
   if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
     return InvalidError(v1::ERROR_REASON_BAD_OPTION,
@@ -78,7 +79,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
                                      ", which no device is called; give one like /device:CPU:0"),
                         {{"option", "cpu_device"}, {"value", cpu}});
   }
-  // Not left to the simulation, which may be off.
+  // Not left to the simulation, which may be disabled.
   absl::Status status = CheckWorkspace(options.step().convolution_workspace_bytes());
   if (!status.ok()) return status;
   return Hardware::FromOptions(options.step().hardware()).status();

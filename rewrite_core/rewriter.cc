@@ -92,8 +92,8 @@ class Rewriter {
                                     "): it is returned as it came"));
     }
     if (!earlier.ours) return RunOnOriginal(strategy, std::move(subject));
-    // Plans are made on the graph as it was before any rewrite, so that one device after another
-    // gives what all at once would give.
+    // Plans are made on the graph from before any rewrite, so that rewriting one device after
+    // another gives the same as rewriting all at once.
     auto stripped = Stage(v1::STAGE_PARSE,
                           [&] { return ParseStripped(subject->graph(), step_, limits_, stop_); });
     if (!stripped.ok()) return stripped.status();
@@ -133,7 +133,7 @@ class Rewriter {
                      "(already_rewritten = REPLAN strips it first)");
   }
 
-  // On a graph that nobody has rewritten.
+  // On a graph that has not been rewritten.
   absl::Status RunOnOriginal(const PlanningStrategy& strategy, std::unique_ptr<StepSubject> file) {
     file_ = &file->graph();
     std::unique_ptr<StepSubject> inlined;
@@ -162,12 +162,12 @@ class Rewriter {
   }
 
   bool WantsInlining() const {
-    // A live graph, which a patch is for, keeps its calls.
+    // A patch applies to a live graph, which keeps its calls.
     return Inlining() == v1::INLINE_CALLS_ALWAYS ||
            (Inlining() == v1::INLINE_CALLS_AUTO && !Wants(v1::OUTPUT_PATCH));
   }
 
-  // `file` with its calls inlined, and proved to be that; null if it has none that can be.
+  // `file` with its calls inlined, and verified to be that; null if no call can be inlined.
   absl::StatusOr<std::unique_ptr<StepSubject>> Inline(const StepSubject& file) {
     if (!MayHaveCalls(file.graph())) return nullptr;
     auto calls =
@@ -202,7 +202,8 @@ class Rewriter {
                  {{"node", node}, {"option", "inline_calls"}});
   }
 
-  // That a plan is for another graph is said before what of its step this one does not have.
+  // A plan for another graph is reported first, before targets of its step that this graph does not
+  // have.
   absl::Status CheckGraph(const PlanningStrategy& strategy, const Graph& graph) {
     absl::Status status = strategy.check_graph(options_, graph, stop_);
     return status.ok() ? targets_ : status;
@@ -234,7 +235,7 @@ class Rewriter {
     const SwapPlan* plan = &planned->result.plan;
     SwapPlan moved;
     if (original != nullptr) {
-      // The same nodes, under the ids that they have there.
+      // The same nodes, with their ids in that graph.
       auto on_subject = MovePlan(*plan, original->graph(), subject->graph(), stop_);
       if (!on_subject.ok()) return InStage(v1::STAGE_STRATEGY, on_subject.status());
       moved = *std::move(on_subject);
@@ -242,13 +243,13 @@ class Rewriter {
       original->DropSimulator();
     }
     if (absl::Status s = Forecast(*plan, subject, planned.get()); !s.ok()) return s;
-    // Much text: not beside the simulator, which takes most memory.
+    // Much text, so free the simulator first, which takes the most memory.
     subject->DropSimulator();
     if (reuse_ != nullptr && original == nullptr) reuse_->made = planned;
     return WritePlanned(*planned, planned_on->graph(), *plan, subject);
   }
 
-  // Writes `plan`, that of `planned` as `subject` names its nodes.
+  // Writes `plan`, which is the plan of `planned` with the node ids of `subject`.
   absl::Status WritePlanned(const PlannedStep& planned, const Graph& planned_on,
                             const SwapPlan& plan, StepSubject* subject) {
     report().MergeFrom(planned.result.report);
@@ -269,12 +270,12 @@ class Rewriter {
       if (!status.ok()) status = InStage(v1::STAGE_REPORT, status);
     }
     if (!status.ok() || !Wants(v1::OUTPUT_REPORT)) return status;
-    // Much text: not beside the verifier, which takes most memory.
+    // Much text, so not while the verifier runs, which takes the most memory.
     status = ReportDecisions(planned_on, planned.result.decisions, stop_, &report());
     return status.ok() ? status : InStage(v1::STAGE_REPORT, status);
   }
 
-  // Why the memory of calls is not known.
+  // Why the memory of calls is unknown.
   void TellKept() {
     const v1::Inlining& inlining = report().inlining();
     if (report().has_forecast_before()) {
@@ -285,7 +286,7 @@ class Rewriter {
     }
   }
 
-  // Nothing is swapped. Calls are inlined all the same if that was asked for.
+  // Nothing is swapped. Calls are still inlined if that was requested.
   absl::Status WriteNothing(const PlannedStep& planned, const StepSubject& subject) {
     if (!is_inlined_ || Inlining() != v1::INLINE_CALLS_ALWAYS) {
       return Unchanged(is_inlined_ ? *file_ : subject.graph(), v1::OUTCOME_NOTHING_TO_DO,
@@ -295,7 +296,7 @@ class Rewriter {
                      absl::StrCat("calls were inlined; ", planned.result.why_nothing));
   }
 
-  // What was planned, in the answer.
+  // Copies the results of planning into the response.
   absl::Status MakePlan(const PlannedStep& planned, const Graph& planned_on) {
     v1::Plan& plan = *response_.mutable_plan();
     absl::Status status = WritePlanMessage(*file_, planned_on, planned.result.plan, stop_, &plan);
@@ -326,7 +327,7 @@ class Rewriter {
     return strategy.plan({subject->facts(), eligibility, options_, limits_, simulator, stop_});
   }
 
-  // What a step takes as the graph is, and with `plan`, unless that is empty: in `planned`.
+  // Adds to `planned` the forecasts for the unchanged graph and, unless it is empty, with `plan`.
   absl::Status Forecast(const SwapPlan& plan, StepSubject* subject, PlannedStep* planned) {
     if (!Wants(v1::OUTPUT_REPORT) || options_.simulation() == v1::SIMULATION_OFF) {
       return absl::OkStatus();
@@ -337,8 +338,7 @@ class Rewriter {
       planned->forecast_warnings = ForecastWarnings(**simulator);
       return ReportForecasts(plan, *simulator, stop_, &planned->forecast);
     });
-    // A rewrite does not fail because nothing can be said of its time. Invalid options are still
-    // reported.
+    // A rewrite does not fail because its step time is unknown. Invalid options are still reported.
     const v1::ErrorReason reason = GetErrorReason(status);
     if (status.ok() || reason == v1::ERROR_REASON_STOPPED ||
         reason == v1::ERROR_REASON_BAD_OPTION) {
@@ -349,7 +349,7 @@ class Rewriter {
     return absl::OkStatus();
   }
 
-  // Of a graph that is returned as it came.
+  // For a graph that is returned unchanged.
   absl::Status ForecastAsItIs(StepSubject* subject) {
     PlannedStep none;
     if (absl::Status s = Forecast(SwapPlan(), subject, &none); !s.ok()) return s;
@@ -365,7 +365,7 @@ class Rewriter {
     std::vector<SwapNodeNames> names;
     int64_t added = 0;
     auto bytes = Stage(v1::STAGE_APPLY, [&]() -> absl::StatusOr<std::string> {
-      GraphEdit edit(graph);  // Gone before the verifier needs memory of its own.
+      GraphEdit edit(graph);  // Freed before the verifier needs memory.
       auto written = WritePlan(graph, plan, plan.encoding, stop_, &edit);
       if (!written.ok()) return written.status();
       names = *std::move(written);
@@ -411,10 +411,10 @@ class Rewriter {
   const v1::Limits& limits_;
   const StopToken& stop_;
   PlanReuse* const reuse_;                  // May be null.
-  v1::Step step_;                           // As the strategy reads it.
-  absl::Status targets_;                    // Whether the graph has those of the step.
-  std::vector<v1::Warning> last_warnings_;  // They come after all others.
-  // The graph as nobody has rewritten it, with its calls; and whether plans are made without them.
+  v1::Step step_;                           // In the strategy's form.
+  absl::Status targets_;                    // Whether the graph has the step's targets.
+  std::vector<v1::Warning> last_warnings_;  // Reported after all others.
+  // The graph before any rewrite, with its calls; and whether plans are made with them inlined.
   const Graph* file_ = nullptr;
   bool is_inlined_ = false;
   v1::RewriteResponse response_;

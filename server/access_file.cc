@@ -29,28 +29,28 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::TextFormat;
 
 constexpr int64_t kMaxAccessFileBytes = 1 << 20;
-// Each has some series in every scrape.
+// Each caller has several series in every scrape.
 constexpr int kMaxCallers = 1000;
 constexpr size_t kMaxNameBytes = 64;
-constexpr size_t kDigestDigits = 64;  // Of a SHA-256 in hexadecimal.
+constexpr size_t kDigestDigits = 64;  // For a SHA-256 in hexadecimal.
 
 absl::Status AccessFault(const std::string& file, absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat("--access-file ", file, ": ", what));
 }
 
-// A fault, and in which line, counted from 1.
+// An error and its line, counted from 1.
 struct FileFault {
   int line = 0;
   std::string what;
 };
 
-// The first fault of the text format.
+// Collects the first error of the text format.
 class FirstFault final : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int, const std::string& message) override {
     if (fault_.line != 0) return;
-    // The parser quotes what it found, which may be a token; the line says enough. Of a wrong value
-    // it is that of what comes next.
+    // The parser quotes the text, which may be a token, so only the line is reported. For an
+    // invalid value it is the line of the next token.
     fault_ = {line + 1,
               absl::StrContains(message, "no field named")
                   ? "there is no such field; the fields are those of server/README.md"
@@ -77,14 +77,14 @@ bool IsDigest(const std::string& text) {
          });
 }
 
-// Looks for what the format alone does not forbid.
+// Checks the constraints that the format itself does not enforce.
 class Checker {
  public:
-  // `tree`: where each field of `access` stands.
+  // `tree`: the position of each field of `access`.
   Checker(const AccessFile& access, TextFormat::ParseInfoTree& tree)
       : access_(access), tree_(tree) {}
 
-  // False, and fault() says why.
+  // Returns false if there is a fault, which fault() describes.
   bool Check() {
     if (access_.caller_size() == 0) return Fail(1, "it names no caller, so nobody could call");
     if (access_.caller_size() > kMaxCallers) {

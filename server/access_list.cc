@@ -19,16 +19,16 @@
 namespace spillway::server {
 namespace {
 
-// A flood of calls must not read the file all the time.
+// A flood of calls must not cause constant reads of the file.
 constexpr std::chrono::seconds kReadInterval(1);
 
 absl::Status UnknownCaller(absl::string_view why) {
   return core::Error(absl::StatusCode::kUnauthenticated, v1::ERROR_REASON_UNKNOWN_CALLER, why);
 }
 
-// The token of `Bearer TOKEN`; empty if it is not spelled so.
+// Returns the token of `Bearer TOKEN`; empty if the format differs.
 absl::string_view TokenOf(absl::string_view authorization) {
-  constexpr absl::string_view kScheme = "bearer ";  // In any case (RFC 7235).
+  constexpr absl::string_view kScheme = "bearer ";  // Case-insensitive (RFC 7235).
   if (!absl::StartsWithIgnoreCase(authorization, kScheme)) return "";
   return absl::StripAsciiWhitespace(authorization.substr(kScheme.size()));
 }
@@ -55,7 +55,7 @@ absl::StatusOr<std::shared_ptr<CallerAccount>> AccessList::Find(const Credential
     core::Sha256 sha256;
     sha256.Update(token);
     const std::string digest = sha256.Finish();
-    // All of them, whichever it is: how long it takes tells nothing of what is in the list.
+    // Compares all of them, so that the time reveals nothing about the list.
     Account found;
     for (const auto& [expected, account] : known->tokens) {
       const bool same = digest.size() == expected.size() &&
@@ -84,13 +84,13 @@ absl::StatusOr<std::shared_ptr<CallerAccount>> AccessList::Find(const Credential
 }
 
 void AccessList::LookAtFile() {
-  // Whoever else is looking looks for all.
+  // Another thread is already checking the file.
   if (!file_mu_.TryLock()) return;
   const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { file_mu_.Unlock(); };
   const CallerAccount::Time now = clock_();
   if (now - looked_at_ >= kReadInterval) {
     looked_at_ = now;
-    // Whatever fails, memory included: the callers of before are there.
+    // On any failure, out of memory included, the previous callers stay.
     const absl::Status status =
         Guarded([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return ReadAgain(); });
     const std::string warning(status.message());
@@ -107,7 +107,7 @@ absl::Status AccessList::ReadAgain() {
   if (*text == text_) return absl::OkStatus();
   const absl::StatusOr<AccessFile> access = ParseAccessFile(file_, *text);
   if (!access.ok()) return access.status();
-  const bool first = text_.empty();  // No sound file is empty.
+  const bool first = text_.empty();  // No valid file is empty.
   Take(*access);
   text_ = *std::move(text);
   if (!first) {
@@ -122,7 +122,7 @@ void AccessList::Take(const AccessFile& access) {
   std::map<std::string, Account> accounts;
   for (const AccessFile::Caller& caller : access.caller()) {
     Account& account = accounts[caller.name()];
-    // Who stays keeps what it has used.
+    // A caller that stays keeps its usage.
     if (const auto old = accounts_.find(caller.name()); old != accounts_.end()) {
       account = old->second;
       account->SetQuota(caller.quota(), clock_());

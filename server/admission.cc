@@ -59,7 +59,7 @@ bool Admission::TryAdd(int64_t bytes, int64_t budget, std::atomic<int64_t>& coun
 
 bool Admission::TryAddMemory(int64_t bytes, Budget& budget) {
   while (!TryAdd(bytes, budget.memory_bytes, budget.memory)) {
-    // Others may take what was reclaimed: until there is nothing left.
+    // Others may take the reclaimed memory, so repeat until nothing is left to reclaim.
     if (bytes > budget.memory_bytes || budget.reclaim == nullptr || !budget.reclaim(bytes)) {
       return false;
     }
@@ -96,7 +96,7 @@ absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes) {
 
 absl::Status Admission::OutOfBudget(const Ticket& ticket, int64_t wanted) const {
   const int64_t own = ticket.bytes() + ticket.work_bytes();
-  // Others that came and went in between make this the gentler of the two answers.
+  // If other requests came and went meanwhile, this gives the milder of the two errors.
   if (memory_bytes() > own && own + wanted <= budget_->memory_bytes) {
     return core::Error(
         absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,

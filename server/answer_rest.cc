@@ -10,8 +10,8 @@
 namespace spillway::server {
 namespace {
 
-// From 64 KiB to 1 MiB the rate is the same (measured: 435 to 550 MB/s on loopback); the fewest
-// messages of those.
+// From 64 KiB to 1 MiB the rate is the same (measured: 435 to 550 MB/s on loopback); this takes the
+// fewest messages.
 constexpr size_t kPartBytes = 1 << 20;
 
 }  // namespace

@@ -18,22 +18,22 @@
 namespace spillway::server {
 namespace {
 
-// What gRPC clients with a retry policy wait for before they try an overloaded server again (gRFC
-// A6): until what waits now has run, within these.
+// How long gRPC clients with a retry policy wait before they retry on an overloaded server (gRFC
+// A6): until the waiting requests have run, within these bounds.
 constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
 constexpr absl::Duration kLeastPushback = absl::Milliseconds(200);
 constexpr absl::Duration kMaxPushback = absl::Seconds(30);
-// Of a quota it is the truth, and fits into the 32 bits of clients.
+// For a quota the wait is exact; this bound fits into the clients' 32 bits.
 constexpr absl::Duration kMaxQuotaPushback = absl::Hours(24);
 
-// How much later than at the client a deadline may be here: a timeout counts from its arrival, and
+// How much later a deadline may be here than at the client: a timeout counts from its arrival, and
 // gRPC rounds it up by at most 1% on the wire.
 constexpr absl::Duration kTransitSlack = absl::Milliseconds(50);
 constexpr double kTimeoutRounding = 0.01;
 
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
-  // gRPC's way to say that there is none.
+  // gRPC's value for no deadline.
   if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
   return absl::FromChrono(deadline);
 }
@@ -92,7 +92,7 @@ RequestRecord Call::Record() const {
     record.rewrite = rewrite_;
     return record;
   }
-  // What we made of a caller that went away would mislead.
+  // The server's own status for a disconnected caller would be misleading.
   record.reason = v1::ERROR_REASON_STOPPED;
   if (status_.code() != record.code) return record;
   record.reason = ToldReason(status_);
@@ -143,7 +143,7 @@ absl::Status Call::HoldOptions(int64_t bytes) {
 bool Call::Cancel() {
   cancelled_.store(true, std::memory_order_relaxed);
   stopped_.store(true, std::memory_order_relaxed);
-  // Of both it is in one at most.
+  // It is in at most one of them.
   return state_.pool.Remove(id_) || state_.flights.Leave(id_);
 }
 
@@ -155,7 +155,7 @@ absl::Status Call::StopStatus(absl::string_view stage) const {
 Work Call::NewWork() const {
   Work work;
   work.id = id_;
-  // Who is known by name has one share, on however many hosts.
+  // A named caller has one share, regardless of its number of hosts.
   work.peer = caller_account_ != nullptr ? caller_account_->name() : caller_.host();
   return work;
 }
@@ -174,7 +174,7 @@ absl::Status Call::RunOnWorker(std::function<void()> work) {
                        {{"limit", std::string(limit)}});
   };
   const WorkQueue::Verdict verdict = state_.pool.TrySubmit(std::move(queued));
-  // From here on, where it waits, `this` may be gone.
+  // Once it waits, `this` may already be deleted.
   if (verdict == WorkQueue::Verdict::kWaits) return absl::OkStatus();
   Refund();
   if (verdict == WorkQueue::Verdict::kFull) {
@@ -196,7 +196,7 @@ void Call::Resume(std::function<void()> work) {
   if (state_.pool.TrySubmit(std::move(queued)) != WorkQueue::Verdict::kWaits) charged();
 }
 
-// `this` may be gone before the work has ended.
+// `this` may be deleted before the work has ended.
 std::function<void()> Call::Charged(std::function<void()> work) const {
   if (caller_account_ == nullptr) return work;
   return [account = caller_account_, access = state_.access.get(), work = std::move(work)] {
@@ -224,7 +224,7 @@ absl::Status Call::RunCharged(absl::FunctionRef<absl::Status()> work) {
   }
   absl::Status refused;
   const int64_t wanted = account_.TakeRefused();
-  // That it was stopped says nothing of the budget.
+  // The status of the stopped work does not mention the budget.
   if (!status.ok() && wanted > 0) refused = state_.admission.OutOfBudget(ticket_, wanted);
   account_.Settle();
   return refused.ok() ? status : Rejected(RejectReason::kMemory, refused);
@@ -245,7 +245,7 @@ absl::Status Call::RunWork(const std::vector<absl::string_view>& graphs, std::at
   account_.StopWith(nullptr);
   const absl::Duration took = ThreadCpuTime() - before;
   CpuCharge::Settle();
-  // What fails early says nothing of what succeeds.
+  // Work that fails early says nothing about the cost of successful work.
   if (status.ok() || took > state_.costs.Expect(kind_, ticket_.bytes())) {
     state_.costs.Learn(kind_, ticket_.bytes(), took);
   }
@@ -294,7 +294,7 @@ absl::Status Call::Judged(CallerAccount::Verdict verdict) {
 absl::StatusCode Call::FinalCode() const {
   if (!cancelled_.load(std::memory_order_relaxed)) return status_.code();
   if (deadline_ == absl::InfiniteFuture()) return absl::StatusCode::kCancelled;
-  // A client whose deadline passes cancels, and its clock started before ours.
+  // A client whose deadline passes cancels, and its deadline started before the server's.
   const absl::Duration slack = kTransitSlack + (deadline_ - start_) * kTimeoutRounding;
   return absl::Now() + slack >= deadline_ ? absl::StatusCode::kDeadlineExceeded
                                           : absl::StatusCode::kCancelled;

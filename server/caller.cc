@@ -11,7 +11,7 @@
 namespace spillway::server {
 namespace {
 
-// A name that is not too long for a log, which escapes what it writes; otherwise empty.
+// Returns the name if it is not too long for the log (which escapes it); otherwise empty.
 std::string Name(grpc::string_ref text) {
   return text.size() > core::kMaxRequestNameBytes ? "" : std::string(text.data(), text.size());
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Bucket = absl::optional<TokenBucket>;
 
-// `least`: what it must be able to hold.
+// `least`: its minimum capacity.
 void SetBucket(bool is_limited, double per_second, double burst_seconds, double least,
                TokenBucket::Time now, Bucket* bucket) {
   const double most = std::max(per_second * burst_seconds, least);

@@ -8,12 +8,12 @@
 namespace spillway::server {
 namespace {
 
-// What is open beside connections: a dozen descriptors of gRPC and the log, the listeners, scrapes
-// (8 threads and as many that wait), files that are read.
+// Descriptors beside connections: a dozen of gRPC and the log, the listeners, scrapes (8 threads
+// and as many waiting), files being read.
 constexpr rlim_t kReserved = 128;
 
-// An idle connection takes gRPC 1.51 some 16 KiB (seen with 2,000, plain text): 64 MiB for these,
-// which memory_budget.h leaves beside the budget.
+// gRPC 1.51 takes some 16 KiB per idle connection (measured with 2,000, plain text): 64 MiB for
+// these, which are part of kOverheadBytes of memory_budget.h.
 constexpr int kDefaultMost = 4096;
 
 }  // namespace

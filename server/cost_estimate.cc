@@ -5,17 +5,17 @@
 namespace spillway::server {
 namespace {
 
-// Before anything is known: about what the graphs of tests/graphs take on a machine of 2020.
+// Initial rates: about those of the graphs of tests/graphs on a machine of 2020.
 constexpr double kPlainRate = 20;
 constexpr double kSimulatingRate = 100;
 
-// The weight of the newest: some ten pieces of work make the average.
+// The weight of the newest observation: the average covers some ten.
 constexpr double kNewest = 0.1;
 
-// By so much at most a piece of work is believed to cost more or less than those before.
+// The maximum factor by which an observation may differ from the average; clamped beyond it.
 constexpr double kMaxChange = 8;
 
-// What every request costs as much as.
+// Every request costs at least as much as a graph of this size.
 constexpr int64_t kLeastBytes = 4 << 10;
 
 }  // namespace
@@ -36,11 +36,11 @@ absl::Duration CostEstimate::Expect(WorkKind kind, int64_t graph_bytes) const {
 void CostEstimate::Learn(WorkKind kind, int64_t graph_bytes, absl::Duration cpu_time) {
   std::atomic<double>& rate = rates_[static_cast<int>(kind.method)][kind.simulates];
   const double before = rate.load(std::memory_order_relaxed);
-  // One graph that is unlike all others must not make everybody look like it.
+  // A single unusual graph must not distort the estimate for all others.
   const double found = std::clamp(
       absl::ToDoubleNanoseconds(cpu_time) / static_cast<double>(std::max(graph_bytes, kLeastBytes)),
       before / kMaxChange, before * kMaxChange);
-  // Of two at once one may be lost, which does no harm.
+  // One of two concurrent updates may be lost, which is harmless.
   rate.store(before + kNewest * (found - before), std::memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
-// The program's operator new and delete: malloc and free, which tell the thread's MemoryAccount.
-// Linked into spillwayd, not into spillway_server, whose users may have their own.
+// The program's operator new and delete: malloc and free, which report to the thread's
+// MemoryAccount. Linked into spillwayd, not into spillway_server, whose users may define their own.
 #include <malloc.h>
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include "server/memory_account.h"
 
-// Not inlined: GCC would warn that what malloc gave goes to operator delete.
+// Not inlined: GCC would warn that memory from malloc is passed to operator delete.
 [[gnu::noinline]] void* operator new(size_t size) {
   void* const memory = std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();

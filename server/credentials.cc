@@ -13,8 +13,8 @@ constexpr char kAuthorizationKey[] = "authorization";
 
 Credentials CredentialsOf(const grpc::ServerContextBase& context, const Caller& caller) {
   Credentials shown;
-  // Of a connection without TLS, as on a Unix socket, there are none. Not e-mail addresses and the
-  // like: who signs does not always look whether they are the caller's.
+  // A connection without TLS, such as a Unix socket, has none. E-mail addresses and the like are
+  // not used: a CA does not always check that they are the caller's.
   if (const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context()) {
     for (const char* kind : {GRPC_PEER_DNS_PROPERTY_NAME, GRPC_PEER_URI_PROPERTY_NAME}) {
       for (grpc::string_ref name : auth->FindPropertyValues(kind)) {

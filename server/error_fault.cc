@@ -19,7 +19,7 @@ const char* FaultName(ErrorFault fault) {
   return "stopped";
 }
 
-// No default: the compiler names what is missing.
+// No default, so that the compiler reports missing values.
 std::optional<ErrorFault> FaultOf(v1::ErrorReason reason) {
   switch (reason) {
     case v1::ERROR_REASON_MALFORMED_GRAPH:

@@ -50,7 +50,7 @@ constexpr char kFooter[] =
     "  spillwayd --memory-budget 8GiB --check                  what would take effect\n"
     "  spillwayd ... --access-file callers.txtpb               only for those in the file";
 
-// An error message of a flag, or "" where it is right: CLI11's convention.
+// Returns the error message of a flag, or "" if it is valid: CLI11's convention.
 std::string CheckAddress(const std::string& address) {
   return std::string(ParseListenAddress(address).status().message());
 }
@@ -62,7 +62,7 @@ std::string CheckMetricsAddress(const std::string& address) {
   return parsed->is_unix() ? absl::StrCat("'", address, "' is not HOST:PORT") : "";
 }
 
-// `--tls-client-ca "$CA"` with a variable that is not set must not turn the protection off.
+// `--tls-client-ca "$CA"` with an unset variable must not disable the protection.
 std::string CheckNotEmpty(const std::string& file) {
   return file.empty() ? "the value is empty; name a file, or leave the flag out" : "";
 }
@@ -98,7 +98,7 @@ CLI::Option* AddDuration(CLI::App& app, Settings& settings, const std::string& n
       ->default_str(absl::FormatDuration(value));
 }
 
-// A size as flags spell it: `64MiB` or `8KiB` where it is a whole number of these.
+// Returns a size as flags spell it: `64MiB` or `8KiB` if it is a multiple of these.
 std::string SizeText(int64_t bytes) {
   constexpr int64_t kKiB = 1 << 10;
   constexpr int64_t kMiB = 1 << 20;
@@ -106,7 +106,7 @@ std::string SizeText(int64_t bytes) {
   return bytes % kKiB == 0 ? absl::StrCat(bytes / kKiB, "KiB") : absl::StrCat(bytes);
 }
 
-// A size as a plain number, which CLI11 reads on.
+// Converts a size to a plain number, which CLI11 then parses.
 std::string SizeAsNumber(std::string& text) {
   const absl::optional<int64_t> bytes = core::ParseBytes(text);
   if (!bytes.has_value()) return absl::StrCat("'", text, "' is not ", core::kByteGrammar);
@@ -114,11 +114,11 @@ std::string SizeAsNumber(std::string& text) {
   return "";
 }
 
-// Of --journal-file-bytes: room for some lines, and where sums in 64 bits stay far from their end.
+// Bounds of --journal-file-bytes: room for some lines, and far from the overflow of 64-bit sums.
 constexpr int64_t kLeastJournalFile = 4 << 10;
 constexpr int64_t kMostJournalFile = int64_t{1} << 50;
 
-// Binds a flag to a number of bytes, of which 0 means none.
+// Binds a flag to a number of bytes; 0 means none.
 CLI::Option* AddSize(CLI::App& app, Settings& settings, const std::string& name, int64_t& value,
                      const std::string& help) {
   settings.push_back({name, [&value] { return SizeText(value); }});
@@ -356,11 +356,11 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->group(journal);
 }
 
-// Of the budget, what graphs may take: a rewrite with forecasts and a report takes up to four times
-// its graph beside it (tests/benchmarks/scale_benchmark.cc), most graphs less.
+// The graphs' share of the budget: a rewrite with forecasts and a report takes up to four times its
+// graph in addition (tests/benchmarks/scale_benchmark.cc), most graphs less.
 constexpr double kGraphShare = 0.4;
 
-// Sizes that are not given follow what is let in at all.
+// Derives the limits that are not given from the memory budget.
 void FollowBudget(const CLI::App& app, Options* options) {
   v1::Limits* const limits = &options->limits;
   if (app.count("--max-inflight-bytes") == 0) {
@@ -376,7 +376,7 @@ void FollowBudget(const CLI::App& app, Options* options) {
   }
 }
 
-// Flags that contradict each other; "" if none do.
+// Returns the error about contradicting flags; "" if there are none.
 std::string Conflict(const Options& options) {
   const TlsFiles& tls = options.tls;
   if (tls.cert.empty() != tls.key.empty()) {
@@ -397,7 +397,7 @@ std::string Conflict(const Options& options) {
     return "--max-request-time is 0 and no request could be answered; give a time, or inf";
   }
   const v1::Limits& limits = options.limits;
-  // Below, gRPC's own headers have no room; above, one request holds what thousands may.
+  // Below, gRPC's own headers do not fit; above, a single request takes as much as thousands may.
   if (limits.max_metadata_bytes() < 1 << 10 || limits.max_metadata_bytes() > 1 << 20) {
     return absl::StrCat("--max-metadata-bytes is ", limits.max_metadata_bytes(),
                         " and must be from 1KiB to 1MiB");
@@ -406,7 +406,7 @@ std::string Conflict(const Options& options) {
     return absl::StrCat("--max-chunk-bytes is ", limits.max_chunk_bytes(),
                         " and gRPC cannot carry more than 2147483647; lower it");
   }
-  // Above these, protobuf and gRPC cannot follow.
+  // The maxima of protobuf and gRPC.
   constexpr int64_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
   if (limits.max_graph_bytes() > kMaxMessageBytes) {
     return absl::StrCat("--max-graph-bytes is ", limits.max_graph_bytes(),
@@ -416,7 +416,7 @@ std::string Conflict(const Options& options) {
     return absl::StrCat("--max-unary-bytes is ", limits.max_unary_bytes(),
                         " and gRPC cannot carry more than ", kMaxMessageBytes, "; lower it");
   }
-  // No machine has as much, and sums with it stay far from where 64 bits end.
+  // More than any machine has, and far from the overflow of 64-bit sums.
   constexpr int64_t kMaxInflightBytes = int64_t{1} << 50;
   if (limits.max_inflight_bytes() > kMaxInflightBytes) {
     return absl::StrCat("--max-inflight-bytes is ", limits.max_inflight_bytes(),
@@ -455,7 +455,7 @@ std::string Conflict(const Options& options) {
   if (options.idle_timeout == absl::ZeroDuration()) {
     return "--idle-timeout 0 would cancel every stream; use inf to have none";
   }
-  // Clocks count nanoseconds in 64 bits; nobody means so much.
+  // Clocks count nanoseconds in 64 bits; this is more than anyone needs.
   constexpr absl::Duration kMaxDrain = absl::Hours(24 * 7);
   if (options.drain_delay > kMaxDrain ||
       (options.drain_timeout > kMaxDrain && options.drain_timeout != absl::InfiniteDuration())) {

@@ -28,13 +28,13 @@ Flights::Role Flights::Join(uint64_t member, absl::string_view graph, absl::stri
                             std::atomic<bool>** abandoned) {
   const size_t hash = is_shared ? absl::HashOf(graph, options) : 0;
   const std::lock_guard lock(mu_);
-  // Who leaves from now on waits for the lock, and finds the member.
+  // A Leave from now on waits for the lock and finds the member.
   if (gone.load(std::memory_order_relaxed)) return Role::kGone;
   if (Flight* const found = is_shared ? Find(hash, graph, options) : nullptr; found != nullptr) {
     flights_.emplace(member, flights_.at(found->leader));
     try {
       found->waiting.emplace(member, std::move(landed));
-    } catch (...) {  // No memory.
+    } catch (...) {  // Out of memory.
       flights_.erase(member);
       throw;
     }
@@ -72,7 +72,7 @@ std::vector<Flights::Landed> Flights::Land(uint64_t member) {
 }
 
 bool Flights::Leave(uint64_t member) {
-  Landed landed;  // Destroyed without the lock.
+  Landed landed;  // Destroyed after the lock is released.
   const std::lock_guard lock(mu_);
   const auto found = flights_.find(member);
   if (found == flights_.end()) return false;

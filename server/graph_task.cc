@@ -10,7 +10,7 @@
 namespace spillway::server {
 
 absl::Status CaughtException() {
-  const MemoryAccount::Scope nobody(nullptr);  // Or the text of the error may be refused in turn.
+  const MemoryAccount::Scope nobody(nullptr);  // The error message may exceed the budget, too.
   try {
     throw;
   } catch (const std::bad_alloc&) {

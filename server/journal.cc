@@ -8,7 +8,7 @@
 namespace spillway::server {
 namespace {
 
-// As good as for ever.
+// Effectively forever.
 constexpr absl::Duration kLongest = absl::Hours(24 * 365);
 
 int64_t LineSize(const std::string& line) { return static_cast<int64_t>(line.size()) + 1; }
@@ -45,7 +45,7 @@ bool Journal::Close(absl::Duration most) {
     closed_ = true;
     changed_.notify_all();
     const auto has_ended = [this] { return ended_; };
-    // What is longer would overflow.
+    // A longer wait would overflow.
     if (changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(most, kLongest)), has_ended)) {
       return true;
     }
@@ -96,7 +96,7 @@ void Journal::Recover() {
   int64_t lost = 0;
   {
     const std::lock_guard lock(mu_);
-    // Not between two lines of a queue that is full: it would be full again.
+    // Not while the queue has lines: it could be full again right away.
     if (!queue_.empty()) return;
     std::swap(lost, lost_);
   }

@@ -22,10 +22,10 @@ namespace {
 namespace journal = core::journal;
 
 constexpr char kLockFile[] = "journal.lock";
-// The group may read, nobody else.
+// Readable by the group, but not by others.
 constexpr mode_t kJournalMode = 0640;
 
-// Of a full file: names sort by time.
+// In the name of a full file: names sort by time.
 constexpr char kTimeFormat[] = "%Y%m%dT%H%M%E3SZ";
 constexpr size_t kTimeBytes = 20;
 
@@ -34,12 +34,13 @@ std::string FullName(absl::Time time) {
                       absl::FormatTime(kTimeFormat, time, absl::UTCTimeZone()), journal::kSuffix);
 }
 
-// The time in the name of a full file. Nothing for any other name: such a file is never deleted.
+// Returns the time in the name of a full file. Nothing for any other name, as such files are never
+// deleted.
 absl::optional<absl::Time> FullTime(absl::string_view name) {
   const absl::string_view digits =
       absl::StripSuffix(absl::StripPrefix(name, journal::kFullPrefix), journal::kSuffix);
   if (digits.size() != kTimeBytes) return absl::nullopt;
-  // With what tells absl::ParseTime where a number ends.
+  // With separators that tell absl::ParseTime where a number ends.
   const std::string text =
       absl::StrCat(digits.substr(0, 4), "-", digits.substr(4, 2), "-", digits.substr(6, 5), ":",
                    digits.substr(11, 2), ":", digits.substr(13));
@@ -55,9 +56,10 @@ absl::Status JournalError(absl::string_view what, absl::string_view path, int er
       "cannot ", what, " ", path, " (--journal): ", std::generic_category().message(error)));
 }
 
-// A new file has kJournalMode, whatever the umask. -1: see errno.
+// Opens or creates a file; a new one has kJournalMode regardless of the umask. Returns -1 on error:
+// see errno.
 int OpenOrMake(const std::string& path, int flags) {
-  flags |= O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;  // Nobody waits at a pipe that lies there.
+  flags |= O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;  // Does not block if it is a pipe.
   const int made = open(path.c_str(), flags | O_CREAT | O_EXCL, kJournalMode);
   if (made >= 0) {
     (void)fchmod(made, kJournalMode);
@@ -66,7 +68,7 @@ int OpenOrMake(const std::string& path, int flags) {
   return errno == EEXIST ? open(path.c_str(), flags) : -1;
 }
 
-// Whether `file` is what is at `path`, of which `found` tells more.
+// Whether `file` is the file at `path`; sets `found` to its status.
 bool IsFileAt(int file, const std::string& path, struct stat* found) {
   struct stat ours;
   return file >= 0 && fstat(file, &ours) == 0 && lstat(path.c_str(), found) == 0 &&
@@ -87,7 +89,7 @@ absl::Status JournalFile::Check(const std::string& folder) {
   struct stat found;
   if (stat(folder.c_str(), &found) != 0) return JournalError("use the folder", folder, errno);
   if (!S_ISDIR(found.st_mode)) return JournalError("use the folder", folder, ENOTDIR);
-  // As this process may write, not who started it.
+  // With the rights of this process, not of the user who started it.
   if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return JournalError("write into the folder", folder, errno);
   }
@@ -107,7 +109,7 @@ absl::Status JournalFile::Lock() {
   const std::string path = Path(kLockFile);
   struct stat found;
   if (IsFileAt(lock_, path, &found)) return absl::OkStatus();
-  if (lock_ >= 0) close(lock_);  // Of a folder that is gone.
+  if (lock_ >= 0) close(lock_);  // From a deleted folder.
   lock_ = OpenOrMake(path, O_RDWR);
   if (lock_ < 0) return JournalError("open", path, errno);
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
@@ -132,7 +134,7 @@ absl::Status JournalFile::OpenFile() {
   }
   size_ = found.st_size;
   char last = '\n';
-  // Whoever wrote it last may have ended within a line.
+  // An earlier server may have left a partial line.
   is_torn_ = size_ > 0 && (pread(file_, &last, 1, size_ - 1) != 1 || last != '\n');
   return absl::OkStatus();
 }
@@ -165,7 +167,7 @@ absl::StatusOr<std::vector<std::string>> JournalFile::FullFiles() const {
 absl::Status JournalFile::Rotate() {
   auto full = FullFiles();
   if (!full.ok()) return full.status();
-  // Room first: where nothing can be deleted, nothing more is written either.
+  // Makes room first: if nothing can be deleted, nothing more is written.
   const size_t kept = static_cast<size_t>(std::max(settings_.files - 2, 0));
   for (size_t i = 0; i + kept < full->size(); ++i) {
     const std::string path = Path((*full)[i]);
@@ -175,7 +177,7 @@ absl::Status JournalFile::Rotate() {
   if (settings_.files < 2) {
     if (unlink(path.c_str()) != 0) return JournalError("delete", path, errno);
   } else {
-    // After all that are there, also where a clock was set back.
+    // Later than all existing ones, even if the clock was set back.
     absl::Time time = clock_();
     if (!full->empty()) {
       time = std::max(time, *FullTime(full->back()) + absl::Milliseconds(1));

@@ -17,13 +17,14 @@
 namespace spillway::server {
 namespace {
 
-// A connection whose peer confirms nothing for this long is dead: what gRPC's own listeners set.
+// A connection whose peer acknowledges nothing for this long is dead: the same as in gRPC's own
+// listeners.
 constexpr unsigned kUserTimeoutMs = 20'000;
 
-// A free port of the first address of a host may be taken at the second.
+// A port that is free on a host's first address may be taken on the second.
 constexpr int kFreePortTries = 10;
 
-// What to do about an errno.
+// Returns advice for an errno.
 const char* Advice(int error) {
   switch (error) {
     case EADDRINUSE:
@@ -56,7 +57,7 @@ bool IsWildcard(const sockaddr& address) {
          IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
-// Whether the resolver named it before: some have a line for IPv4 and one for IPv6.
+// Whether the resolver has already named it: some have a line for IPv4 and one for IPv6.
 bool IsAgain(const addrinfo* first, const addrinfo* info) {
   for (; first != info; first = first->ai_next) {
     if (first->ai_addrlen == info->ai_addrlen &&
@@ -121,7 +122,7 @@ absl::Status Listener::ListenTcp(const ListenAddress& address) {
   absl::StatusOr<AddressList> list = ResolveHost(address);
   if (!list.ok()) return list.status();
   if (IsWildcard(*(*list)->ai_addr)) {
-    // One socket of IPv6 takes both; where there is no IPv6, one of IPv4.
+    // One IPv6 socket accepts both; without IPv6, an IPv4 one.
     sockaddr_in6 all6 = {};
     all6.sin6_family = AF_INET6;
     all6.sin6_port = htons(static_cast<in_port_t>(address.port));
@@ -165,7 +166,7 @@ absl::Status Listener::ListenUnix(const std::string& path) {
     if (fd < 0) return SystemError(errno);
     const int error = connect(fd, generic, sizeof(name)) == 0 ? 0 : errno;
     close(fd);
-    // A server with a full backlog is alive too.
+    // A server with a full backlog is also alive.
     if (error == 0 || error == EAGAIN) return SystemError(EADDRINUSE);
     if (error != ECONNREFUSED) return SystemError(error);
     if (unlink(path.c_str()) != 0) return SystemError(errno);

@@ -18,10 +18,10 @@ namespace spillway::server {
 namespace {
 
 constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
-// Log gives the rest of the object's members.
+// Log supplies the rest of the object's members.
 constexpr char kJsonPattern[] = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v})";
 
-// Lines of some hundred bytes: a megabyte or two.
+// With lines of some hundred bytes: a megabyte or two.
 constexpr size_t kQueuedLines = 8192;
 
 std::atomic<bool> json{false};
@@ -38,12 +38,12 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::warn;
 }
 
-// ASCII on one line, whatever comes in.
+// Returns ASCII on one line for any input.
 std::string ToJson(const LogFields& value) {
   return value.dump(-1, ' ', /*ensure_ascii=*/true, LogFields::error_handler_t::replace);
 }
 
-// A value as text shows it: as it is if it is one plain word, in quotes otherwise.
+// Returns a value in text format: unchanged if it is one plain word, otherwise in quotes.
 std::string ToText(const LogFields& value) {
   if (!value.is_string()) return ToJson(value);
   const std::string& text = value.get_ref<const std::string&>();
@@ -67,8 +67,8 @@ std::string JsonMembers(absl::string_view message, const LogFields& fields) {
   return object.substr(1, object.size() - 2);
 }
 
-// gRPC reports as errors what we report ourselves, in one sentence (a port that is taken) or as
-// the code of a request, so its messages are for those who debug.
+// gRPC logs as errors what the server reports itself, in one sentence (a port in use) or as the
+// code of a request, so its messages are only for debugging.
 void LogGrpcMessage(gpr_log_func_args* args) {
   Log(LogLevel::kDebug, absl::StrCat("grpc: ", args->message));
 }
@@ -84,7 +84,7 @@ void FlushLog(absl::Duration most) {
   const auto pool = spdlog::thread_pool();
   if (pool == nullptr) return;
   const absl::Time end = absl::Now() + most;
-  // A line is out of the queue a moment before it is written.
+  // A line leaves the queue shortly before it is written.
   while (pool->queue_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
   absl::SleepFor(absl::Milliseconds(5));
 }
@@ -102,7 +102,8 @@ void InitLogging(const std::string& level, const std::string& format) {
       spdlog::create_async_nb<spdlog::sinks::stderr_sink_mt>("spillwayd");  // Never blocks.
   logger->set_pattern(json ? kJsonPattern : kTextPattern, spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(level));
-  // Not flushed line by line: stderr has no buffer, and each flush would take a place in the queue.
+  // Lines are not flushed one by one: stderr is unbuffered, and each flush would take a place in
+  // the queue.
   std::setvbuf(stderr, nullptr, _IONBF, 0);
   spdlog::set_default_logger(std::move(logger));
   gpr_set_log_function(&LogGrpcMessage);

@@ -43,16 +43,16 @@ void PrintAddresses(const Options& options, const Server& server) {
                          "/metrics"));
 }
 
-// The signals that end the server, blocked in this thread and in all that it starts, so that they
-// are taken by sigwait and nothing runs in a signal handler.
+// Blocks the signals that end the server in this thread and all that it starts, so that sigwait
+// takes them and nothing runs in a signal handler.
 sigset_t BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);  // Who reads our lines may go away.
-  signal(SIGXFSZ, SIG_IGN);  // A journal beyond the limit of file sizes loses lines, no more.
+  signal(SIGPIPE, SIG_IGN);  // The reader of the log may go away.
+  signal(SIGXFSZ, SIG_IGN);  // A journal beyond the file size limit only loses lines.
   return signals;
 }
 
@@ -71,34 +71,34 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Blocks of this size and larger are mapped one by one, and what a rewrite frees of them is the
-// system's again at once. glibc's own limit grows with what is freed, up to 32 MiB; what is smaller
-// stays in the heap of the worker's arena: the size of the whole graph, of a graph of 50 MB.
+// Blocks of at least this size are mapped individually, so that they go back to the system as soon
+// as a rewrite frees them. glibc's own threshold grows with freed blocks, up to 32 MiB, and smaller
+// blocks stay in the worker's arena: as much as the whole graph, for a graph of 50 MB.
 constexpr int kMappedBytes = 1 << 20;
 
-// Tells systemd, if it started us. The server serves whether or not that works.
+// Notifies systemd, if it started this process. The server serves even if that fails.
 void TellManager(absl::string_view state) {
   const absl::Status told = spillway::server::NotifyServiceManager(state);
   if (!told.ok()) PrintLine(stderr, absl::StrCat("spillwayd: ", told.message()));
 }
 
-// Tells why the server cannot start. Returns the exit code.
+// Reports why the server cannot start. Returns the exit code.
 int Fail(const absl::Status& status) {
   PrintLine(stderr, absl::StrCat("spillwayd: ", status.message()));
   return absl::IsInvalidArgument(status) ? spillway::server::kExitBadFlags
                                          : spillway::server::kExitFailed;
 }
 
-// How long work may go on that was told to stop. It looks every few milliseconds.
+// How long cancelled work may continue. It polls every few milliseconds.
 constexpr absl::Duration kStopGrace = absl::Seconds(10);
 
-// How long the last lines of the log are waited for, if nobody reads them.
+// How long to wait for the last lines of the log if they are not read.
 constexpr absl::Duration kLogGrace = absl::Seconds(1);
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  RaiseFileLimit();  // Before the flags, of which one follows it.
+  RaiseFileLimit();  // Before the flags, because the default of one depends on it.
   mallopt(M_MMAP_THRESHOLD, kMappedBytes);
   const spillway::server::ParsedFlags flags = spillway::server::ParseFlags(argc, argv);
   if (!flags.options.has_value()) {
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
     _exit(spillway::server::kExitForced);
   }).detach();
   const bool drained = (*server)->DrainOrLeave(kStopGrace);
-  // Nothing is left but the scrape listener, which takes two seconds to end, and the thread above.
+  // Only the scrape listener, which takes two seconds to end, and the thread above are left.
   spillway::server::FlushLog(kLogGrace);
   std::fflush(stdout);
   _exit(drained ? spillway::server::kExitOk : spillway::server::kExitStuck);

@@ -6,7 +6,7 @@
 namespace spillway::server {
 namespace {
 
-// The ticket grows by no less: an atomic operation for many allocations.
+// The ticket grows by at least this: one atomic operation for many allocations.
 constexpr int64_t kGranuleBytes = 1 << 20;
 
 thread_local MemoryAccount* current_account = nullptr;

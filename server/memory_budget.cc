@@ -14,8 +14,8 @@
 namespace spillway::server {
 namespace {
 
-// A limit as the kernel writes it; 0 if the file is not there or says `max`. Version 1 writes a
-// number near 2^63 for none.
+// Returns a limit as the kernel writes it; 0 if the file does not exist or says `max`. Version 1
+// writes a number near 2^63 for no limit.
 int64_t ReadLimit(const std::string& path) {
   std::ifstream file(path);
   std::string text;
@@ -30,7 +30,7 @@ int64_t Tighter(int64_t a, int64_t b) {
   return std::min(a, b);
 }
 
-// Of the group `name` (`/a/b`) and of those that it lies in: each holds.
+// Returns the minimum limit of the group `name` (`/a/b`) and its ancestors, all of which apply.
 int64_t LimitUpFrom(absl::string_view name, const std::string& folder, const char* file) {
   int64_t limit = 0;
   while (true) {

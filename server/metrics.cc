@@ -11,8 +11,8 @@
 namespace spillway::server {
 namespace {
 
-// Codes that RewriteService documents, in the order of the label's index; the last one stands for
-// every other, which would be a bug.
+// The codes that RewriteService documents, in the order of the label's index; the last one also
+// stands for all others, which would be a bug.
 constexpr absl::StatusCode kCodes[] = {
     absl::StatusCode::kOk,
     absl::StatusCode::kInvalidArgument,
@@ -35,8 +35,8 @@ int CodeIndex(absl::StatusCode code) {
 constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full",     "draining", "memory",
                                           "queue_wait",     "unknown_caller", "quota"};
 
-// Seconds, three steps per decade at most: from a small graph's rewrite to the longest deadline
-// that makes sense.
+// Seconds, at most three steps per decade: from a small graph's rewrite to the longest useful
+// deadline.
 const prometheus::Histogram::BucketBoundaries kRequestBuckets = {
     0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300};
 // Stages of a small graph take tens of microseconds.
@@ -59,7 +59,7 @@ bool Rewrites(Method method) {
   return method == Method::kRewrite || method == Method::kStreamRewrite;
 }
 
-// All that the label `strategy` of a rewrite may say.
+// Returns all strategies that the label `strategy` of a rewrite may have.
 std::vector<v1::Strategy> LabelledStrategies() {
   std::vector<v1::Strategy> strategies = core::AllStrategies();
   strategies.push_back(v1::STRATEGY_UNSPECIFIED);
@@ -106,7 +106,7 @@ std::string StrategyLabel(Method method, v1::Strategy strategy) {
 }
 
 v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
-  // Fields that this build does not know may well be a newer client's strategy.
+  // Fields that this build does not know may be a newer client's strategy.
   const bool unknown = options.strategy_case() == v1::RewriteOptions::STRATEGY_NOT_SET &&
                        !options.GetReflection()->GetUnknownFields(options).empty();
   return unknown ? v1::STRATEGY_UNSPECIFIED : core::StrategyOf(options);
@@ -297,7 +297,8 @@ void Metrics::CountReport(v1::Strategy strategy, const v1::RewriteReport& report
   if (outcome != outcomes_.end() && report.outcome() != v1::OUTCOME_UNSPECIFIED) {
     outcome->second[s]->Increment();
   }
-  // A graph that is kept as it came may report the swaps it has; those were counted when made.
+  // The report of an unchanged graph may list its existing swaps; those were counted when they were
+  // made.
   if (report.outcome() != v1::OUTCOME_REWRITTEN) return;
   for (const v1::DeviceReport& device : report.devices()) {
     swapped_tensors_[s]->Increment(static_cast<double>(device.swapped_tensor_count()));

@@ -14,10 +14,10 @@
 namespace spillway::server {
 namespace {
 
-constexpr size_t kKeyBytes = 16;  // Of AES-128; its nonce has 12.
+constexpr size_t kKeyBytes = 16;  // For AES-128; its nonce has 12.
 constexpr size_t kTagBytes = 16;
 
-// Of this process: AES's key, then the nonce, which may be the same each time since tags stay here.
+// The process's AES key and nonce. The nonce may be reused because tags do not leave the process.
 struct Secret {
   Secret() : ok(RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1) {}
 
@@ -25,7 +25,7 @@ struct Secret {
   const bool ok;
 };
 
-// GMAC: the tag of AES-GCM over data that is authenticated and not encrypted.
+// GMAC: the tag of AES-GCM over data that is authenticated but not encrypted.
 class Gmac {
  public:
   explicit Gmac(const Secret& secret)
@@ -41,7 +41,7 @@ class Gmac {
                                    static_cast<int>(bytes.size())) == 1;
   }
 
-  // Empty if OpenSSL failed on the way.
+  // Returns an empty string if OpenSSL has failed.
   std::string Finish() {
     std::string tag(kTagBytes, '\0');
     auto* const data = reinterpret_cast<unsigned char*>(&tag[0]);
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> PlanKey(absl::string_view graph, absl::string_view o
       graph, stop, [&gmac](absl::string_view piece) { gmac.Update(piece); });
   if (!status.ok()) return status;
   gmac.Update(options);
-  gmac.Update(absl::StrCat(" ", options.size()));  // Where the graph ended.
+  gmac.Update(absl::StrCat(" ", options.size()));  // The end of the graph.
   std::string key = gmac.Finish();
   if (!key.empty()) return key;
   return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,

@@ -19,7 +19,7 @@ namespace {
 
 using prometheus::MetricType;
 
-// What we read of /proc/self/stat, by the numbers that proc(5) gives its fields.
+// The fields read from /proc/self/stat, with their numbers in proc(5).
 struct Stat {
   uint64_t user_ticks = 0;      // 14
   uint64_t system_ticks = 0;    // 15
@@ -32,7 +32,7 @@ std::optional<Stat> ReadStat() {
   std::ifstream file("/proc/self/stat");
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
-  // Field 2 is the program's name in parentheses and may hold anything: count from its end.
+  // Field 2 is the program's name in parentheses and may contain anything, so count from its end.
   const size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(line.substr(name_end + 1));
@@ -60,7 +60,7 @@ std::optional<int64_t> OpenFds() {
   std::error_code error;
   const std::filesystem::directory_iterator fds("/proc/self/fd", error);
   if (error) return std::nullopt;
-  return std::distance(begin(fds), end(fds)) - 1;  // Not the one that lists them.
+  return std::distance(begin(fds), end(fds)) - 1;  // Without the one that lists them.
 }
 
 }  // namespace

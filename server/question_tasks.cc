@@ -34,7 +34,7 @@ absl::Status InspectTask::Run(const v1::InspectHeader& header, const TaskContext
                                 sent = SendWithin(context.options, std::move(part), sink);
                                 return sent.ok();
                               });
-  status.Update(sent);  // It ends well where nobody takes the rest.
+  status.Update(sent);  // OK even if the rest is no longer taken.
   return status;
 }
 

@@ -12,7 +12,7 @@ void LinkReflectedFiles() {
   // gRPC's own health service reads and writes its messages without descriptors
   // (src/cpp/server/health/default_health_check_service.cc).
   google::protobuf::LinkMessageReflection<grpc::health::v1::HealthCheckRequest>();
-  // What status_to_grpc.cc sends has the wire format of these.
+  // status_to_grpc.cc sends messages with the wire format of these.
   google::protobuf::LinkMessageReflection<google::rpc::ErrorInfo>();
   google::protobuf::LinkMessageReflection<google::rpc::Status>();
 }

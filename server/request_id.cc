@@ -8,7 +8,7 @@
 namespace spillway::server {
 namespace {
 
-// What the caller says in `key`; empty if it says nothing.
+// Returns the caller's value of `key`; empty if none.
 std::string Given(const grpc::ServerContextBase& context, const char* key) {
   const auto& metadata = context.client_metadata();
   const auto given = metadata.find(key);
@@ -16,14 +16,14 @@ std::string Given(const grpc::ServerContextBase& context, const char* key) {
   return std::string(given->second.data(), given->second.size());
 }
 
-// The same, if it is in order.
+// The same, if it is valid.
 std::string PlainGiven(const grpc::ServerContextBase& context, const char* key) {
   std::string given = Given(context, key);
   return core::IsRequestId(given) ? given : "";
 }
 
 std::string RandomId() {
-  thread_local absl::InsecureBitGen generator;  // Ids need to differ, not to be secret.
+  thread_local absl::InsecureBitGen generator;  // Ids must be unique, not secret.
   return absl::StrCat(absl::Hex(absl::Uniform<uint64_t>(generator), absl::kZeroPad16));
 }
 

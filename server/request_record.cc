@@ -13,7 +13,7 @@ namespace {
 
 namespace journal = core::journal;
 
-// What nobody reads beyond: a ten-thousandth of a step.
+// Sufficient precision: a ten-thousandth of a step.
 constexpr double kSlowdownDigits = 1e4;
 
 void AddIfKnown(const char* name, const std::string& value, LogFields* fields) {
@@ -57,7 +57,7 @@ void AddRewrite(const RewriteRecord& rewrite, LogFields* fields) {
   }
 }
 
-// Adds all but the message of an error.
+// Adds all fields except the error message.
 void AddFields(const RequestRecord& record, LogFields* fields) {
   (*fields)[journal::kMethod] = MethodName(record.method);
   (*fields)[journal::kStrategy] = StrategyLabel(record.method, record.strategy);

@@ -14,7 +14,7 @@
 namespace spillway::server {
 namespace {
 
-// The same bytes for the same options, maps included.
+// Returns the same bytes for the same options, including maps.
 std::string CanonicalBytes(const v1::RewriteOptions& options) {
   std::string bytes;
   {
@@ -22,11 +22,11 @@ std::string CanonicalBytes(const v1::RewriteOptions& options) {
     google::protobuf::io::CodedOutputStream coded(&stream);
     coded.SetSerializationDeterministic(true);
     options.SerializeToCodedStream(&coded);
-  }  // Which trims the bytes.
+  }  // The destructor trims the bytes.
   return bytes;
 }
 
-// Beside a plan key, where options stand beside a graph; which are never these bytes.
+// Used with a plan key in place of the options with a graph, which never have these bytes.
 constexpr char kByPlan[] = "plan";
 
 std::shared_ptr<RewriteAnswer> Failed(absl::Status status) {
@@ -35,7 +35,7 @@ std::shared_ptr<RewriteAnswer> Failed(absl::Status status) {
   return answer;
 }
 
-// What the statistics tell of it must not fail it.
+// Records the rewrite for statistics, which must not make it fail.
 void Note(Call& call, const RewriteAnswer& made, const v1::RewriteOptions& options,
           AnsweredFrom from) {
   (void)Guarded([&] {
@@ -44,10 +44,10 @@ void Note(Call& call, const RewriteAnswer& made, const v1::RewriteOptions& optio
   });
 }
 
-// How one more attempt goes on where another has ended.
+// The state of a further attempt after another has ended.
 struct Attempt {
-  std::shared_ptr<const core::PlannedStep> plan;  // To be written instead of making one.
-  bool is_alone = false;                          // Neither waits for others, nor they for it.
+  std::shared_ptr<const core::PlannedStep> plan;  // To be applied instead of making one.
+  bool is_alone = false;                          // Neither waits for others nor vice versa.
 };
 
 void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options, Attempt attempt,
@@ -58,11 +58,11 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
   Flights::Role role = Flights::Role::kGone;
   std::shared_ptr<RewriteAnswer> made;
   std::string options_key, plan_key;
-  bool is_known = false;  // To the cache and to others.
-  // Of those who would all make the same plan one makes it, whatever their bytes.
+  bool is_known = false;  // Can use the cache and other requests' rewrites.
+  // Requests with the same plan key share one plan, regardless of encoding.
   bool by_plan = false;
   const absl::Status joined = Guarded([&] {
-    // Nobody is charged for what is compared.
+    // Comparisons are not charged.
     is_known = graph.size() <= Flights::kMaxGraphBytes &&
                options.ByteSizeLong() <= Flights::kMaxOptionBytes;
     if (is_known) {
@@ -84,7 +84,7 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
                                                   absl::string_view their_graph) {
           const bool is_same = !by_plan || graph == their_graph;
           call.Resume([&call, graph, &options, answer, landed, is_same] {
-            // The leader's time was up, not this one's.
+            // The leader's deadline passed, not this one's.
             if (absl::IsDeadlineExceeded(landed->status) && !call.stop().ShouldStop(1)) {
               if (absl::Status s = call.BeginWork(); !s.ok()) return answer(Failed(s));
               return Make(call, graph, options, {}, answer);
@@ -109,7 +109,7 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
   }
   switch (role) {
     case Flights::Role::kWaits:
-      return;  // `call` may be gone.
+      return;  // `call` may already be deleted.
     case Flights::Role::kGone:
       return answer(Failed(call.StopStatus("queue")));
     case Flights::Role::kLeads:
@@ -117,7 +117,7 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
   }
   const bool reuses = attempt.plan != nullptr;
   if (reuses) call.SkipSimulation();
-  // Not the caller's own: its deadline ends no rewrite that others wait for.
+  // Not the caller's own token: its deadline must not end a rewrite that others wait for.
   const core::StopToken stop(call.latest(), abandoned);
   absl::Status status = call.RunWork({graph}, *abandoned, [&] {
     return Guarded([&] {
@@ -131,7 +131,7 @@ void Make(Call& call, absl::string_view graph, const v1::RewriteOptions& options
   if (made->status.ok()) state.metrics.CountStages(made->report());
   if (reuses && made->status.ok()) state.metrics.CountReusedPlan();
   if (is_known && made->status.ok()) {
-    // An answer that cannot be kept is an answer all the same.
+    // An answer that cannot be cached is still an answer.
     (void)Guarded([&] {
       state.answers.Keep(graph, options_key, plan_key, made);
       return absl::OkStatus();

@@ -21,7 +21,7 @@ std::optional<int64_t> DetailOf(const v1::ErrorInfo& info, const char* key) {
   return number;
 }
 
-// Where it is not told.
+// If the report has none.
 std::string MachineOf(const v1::RewriteOptions& options) {
   const core::PlanningStrategy* const strategy = core::FindStrategy(options);
   if (strategy == nullptr) return "";
@@ -47,7 +47,7 @@ const char* AnsweredFromName(AnsweredFrom from) {
 }
 
 std::optional<double> RewriteRecord::slowdown() const {
-  // What is kept as it came swaps already, and nobody knows its step without.
+  // An unchanged graph may already swap, and its step without swaps is unknown.
   if (outcome != v1::OUTCOME_REWRITTEN && outcome != v1::OUTCOME_NOTHING_TO_DO) return std::nullopt;
   return figures.slowdown();
 }
@@ -76,7 +76,7 @@ std::optional<RewriteRecord> RecordOf(const absl::Status& status, const v1::Rewr
     record.outcome = report.outcome();
     record.figures = core::FiguresOf(report);
     core::RewriteFigures& figures = record.figures;
-    // Who did not ask for the report has no forecast in it, but was planned for.
+    // If the report was not requested, it has no forecast, but a plan was made.
     if (figures.machine.empty() && !figures.gpus.empty()) figures.machine = MachineOf(options);
     return record;
   }

@@ -16,7 +16,7 @@
 
 namespace spillway::server {
 
-// The reactors delete themselves when gRPC is done with them.
+// Reactors delete themselves when gRPC is done with them.
 
 grpc::ServerUnaryReactor* RewriteService::Rewrite(grpc::CallbackServerContext* context,
                                                   const grpc::ByteBuffer* request,
@@ -62,7 +62,7 @@ absl::Status RewriteService::CheckCaller(const grpc::CallbackServerContext& cont
     const Caller caller = CallerOf(context);
     absl::Status status = state_.access->Find(CredentialsOf(context, caller)).status();
     if (status.ok()) return status;
-    // Nobody tries tokens unseen.
+    // Attempts to guess tokens are counted.
     state_.metrics.CountRejected(RejectReason::kUnknownCaller);
     Log(LogLevel::kInfo, "request",
         {{"method", "GetCapabilities"},

@@ -13,14 +13,14 @@ using Outcomes = std::vector<v1::Outcome>;
 
 constexpr v1::Outcome kDoesNotFit = v1::OUTCOME_UNSPECIFIED;
 
-// From what nobody notices to what nobody accepts.
+// From unnoticeable to unacceptable.
 const prometheus::Histogram::BucketBoundaries kSlowdownBuckets = {1,   1.01, 1.02, 1.05, 1.1, 1.2,
                                                                   1.5, 2,    3,    5,    10};
-// Around 1, where a job fits or does not.
+// Finest around 1, the boundary of fitting.
 const prometheus::Histogram::BucketBoundaries kNeedBuckets = {0.1, 0.25, 0.5, 0.75, 0.9, 1,
                                                               1.1, 1.25, 1.5, 2,    4};
 
-// Up to 1 GiB by factors of four, from there by two: GPUs have some 8 to 192 GiB.
+// By factors of four up to 1 GiB, then by two: GPUs have some 8 to 192 GiB.
 prometheus::Histogram::BucketBoundaries ByteBuckets() {
   constexpr int64_t kMiB = int64_t{1} << 20, kGiB = int64_t{1} << 30;
   prometheus::Histogram::BucketBoundaries bounds;

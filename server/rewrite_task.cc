@@ -14,7 +14,7 @@
 namespace spillway::server {
 namespace {
 
-// Of a field of type bytes beside these: its number and its length.
+// Overhead of a field of type bytes: its number and its length.
 constexpr int64_t kFieldBytes = 6;
 
 absl::Status CheckSize(const RewriteAnswer& answer, Framing framing, int64_t limit) {
@@ -56,7 +56,7 @@ absl::Status RewriteAnswer::Announce(bool with_sha256, const core::StopToken& st
     const std::lock_guard lock(announced_mu_);
     *header = announced_;
   }
-  // Not under the lock: nobody waits for a digest that he has not asked for.
+  // Not under the lock: no request waits for a digest that it did not ask for.
   if (!header->has_crc32c()) {
     const absl::StatusOr<uint32_t> crc32c = core::Crc32cOf(graph, stop);
     if (!crc32c.ok()) return crc32c.status();

@@ -48,31 +48,31 @@ namespace {
 
 constexpr char kServiceName[] = "spillway.v1.RewriteService";
 
-// Room above max_unary_bytes in which a too large request still gets our own error, which says
+// Margin above max_unary_bytes within which a too large request gets the server's error, which says
 // what to do, instead of gRPC's.
 constexpr int64_t kReceiveSlackBytes = 1 << 20;
-// What gRPC may hold beyond one message of the largest size: with the program itself, within
-// kOverheadBytes of memory_budget.h at the default limits.
+// Memory that gRPC may hold beyond one message of the maximum size: together with the program
+// itself, within kOverheadBytes of memory_budget.h at the default limits.
 constexpr int64_t kTransportBytes = int64_t{96} << 20;
 
-// A peer that connects and says nothing is dropped after this.
+// A peer that connects and sends nothing is dropped after this.
 constexpr int kHandshakeTimeoutMs = 10'000;
-// A peer that vanished without a word is noticed after the sum of these, and what it holds of the
-// budget is free again.
+// A peer that vanished silently is noticed after the sum of these, and its part of the budget is
+// released.
 constexpr int kKeepaliveTimeMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
-// Clients may ping as often as this, also without a call; faster is answered with GOAWAY.
+// Clients may ping this often, even without a call; more often is answered with GOAWAY.
 constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kMaxConnectionIdleMs = 300'000;
 
-// For CivetWeb. A scraper that connects and says nothing holds a thread for the timeout.
+// For CivetWeb. A scraper that connects and sends nothing holds a thread until the timeout.
 constexpr char kScrapeThreads[] = "8";
 constexpr char kScrapeTimeoutMs[] = "2000";
 
-// What is left open when no request is: health watchers. They get this long to see the end.
+// Time for streams that stay open without requests, i.e. health watchers, to see the end.
 constexpr absl::Duration kCloseGrace = absl::Milliseconds(200);
 
-// How long the last lines of the journal are waited for. A disk takes some milliseconds.
+// How long to wait for the last lines of the journal. A disk takes some milliseconds.
 constexpr absl::Duration kJournalGrace = absl::Seconds(2);
 
 int64_t ReceiveLimit(const v1::Limits& limits) {
@@ -83,8 +83,8 @@ int64_t ReceiveLimit(const v1::Limits& limits) {
 void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(ReceiveLimit(options.limits)));
   builder.SetMaxSendMessageSize(-1);  // Answers are checked in rewrite_task.cc.
-  // What is compressed is measured when it is unpacked: a megabyte may become a gigabyte before
-  // anybody says no. Graphs are numbers and names that nobody sends twice; clients of ours do not
+  // The size of a compressed message is only checked once it is decompressed: a megabyte may become
+  // a gigabyte before it is rejected. Graphs compress little, and Spillway's clients do not
   // compress.
   for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
@@ -105,17 +105,18 @@ void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
         GRPC_ARG_MAX_CONNECTION_AGE_MS,
         static_cast<int>(absl::ToInt64Milliseconds(options.max_connection_age)));
   }
-  // Unary requests are read before we can refuse them; this bounds what the transport itself holds.
+  // Unary requests are read before they can be rejected; this limits the memory of the transport.
   grpc::ResourceQuota quota("spillwayd");
   quota.Resize(kTransportBytes + ReceiveLimit(options.limits));
   builder.SetResourceQuota(quota);
 }
 
-// Plain text is for this machine alone, unless the user wants it otherwise.
+// Plain text is for this machine only, unless the user allows it.
 absl::Status CheckPrivacy(const ListenAddress& address, const Options& options) {
   if (options.tls.enabled() || options.insecure) return absl::OkStatus();
   const absl::StatusOr<bool> local = IsLocal(address);
-  // Nobody knows who could reach it: closed, even if the resolver answers a moment later.
+  // It is unknown who could reach it, so it is rejected, even if the resolver answers a moment
+  // later.
   if (!local.ok()) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", address.text, " (--listen): ", local.status().message()));
@@ -127,18 +128,18 @@ absl::Status CheckPrivacy(const ListenAddress& address, const Options& options) 
       "or --insecure if you trust the network, or listen on 127.0.0.1"));
 }
 
-// A token is good for whoever reads it on its way. Not refused: something else may encrypt it
-// there, and the file may get its first token later.
+// Anyone who reads a token in transit can use it. Only a warning: something else may encrypt the
+// connection, and the file may get its first token later.
 void WarnOfTokens(const ListenAddress& address, const Options& options) {
   if (options.tls.enabled() || IsLocal(address).value_or(false)) return;
   Log(LogLevel::kWarn, "tokens cross the network without encryption: give --tls-cert and --tls-key",
       {{"listen", address.text}, {"access_file", options.access_file}});
 }
 
-// The second would be refused as in use, which does not say by whom.
+// The second would be reported as in use, without saying by what.
 absl::Status CheckGivenOnce(const ListenAddress& address,
                             const std::vector<ListenAddress>& others) {
-  if (!address.is_unix()) return absl::OkStatus();  // The system refuses the second.
+  if (!address.is_unix()) return absl::OkStatus();  // The system rejects the second.
   const auto real = [](const std::string& path) {
     std::error_code error;
     const std::filesystem::path found = std::filesystem::weakly_canonical(path, error);
@@ -162,7 +163,7 @@ struct Server::Parts {
         service(state),
         acceptor(options.max_connections, metrics) {}
 
-  // Finds all faults that can be found before anything listens. Errors: those of BuildAndStart.
+  // Finds all errors that can be found before anything listens: those of BuildAndStart.
   absl::Status Prepare();
   // Opens the journal. Error: UNAVAILABLE.
   absl::Status StartJournal();
@@ -178,7 +179,7 @@ struct Server::Parts {
     health->SetServingStatus(kServiceName, serving);
   }
 
-  // In this order, so that what uses is destroyed before what is used.
+  // In this order, so that users are destroyed before what they use.
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   Metrics metrics;
   ServiceState state;
@@ -188,10 +189,10 @@ struct Server::Parts {
   std::unique_ptr<prometheus::Exposer> exposer;
   int metrics_port = 0;
   std::vector<ListenAddress> addresses;
-  // Of each address. gRPC asks them for certificates.
+  // One per address. gRPC asks them for certificates.
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   std::unique_ptr<grpc::Server> grpc_server;
-  std::vector<std::unique_ptr<Listener>> listeners;  // Of each address.
+  std::vector<std::unique_ptr<Listener>> listeners;  // One per address.
   Acceptor acceptor;
 
   std::thread drain_thread;
@@ -283,7 +284,7 @@ absl::Status Server::Parts::StartMetrics() {
   if (address == "none") return absl::OkStatus();
   const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
   if (!parsed.ok()) return parsed.status();
-  // A look, for its reason; the port may still be taken in the next moment.
+  // A trial, for its error message; the port may still be taken a moment later.
   if (const auto look = Listener::Listen(*parsed, "--metrics-listen"); !look.ok()) {
     return look.status();
   }
@@ -291,7 +292,7 @@ absl::Status Server::Parts::StartMetrics() {
     exposer = std::make_unique<prometheus::Exposer>(
         std::vector<std::string>{"listening_ports", address, "num_threads", kScrapeThreads,
                                  "request_timeout_ms", kScrapeTimeoutMs});
-  } catch (const std::exception& error) {  // CivetException, which says little.
+  } catch (const std::exception& error) {  // CivetException, which has no details.
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", address, " (--metrics-listen): ", error.what(), "; choose another"));
   }
@@ -331,7 +332,7 @@ void Server::Parts::StartGrpc() {
 
 namespace {
 
-// Puts in what options leave to the machine.
+// Fills in the options that depend on the machine.
 void Resolve(Options* options) {
   options->limits.set_max_concurrent_requests(WorkerCount(*options));
   options->memory_budget_bytes = MemoryBudget(*options);
@@ -367,7 +368,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
   if (absl::Status status = parts->Prepare(); !status.ok()) return status;
   if (absl::Status status = parts->StartJournal(); !status.ok()) return status;
   if (absl::Status status = parts->Listen(); !status.ok()) return status;
-  // gRPC last: who can call us can also see us counting.
+  // gRPC last, so that metrics are available before calls.
   if (absl::Status status = parts->StartMetrics(); !status.ok()) return status;
   parts->StartGrpc();
   return std::unique_ptr<Server>(new Server(std::move(parts)));
@@ -442,7 +443,7 @@ bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {
     Log(LogLevel::kWarn, "drain timeout: cancelling what is left",
         {{"inflight_requests", tracker.inflight()}});
   }
-  // Cancels what is left at the deadline, which fires the stop tokens.
+  // Cancels the remaining calls at the deadline, which fires the stop tokens.
   parts_->acceptor.Stop();
   for (const auto& listener : parts_->listeners) listener->Close();
   const absl::Duration grace = parts_->drained_cleanly ? kCloseGrace : absl::ZeroDuration();

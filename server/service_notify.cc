@@ -19,7 +19,7 @@ absl::Status NotifyServiceManager(absl::string_view state) {
   const absl::string_view path = variable;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // The kernel takes a path that fills the field without a zero after it, but few others do.
+  // The kernel accepts a path that fills the field without a terminating zero, but few others do.
   if ((path[0] != '/' && path[0] != '@') || path.size() >= sizeof(address.sun_path)) {
     return absl::InvalidArgumentError(
         absl::StrCat("NOTIFY_SOCKET is no socket's name: it begins with / or @ and has fewer than ",

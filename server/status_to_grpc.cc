@@ -13,15 +13,15 @@
 namespace spillway::server {
 namespace {
 
-// gRPC peers refuse trailing metadata above 8 KiB (GRPC_ARG_MAX_METADATA_SIZE). The message goes
-// out twice: percent-encoded in grpc-message (three bytes for each that is not printable) and in
-// the details, which are base64 (four bytes for three). With all of it at its worst:
-// 3 * 1024 + 4 / 3 * (1024 + 2048 + envelope) is under 7.3 KiB.
+// gRPC peers reject trailing metadata above 8 KiB (GRPC_ARG_MAX_METADATA_SIZE). The message is sent
+// twice: percent-encoded in grpc-message (three bytes per unprintable one) and in the details,
+// which are base64 (four bytes for three). The worst case, 3 * 1024 + 4 / 3 * (1024 + 2048 +
+// envelope), is below 7.3 KiB.
 constexpr size_t kMaxMessageBytes = 1024;
 constexpr size_t kMaxInfoBytes = 2048;
 constexpr char kCut[] = "...";
 
-// Fit for a protobuf string and for a log line: ASCII, and not longer than kMaxMessageBytes.
+// Makes the message fit for a protobuf string and a log line: ASCII, and at most kMaxMessageBytes.
 std::string Presentable(absl::string_view message) {
   const bool plain = std::all_of(message.begin(), message.end(),
                                  [](unsigned char c) { return c >= 0x20 && c < 0x7f; });
@@ -38,7 +38,7 @@ v1::ErrorInfo InfoOf(const absl::Status& status) {
   if (info.reason().empty()) info.set_reason(ReasonName(ToldReason(status)));
   info.set_domain("spillway.v1");
   if (info.ByteSizeLong() <= kMaxInfoBytes) return info;
-  // Keep the entries that fit, in order of key so that the answer does not depend on a hash.
+  // Keeps the entries that fit, in order of key, so that the answer does not depend on a hash.
   v1::ErrorInfo fitting;
   fitting.set_reason(info.reason());
   fitting.set_domain(info.domain());
@@ -61,7 +61,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   google::protobuf::Any* any = details.add_details();
   any->set_type_url(core::kErrorInfoTypeUrl);
   any->set_value(InfoOf(status).SerializeAsString());
-  // The numbers of the codes are the same in both, by design of both.
+  // The codes have the same numbers in both by design.
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message,
                       details.SerializeAsString());
 }

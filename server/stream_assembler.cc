@@ -23,7 +23,7 @@ absl::Status AboveLimit(absl::string_view message, absl::string_view field, int6
   return core::WithDetail(LimitError(message, value, limit), "field", field);
 }
 
-// Before an error about one of several graphs.
+// Prefix of an error about one of several graphs.
 std::string Prefix(const std::string& name) {
   return name.empty() ? "" : absl::StrCat("graph ", name, ": ");
 }
@@ -154,7 +154,7 @@ absl::Status StreamAssembler::VerifyGraphs(const core::StopToken& stop) const {
 }
 
 int64_t StreamAssembler::total_size_bytes() const {
-  int64_t total = 0;  // Of at most two graphs, each within a limit below 2 GiB.
+  int64_t total = 0;  // At most two graphs, each within a limit below 2 GiB.
   for (const Upload& graph : graphs_) total += graph.size_bytes;
   return total;
 }

@@ -30,7 +30,7 @@ absl::Status UnaryCall::Start(const grpc::ByteBuffer& request) {
         message_bytes, limit);
   }
   bytes_ = OnePiece(request);
-  // gRPC keeps the pieces to the end of the call, in a buffer that it made and only we read.
+  // gRPC keeps the pieces until the end of the call, in its own buffer that only this call reads.
   const_cast<grpc::ByteBuffer&>(request).Clear();
   if (absl::Status status = Split(); !status.ok()) return status;
   const int64_t graph_bytes = static_cast<int64_t>(graph_.size());
@@ -47,7 +47,7 @@ absl::Status UnaryCall::Split() {
   const int64_t limit = call_.state().options.limits.max_option_bytes();
   absl::Status status = ParseOptions(
       rest, limit, [this](int64_t bytes) { return call_.HoldOptions(bytes); }, &others);
-  // A field of a newer client, beside the options, too: what it means is not known.
+  // A newer client's field, even outside the options, has an unknown meaning.
   if (status.ok()) status = core::CheckKnownFields(others);
   if (status.ok()) options_ = std::move(*others.mutable_options());
   return status;
@@ -56,7 +56,7 @@ absl::Status UnaryCall::Split() {
 void UnaryCall::Run() {
   if (absl::Status status = call_.BeginWork(); !status.ok()) return Finish(call_.Conclude(status));
   RewriteOnce(call_, graph_, options_, [this](const std::shared_ptr<RewriteAnswer>& answer) {
-    // Finish comes last: the call, and this, may be gone when it returns.
+    // Finish comes last: this may be deleted when it returns.
     Finish(
         call_.Conclude(call_.RunCharged([&] { return Guarded([&] { return Respond(answer); }); })));
   });

@@ -16,9 +16,9 @@ namespace {
 
 using google::protobuf::io::CodedOutputStream;
 
-constexpr uint32_t kBytesType = 2;  // Protobuf's wire type of what has a length.
+constexpr uint32_t kBytesType = 2;  // Protobuf's wire type of length-delimited fields.
 
-// Options of some hundred bytes are part of what a request costs in any case.
+// Options of some hundred bytes are part of a request's fixed cost.
 constexpr int64_t kFreeBytes = 64 << 10;
 
 void AppendVarint(uint64_t value, std::string* to) {
@@ -27,7 +27,7 @@ void AppendVarint(uint64_t value, std::string* to) {
   to->append(reinterpret_cast<const char*>(buffer), end - buffer);
 }
 
-// Reads a varint and drops it from `bytes`; false if there is none.
+// Reads a varint and removes it from `bytes`; false if there is none.
 bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
@@ -57,7 +57,7 @@ std::vector<absl::string_view> OnlyField(int field, const grpc::ByteBuffer& byte
   if (!bytes.Dump(slices).ok() || slices->empty()) return {};  // An empty message has none.
   absl::string_view first = View(slices->front());
   uint64_t tag = 0, size = 0;
-  // Where the first piece ends within these, it is no chunk of a size to care about.
+  // If the first piece ends within these, the chunk is too small to matter.
   if (!TakeVarint(&first, &tag) || !TakeVarint(&first, &size) ||
       tag != (static_cast<uint32_t>(field) << 3 | kBytesType)) {
     return {};

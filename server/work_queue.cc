@@ -6,14 +6,14 @@
 namespace spillway::server {
 namespace {
 
-// How often what it takes itself a request may wait: with itself, an answer takes at most four
-// times as long as on an idle server.
+// How many times its own cost a request may wait: including its own work, an answer takes at most
+// four times as long as on an idle server.
 constexpr int kWaitsOfItsOwn = 2;
 
-// Beyond the most that wait, a part of it for peers of whom nothing waits.
+// The part of max_waiting_ that is available in addition for peers without waiting requests.
 constexpr size_t kRoomForOthers = 4;
 
-// A request costs something, whatever is expected of it, or one peer's could all go first.
+// The minimum cost of a request; without it, all of one peer's requests could go first.
 constexpr absl::Duration kLeastExpected = absl::Milliseconds(1);
 
 }  // namespace
@@ -43,7 +43,7 @@ void WorkQueue::Observe(bool too_long, absl::Time now) {
 bool WorkQueue::HasRoom(const Work& work, size_t idle_workers) const {
   const size_t most = max_waiting_ + idle_workers;
   if (waiting_.size() < most) return true;
-  // Who fills the queue does not keep out who has nothing in it.
+  // A peer that fills the queue does not lock out peers with nothing in it.
   return waiting_.size() < most + max_waiting_ / kRoomForOthers &&
          std::none_of(waiting_.begin(), waiting_.end(),
                       [&work](const auto& entry) { return entry.second.work.peer == work.peer; });
@@ -101,7 +101,7 @@ bool WorkQueue::Pop(bool short_only, absl::Time now, Work* work) {
 }
 
 void WorkQueue::Empty(absl::Time now) {
-  // Nobody is ahead of anybody, and nobody waits.
+  // No flow is ahead of another, and nothing waits.
   flows_.clear();
   served_ = 0;
   too_long_since_ = absl::InfiniteFuture();
@@ -113,7 +113,7 @@ bool WorkQueue::Remove(uint64_t id, absl::Time now, Work* work) {
                                [id](const auto& entry) { return entry.second.work.id == id; });
   if (id == 0 || it == waiting_.end()) return false;
   *work = Take(it);
-  // What it was not served is not held against its peer.
+  // The peer is not charged for work that was not done.
   const auto flow = flows_.find({work->peer, work->is_long()});
   if (flow != flows_.end()) flow->second -= absl::ToDoubleSeconds(work->expected);
   if (waiting_.empty()) Empty(now);

@@ -6,7 +6,7 @@
 
 namespace spillway::cli {
 
-// Runs the command line. Results go to standard output, the summary and errors to standard error.
+// Runs the command line. Writes results to standard output, summary and errors to standard error.
 int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation);
 
 }  // namespace spillway::cli

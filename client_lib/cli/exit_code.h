@@ -1,4 +1,4 @@
-// What the program's exit status says. Users' scripts depend on these numbers: never renumber.
+// The program's exit status. Users' scripts depend on these numbers: never renumber.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_EXIT_CODE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_EXIT_CODE_H_
 
@@ -9,30 +9,30 @@
 namespace spillway::cli {
 
 enum class ExitCode {
-  kDone = 0,        // Also when there was nothing to do.
-  kNotServing = 1,  // `health` alone: the server answered, and does not serve.
-  kDifferent = 1,   // `diff` alone: the graphs differ.
-  kUsage = 2,       // The command line, or an option's value, is wrong.
-  kBadGraph = 3,    // The graph is wrong, or too large.
+  kDone = 0,        // Also if there was nothing to do.
+  kNotServing = 1,  // `health` only: the server answered, and does not serve.
+  kDifferent = 1,   // `diff` only: the graphs differ.
+  kUsage = 2,       // The command line or an option's value is invalid.
+  kBadGraph = 3,    // The graph is invalid or too large.
   kFile = 4,        // A file cannot be read or written.
   kServer = 5,      // The server cannot be reached, is overloaded or too old.
   kStopped = 6,     // The timeout passed, or the program was interrupted.
-  kInternal = 7,    // A bug of ours.
-  kDoesNotFit = 8,  // No plan of swaps fits into the memory that there is; or no step (`simulate`).
-  // Whether the step fits is not known: what is known of it does. Of `rewrite` with a strategy that
-  // plans for a budget (the graph is written all the same), and of `simulate
-  // --require-fit`.
+  kInternal = 7,    // A bug in Spillway.
+  kDoesNotFit = 8,  // No plan fits into the available memory; or no step (`simulate`).
+  // It is unknown whether the step fits: the known part does. From `rewrite` with a strategy that
+  // plans for a budget (the graph is still written), and from `simulate --require-fit`.
   kFitUnknown = 9,
 
-  // `run` alone; the numbers that shells have for them. Otherwise its command's own.
+  // `run` only, with the shells' numbers. Otherwise `run` exits with its command's status.
   kCommandNotExecutable = 126,
   kCommandNotFound = 127,
 };
 
-// The exit code for an error: by its reason (v1::ErrorReason) where it has one, else by its code.
+// Returns the exit code for an error: by its reason (v1::ErrorReason) if it has one, otherwise by
+// its code.
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// How an error is told: `MESSAGE [REASON]`, on one line.
+// Formats an error as one line: `MESSAGE [REASON]`.
 std::string ErrorText(const absl::Status& status);
 
 // The table of --help.

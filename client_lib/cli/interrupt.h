@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as a cancellation.
+// Turns SIGINT and SIGTERM into a cancellation.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_INTERRUPT_H_
 #define SPILLWAY_CLIENT_LIB_CLI_INTERRUPT_H_
 
@@ -11,11 +11,11 @@
 
 namespace spillway::cli {
 
-// While it lives, either signal cancels `token`, and everything ends the ordinary way: temporary
-// files go, and the exit code is 6. Also ignores SIGPIPE and SIGXFSZ, for good: a write to a closed
-// pipe, or beyond the allowed size of a file, is an error like another.
+// While it lives, either signal cancels `token`, and the program ends normally: temporary files are
+// removed, and the exit code is 6. Also ignores SIGPIPE and SIGXFSZ permanently: a write to a
+// closed pipe, or beyond the file size limit, is an ordinary error.
 //
-// REQUIRES: made before the process has other threads: they must inherit its signal mask.
+// REQUIRES: created before the process has other threads, which must inherit its signal mask.
 class InterruptWatcher {
  public:
   explicit InterruptWatcher(CancellationToken token);

@@ -9,7 +9,7 @@
 
 namespace spillway::cli {
 
-// `MAJOR.MINOR.PATCH`: that of what works in this process.
+// Returns `MAJOR.MINOR.PATCH`, the version of the core in this process.
 inline std::string OwnVersion() {
   const auto capabilities = Client(MakeLocalConnection()).GetCapabilities();
   return capabilities.ok() ? capabilities->version() : "";

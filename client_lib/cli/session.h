@@ -1,4 +1,4 @@
-// What one run of the program has, whatever its command.
+// The state of one run of the program, for every command.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_SESSION_H_
 #define SPILLWAY_CLIENT_LIB_CLI_SESSION_H_
 
@@ -16,11 +16,11 @@ struct Session {
   // Cancelled by SIGINT and SIGTERM.
   CancellationToken cancellation;
 
-  // `run` alone: what follows "--", the command line of another program.
+  // `run` only: the command line after "--", of another program.
   std::vector<std::string> command;
 
-  // What the command line asked for; set by the command it named. An error is printed by app.cc,
-  // and its exit code is ExitCodeOf.
+  // Runs the command; set by the command that the command line names. app.cc prints an error, whose
+  // exit code is ExitCodeOf.
   std::function<absl::StatusOr<ExitCode>()> run;
 };
 

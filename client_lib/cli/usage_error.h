@@ -1,4 +1,4 @@
-// What is said of a command line that cannot be read.
+// Messages for invalid command lines.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_USAGE_ERROR_H_
 #define SPILLWAY_CLIENT_LIB_CLI_USAGE_ERROR_H_
 
@@ -9,8 +9,8 @@
 
 namespace spillway::cli {
 
-// One sentence for `error`, with what may have been meant, and where to read on. `words`: the
-// command line without the program's name.
+// Returns one sentence for `error`, with suggestions of what was meant and a pointer to the help.
+// `words`: the command line without the program's name.
 std::string UsageText(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& words);
 

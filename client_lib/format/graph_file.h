@@ -1,18 +1,18 @@
-// A file that holds TensorFlow graphs: a GraphDef, a MetaGraphDef or a SavedModel, in protobuf's
-// binary or text form. The graphs come out as serialized GraphDefs, whatever the file is, and
-// others can be put in their place; all else in the file stays as it is, byte for byte.
+// A file with TensorFlow graphs: a GraphDef, a MetaGraphDef or a SavedModel, in protobuf's binary
+// or text form. The graphs are read as serialized GraphDefs, whatever the format, and can be
+// replaced; everything else in the file stays unchanged, byte for byte.
 //
 //   absl::StatusOr<GraphFile> file = GraphFile::Read(bytes, absl::nullopt);
 //   std::vector<absl::optional<std::string>> graphs(file->graphs().size());
 //   graphs[0] = Rewritten(file->graph(0));
 //   absl::StatusOr<std::string> out = std::move(*file).WithGraphs(std::move(graphs));
 //
-// What that means for a graph itself: in a binary file it is the bytes that were given. In a text
-// file it is printed anew, so comments and spelling of the graph are lost, but nothing that the
-// graph says; everything around the block `graph_def` stays as it is.
+// In a binary file, a replacement graph is written as the bytes that were given. In a text file it
+// is printed again, so comments and formatting within the graph are lost, but no content;
+// everything around the block `graph_def` stays unchanged.
 //
-// Files are not trusted: see the errors. No recursion over them; memory is the file and its
-// replacement, and for text the parsed message besides. Immutable, not copyable; movable.
+// Files are untrusted: see the errors. There is no recursion over them. Memory: the file and its
+// replacement, and for text also the parsed message. Immutable, movable, not copyable.
 #ifndef SPILLWAY_CLIENT_LIB_FORMAT_GRAPH_FILE_H_
 #define SPILLWAY_CLIENT_LIB_FORMAT_GRAPH_FILE_H_
 
@@ -30,14 +30,14 @@
 
 namespace spillway::format {
 
-// Protobuf, and so TensorFlow, reads no file of 2 GiB or more.
+// Protobuf, and therefore TensorFlow, cannot read files of 2 GiB or more.
 inline constexpr int64_t kMaxFileBytes = std::numeric_limits<int32_t>::max();
 
 class GraphFile {
  public:
-  // Takes the file's content. Without a format, it is recognised (RecogniseFormat).
+  // Reads the content of a file. Without a format, it is recognised (RecogniseFormat).
   // Errors: MALFORMED_GRAPH naming MetaGraph and byte, or line and column; EMPTY_GRAPH for a
-  // MetaGraphDef or a SavedModel in which no graph is; LIMIT_EXCEEDED above 2 GiB.
+  // MetaGraphDef or a SavedModel without a graph; LIMIT_EXCEEDED above 2 GiB.
   static absl::StatusOr<GraphFile> Read(std::string bytes, absl::optional<GraphFormat> format);
 
   GraphFormat format() const { return format_; }
@@ -50,16 +50,15 @@ class GraphFile {
   absl::string_view graph(size_t i) const;
   const std::vector<std::string>& tags(size_t i) const { return places_[i].tags; }
 
-  // "MetaGraph 1 (tags: serve, gpu)" for messages; empty where the file holds one graph by its
-  // kind.
+  // Returns "MetaGraph 1 (tags: serve, gpu)" for messages; empty if the format has only one graph.
   std::string NameOf(size_t i) const;
 
-  // The error with NameOf in front of its message.
+  // Returns `status` with NameOf prefixed to its message.
   absl::Status WithName(size_t i, const absl::Status& status) const;
 
-  // The file with the graphs that are set in place of its own; those that are the same bytes as
-  // before, and those that are not set, stay as they are, so without any other the file comes back
-  // byte for byte. LIMIT_EXCEEDED if the result would be above 2 GiB.
+  // Returns the file with the given graphs in place of its own. Graphs that are not set or have the
+  // same bytes as before stay unchanged, so if no graph differs, so does no byte of the file.
+  // LIMIT_EXCEEDED if the result would exceed 2 GiB.
   // REQUIRES: one entry per graph; none set for a MetaGraph that has no graph.
   absl::StatusOr<std::string> WithGraphs(std::vector<absl::optional<std::string>> graphs) &&;
 
@@ -67,7 +66,7 @@ class GraphFile {
   GraphFile() = default;
 
   GraphFormat format_ = GraphFormat::kGraphDef;
-  std::unique_ptr<std::string> bytes_;  // At a fixed address: graph() gives views.
+  std::unique_ptr<std::string> bytes_;  // At a fixed address: graph() returns views.
   std::vector<GraphPlace> places_;
   std::vector<std::string> converted_;  // Text: the graphs, serialized.
 };

@@ -20,35 +20,35 @@ struct ByteRange {
   size_t size() const { return end - begin; }
 };
 
-// Line and column, from 0, as protobuf counts them: a column is a byte, but a tab goes to the next
-// multiple of 8.
+// Line and column, from 0, as protobuf counts them: a column is a byte, but a tab advances to the
+// next multiple of 8.
 struct TextPosition {
   int line = 0;
   int column = 0;
 };
 
-// The length in front of a message, and what it counts.
+// The length varint in front of a message.
 struct LengthPrefix {
   ByteRange varint;
   size_t value = 0;
 };
 
-// What a file may have of these. Real models have a few; a file of nothing else would take many
-// times its size in memory.
+// Limits of a file. Real models have a few; a file of nothing else would take many times its size
+// in memory.
 inline constexpr size_t kMaxMetaGraphs = 1000;
 inline constexpr size_t kMaxTags = 100;
 
 // One graph: the content of a field graph_def.
 struct GraphPlace {
-  bool present = false;  // False: the MetaGraph has no field graph_def, and the rest means nothing.
+  bool present = false;  // False: the MetaGraph has no field graph_def; ignore the other fields.
   ByteRange content;     // Without tag and length; in text, between the braces.
-  std::vector<LengthPrefix> lengths;  // Binary: of all messages around it, outermost first.
+  std::vector<LengthPrefix> lengths;  // Binary: of all enclosing messages, outermost first.
   TextPosition position;              // Text: of the content's start.
-  int depth = 0;                      // Text: how many messages are open around the content.
-  std::vector<std::string> tags;      // Of its MetaGraph; no more than kMaxTags.
+  int depth = 0;                      // Text: the number of enclosing messages.
+  std::vector<std::string> tags;      // Of its MetaGraph; at most kMaxTags.
 };
 
-// RESOURCE_EXHAUSTED (LIMIT_EXCEEDED) for more than kMaxMetaGraphs.
+// Returns RESOURCE_EXHAUSTED (LIMIT_EXCEEDED), for more than kMaxMetaGraphs.
 inline absl::Status TooManyMetaGraphs() {
   return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
                      absl::StrCat("the SavedModel has more than ", kMaxMetaGraphs, " MetaGraphs"));

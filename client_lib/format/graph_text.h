@@ -1,4 +1,4 @@
-// GraphDefs between protobuf's binary and text form.
+// Converts GraphDefs between protobuf's binary and text form.
 #ifndef SPILLWAY_CLIENT_LIB_FORMAT_GRAPH_TEXT_H_
 #define SPILLWAY_CLIENT_LIB_FORMAT_GRAPH_TEXT_H_
 
@@ -10,14 +10,15 @@
 
 namespace spillway::format {
 
-// The serialized GraphDef in `text`, which stands at `start` of its file. MALFORMED_GRAPH naming
-// line and column in the file; also for a field or an enum value that TensorFlow 2.15 does not have
-// (a text cannot be kept without understanding it). The same text gives the same bytes.
-// Needs memory for the message besides text and bytes: some 3 times the bytes.
+// Returns the serialized GraphDef in `text`, which is at `start` in its file. MALFORMED_GRAPH
+// naming line and column in the file; also for a field or an enum value that TensorFlow 2.15 does
+// not have (unknown text cannot be preserved). Deterministic. Besides text and bytes, needs memory
+// for the message: about 3 times the bytes.
 absl::StatusOr<std::string> GraphFromText(absl::string_view text, TextPosition start = {});
 
-// `graph_def` as text, as TensorFlow's text_format reads it: names of enum values, escaped bytes;
-// `depth` levels indented. No comments, no unknown fields. INTERNAL if the bytes are no GraphDef.
+// Returns `graph_def` as text that TensorFlow's text_format reads: names of enum values, escaped
+// bytes; `depth` levels indented. No comments, no unknown fields. INTERNAL if the bytes are not a
+// GraphDef.
 absl::StatusOr<std::string> GraphToText(absl::string_view graph_def, int depth = 0);
 
 }  // namespace spillway::format

@@ -1,4 +1,4 @@
-// Field numbers of TensorFlow's messages around a GraphDef (tensorflow/core/protobuf/
+// Field numbers of the TensorFlow messages around a GraphDef (tensorflow/core/protobuf/
 // {meta_graph,saved_model}.proto).
 #ifndef SPILLWAY_CLIENT_LIB_FORMAT_MESSAGE_FIELDS_H_
 #define SPILLWAY_CLIENT_LIB_FORMAT_MESSAGE_FIELDS_H_
@@ -15,7 +15,7 @@ inline constexpr uint32_t kMetaGraphs = 2;
 namespace meta_graph_def {
 inline constexpr uint32_t kMetaInfo = 1;
 inline constexpr uint32_t kGraph = 2;
-inline constexpr uint32_t kTags = 4;  // Of the MetaInfoDef.
+inline constexpr uint32_t kTags = 4;  // In the MetaInfoDef.
 }  // namespace meta_graph_def
 
 }  // namespace spillway::format

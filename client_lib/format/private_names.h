@@ -1,4 +1,4 @@
-// Names in place of names.
+// Replaces names by anonymous ones.
 #ifndef SPILLWAY_CLIENT_LIB_FORMAT_PRIVATE_NAMES_H_
 #define SPILLWAY_CLIENT_LIB_FORMAT_PRIVATE_NAMES_H_
 
@@ -13,7 +13,7 @@
 
 namespace spillway::format {
 
-// Gives each name another one, PREFIX0, PREFIX1, ..., in the order in which they are asked for.
+// Maps names to PREFIX0, PREFIX1, ..., in the order in which they are first mapped.
 class NameMap {
  public:
   explicit NameMap(std::string prefix) : prefix_(std::move(prefix)) {}
@@ -27,7 +27,7 @@ class NameMap {
   }
   bool Has(absl::string_view name) const { return positions_.contains(name); }
 
-  // Old and new, in that order.
+  // (old, new), in that order.
   const std::vector<std::pair<std::string, std::string>>& pairs() const { return pairs_; }
 
  private:
@@ -36,14 +36,15 @@ class NameMap {
   std::vector<std::pair<std::string, std::string>> pairs_;
 };
 
-// The same for names of nodes, part by part: `a/b/c` becomes `s0/s1/n0`.
+// The same for node names, part by part: `a/b/c` becomes `s0/s1/n0`.
 class PathMap {
  public:
-  // To be called for every name before the first Map: what is a scope anywhere is one everywhere.
+  // To be called for every name before the first Map: a part that is a scope in one name is a scope
+  // in all.
   void NoteScopes(absl::string_view path);
 
   std::string Map(absl::string_view path);
-  // Whether all parts of `path` are of names that were mapped.
+  // Whether all parts of `path` were mapped.
   bool HasAll(absl::string_view path) const;
 
   const NameMap& scopes() const { return scopes_; }
@@ -57,8 +58,8 @@ class PathMap {
   NameMap leaves_{"n"};
 };
 
-// What TensorFlow itself calls something, and so tells nothing of a user: values of string
-// attributes, names of attributes, jobs, types of devices.
+// Whether a name is TensorFlow's own, and so reveals nothing about a user: values of string
+// attributes, attribute names, jobs, device types.
 bool IsPublicWord(absl::string_view word);
 bool IsPublicAttribute(absl::string_view name, bool op_is_known);
 bool IsPublicJob(absl::string_view job);

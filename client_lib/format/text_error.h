@@ -1,4 +1,4 @@
-// Mistakes in texts, with line and column.
+// Syntax errors in text files, with line and column.
 #ifndef SPILLWAY_CLIENT_LIB_FORMAT_TEXT_ERROR_H_
 #define SPILLWAY_CLIENT_LIB_FORMAT_TEXT_ERROR_H_
 
@@ -13,7 +13,7 @@
 
 namespace spillway::format {
 
-// MALFORMED_GRAPH: "line L, column C: MESSAGE", both from 1.
+// Returns MALFORMED_GRAPH: "line L, column C: MESSAGE", both from 1.
 inline absl::Status TextError(TextPosition position, absl::string_view message) {
   const std::string line = absl::StrCat(position.line + 1);
   const std::string column = absl::StrCat(position.column + 1);
@@ -22,7 +22,7 @@ inline absl::Status TextError(TextPosition position, absl::string_view message) 
                             {{"line", line}, {"column", column}});
 }
 
-// Keeps the first error that protobuf finds in a text which stands at `start` of its file.
+// Keeps the first error that protobuf finds in a text that is at `start` in its file.
 class FirstTextError : public google::protobuf::io::ErrorCollector {
  public:
   explicit FirstTextError(TextPosition start = {}) : start_(start) {}

@@ -1,4 +1,4 @@
-// Axes with round ticks: steps of 1, 2 or 5 times a power of ten, in a unit in which numbers are
+// Axes with round ticks: steps of 1, 2 or 5 times a power of ten, in a unit that keeps the numbers
 // short.
 //
 // Thread safety: pure functions; plain values.
@@ -11,18 +11,18 @@
 namespace spillway::plot {
 
 struct Tick {
-  double at = 0;  // In what the axis counts: bytes, nanoseconds, ...
+  double at = 0;  // In the quantity of the axis: bytes, nanoseconds, ...
   std::string label;
 };
 
-// From 0 on.
+// Starts at 0.
 struct Axis {
   double end = 1;    // Above 0.
-  std::string unit;  // `GiB`; empty where numbers have none.
+  std::string unit;  // `GiB`; empty if the numbers have none.
   std::vector<Tick> ticks;
 };
 
-// For values up to `most`, in about `count` steps. `whole`: the axis ends at a tick.
+// Return an axis for values up to `most`, in about `count` steps. `whole`: the axis ends at a tick.
 Axis BytesAxis(double most, int count, bool whole);
 Axis TimeAxis(double most_ns, int count, bool whole);
 Axis NumberAxis(double most, int count, bool whole);

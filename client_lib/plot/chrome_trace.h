@@ -1,6 +1,6 @@
-// A simulated step in the Trace Event format, which Perfetto (ui.perfetto.dev) and chrome://tracing
-// open: a process for each GPU, a thread for each engine, the memory as a counter, its peak as an
-// instant, swaps as flows from the copy out to the copy in.
+// Writes a simulated step in the Trace Event format of Perfetto (ui.perfetto.dev) and
+// chrome://tracing: a process for each GPU, a thread for each engine, the memory as a counter, its
+// peak as an instant, swaps as flows from the copy out to the copy in.
 //
 // The format: "Trace Event Format",
 // docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
@@ -19,11 +19,11 @@ namespace spillway::plot {
 
 class ChromeTrace {
  public:
-  // Adds the step of a report with memory and trace. `name`: in front of its GPUs' names, where a
-  // file has several graphs; may be empty.
+  // Adds the step of a report with memory and trace. `name`: a prefix of its GPUs' names, for files
+  // with several graphs; may be empty.
   void Add(const v1::SimulateReport& report, absl::string_view name = "");
 
-  // All of it, with a line end.
+  // Returns everything added, with a final newline.
   std::string Json() const;
 
  private:

@@ -1,7 +1,7 @@
-// What the engines of a GPU do over a step, one row for each, and which tensors are away in host
+// The activity of a GPU's engines over a step, one row for each, and the tensors that are in host
 // memory meanwhile.
 //
-// Thread safety: immutable after it is made.
+// Thread safety: immutable after construction.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_ENGINE_PANEL_H_
 #define SPILLWAY_CLIENT_LIB_PLOT_ENGINE_PANEL_H_
 
@@ -20,14 +20,14 @@ struct SwapTrip {
   const v1::TraceSpan* in;
 };
 
-// The trips of one GPU's tensors, largest first: those that leave from there, come back there, and
+// Returns the trips of one GPU's tensors, largest first: those that leave it, come back to it, and
 // matter to its memory.
 std::vector<SwapTrip> SwapTrips(const GpuStep& step);
 
-// So many of them are drawn at most, and so high is that.
+// The maximum number of trips that are drawn, and the height of that.
 inline constexpr size_t kMaxTrips = 12;
 double SwapsHeight(size_t trips);
-// As arrows, from when a tensor has left to when it comes back.
+// Draws the trips as arrows from the end of the copy out to the copy in.
 void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* svg);
 
 // One row: the spans of an engine of one GPU.
@@ -37,10 +37,10 @@ struct EngineRow {
   std::vector<const v1::TraceSpan*> spans;  // In order of their start.
 };
 
-// The rows for `step`; with the compute engine of `before`, if that was traced.
+// Returns the rows for `step`, with the compute engine of `before` if that was traced.
 std::vector<EngineRow> EngineRows(const GpuStep& step, const GpuStep& before);
 double EnginesHeight(size_t rows);
-// `area.x` counts nanoseconds. What is too short to be seen is drawn together.
+// Draws the rows. `area.x` is in nanoseconds. Spans that are too short to be visible are merged.
 void DrawEngines(const PlotArea& area, const std::vector<EngineRow>& rows, Svg* svg);
 
 }  // namespace spillway::plot

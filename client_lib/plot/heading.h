@@ -1,4 +1,4 @@
-// What stands above a picture, and the picture as a file.
+// The heading of a picture, and the picture as a file.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_HEADING_H_
@@ -13,14 +13,15 @@
 
 namespace spillway::plot {
 
-// Title and lines below it, from the top of the picture; returns where what follows may begin.
+// Draws the title and lines below it at the top of the picture. Returns the y coordinate where the
+// next element may begin.
 double DrawHeading(const std::string& title, const std::vector<std::string>& lines, double left,
                    double width, Svg* svg);
 
-// `p100_pcie, 14.86 GiB per GPU`; empty if the report names none.
+// Returns `p100_pcie, 14.86 GiB per GPU`; empty if the report names no machine.
 std::string MachineText(const v1::HardwareReport& report);
 
-// The picture in the format that was asked for.
+// Returns the picture in the requested format.
 std::string Finished(const Svg& svg, double width, double height, const std::string& title,
                      const PictureOptions& options);
 

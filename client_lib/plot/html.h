@@ -1,4 +1,4 @@
-// A picture as a page of its own.
+// A picture as a self-contained page.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_HTML_H_
@@ -11,8 +11,8 @@
 
 namespace spillway::plot {
 
-// `svg`: a picture of svg.h. The page loads nothing (it forbids itself to), and what it tells of
-// the thing under the pointer is text, never markup.
+// `svg`: a picture of svg.h. The page loads nothing (its policy forbids it), and inserts what it
+// shows about the element under the pointer as text, never as markup.
 std::string HtmlPage(absl::string_view title, absl::string_view svg, Theme theme);
 
 }  // namespace spillway::plot

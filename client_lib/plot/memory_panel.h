@@ -1,5 +1,5 @@
-// The memory of one GPU over a step: the budget, what is resident, the step and, beside it, the
-// one before it was rewritten; what is live at the peak.
+// The memory of one GPU over a step: the budget, resident memory, the step beside the one before
+// the rewrite, and the live buffers at the peak.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_MEMORY_PANEL_H_
@@ -15,25 +15,25 @@ namespace spillway::plot {
 
 // One GPU of a step.
 struct GpuStep {
-  const v1::SimulateReport* report = nullptr;  // Null: there is none.
+  const v1::SimulateReport* report = nullptr;  // Null: no step.
   int gpu = 0;
 
   bool has_memory() const { return report != nullptr && gpu < report->memory_size(); }
   const v1::DeviceMemory& memory() const { return report->memory(gpu); }
-  // 0: there is none.
+  // 0: no budget.
   int64_t budget_bytes() const {
     if (report == nullptr || gpu >= report->forecast().devices_size()) return 0;
     return report->forecast().devices(gpu).budget_bytes();
   }
 };
 
-// The most of all that the panel shows, in bytes.
+// Returns the maximum of everything that the panel shows, in bytes.
 double MostBytes(const GpuStep& step, const GpuStep& before);
 
-// `area.y` counts bytes, `area.x` nanoseconds.
+// Draws the panel. `area.y` is in bytes, `area.x` in nanoseconds.
 void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before, Svg* svg);
 
-// The largest buffers that are live at the peak, `height` high from `corner` on.
+// Draws the largest buffers that are live at the peak, `height` high, starting at `corner`.
 void DrawAlive(Point corner, double width, double height, const GpuStep& step, Svg* svg);
 
 }  // namespace spillway::plot

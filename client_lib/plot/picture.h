@@ -1,7 +1,6 @@
-// Pictures of what simulations say: the memory of a step and what its engines do, and throughput
-// against size. Messages in, a text out, SVG or HTML: no file, no network, no clock. The same
-// messages give the same picture. They may come from anywhere: what makes no sense in them is left
-// out, and texts from them are escaped.
+// Pictures of simulations: the memory of a step and the activity of its engines, and throughput
+// against size. Messages in, text out, SVG or HTML: no file, no network, no clock. Deterministic.
+// Messages are untrusted: invalid parts are left out, and their texts are escaped.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_PICTURE_H_
@@ -17,26 +16,26 @@
 namespace spillway::plot {
 
 enum class Format {
-  kSvg,   // A file of its own.
-  kHtml,  // A page of its own, which tells what is under the pointer. Needs no network.
+  kSvg,   // A stand-alone file.
+  kHtml,  // A stand-alone page, which describes the element under the pointer. Needs no network.
 };
 
 struct PictureOptions {
   Format format = Format::kSvg;
   Theme theme = Theme::kAuto;
-  std::string title;               // Empty: what the picture shows.
+  std::string title;               // Empty: a default that says what the picture shows.
   std::vector<std::string> notes;  // Sentences below it.
 };
 
-// The memory of each GPU over `step` and what its engines do, beside `before`, the step of the same
-// graph before it was rewritten (null: none). INVALID_ARGUMENT (BAD_OPTION) if a report has no
-// memory over time (SimulateOptions.memory); without a trace (SimulateOptions.trace) there is no
-// row of engines and no swap.
+// Draws the memory of each GPU over `step` and the activity of its engines, beside `before`, the
+// step of the same graph before the rewrite (null: none). INVALID_ARGUMENT (BAD_OPTION) if a report
+// has no memory over time (SimulateOptions.memory); without a trace (SimulateOptions.trace), there
+// are no engine rows and no swaps.
 absl::StatusOr<std::string> DrawStep(const v1::SimulateReport& step,
                                      const v1::SimulateReport* before,
                                      const PictureOptions& options);
 
-// Throughput against size: without swapping and with it, and what no plan of swaps can exceed.
+// Draws throughput against size: without and with swapping, and the upper bound for any plan.
 // INVALID_ARGUMENT (BAD_OPTION) if the report has no size that fits.
 absl::StatusOr<std::string> DrawThroughput(const v1::ExploreReport& report,
                                            const PictureOptions& options);

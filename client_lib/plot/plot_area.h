@@ -1,4 +1,4 @@
-// Where in a picture a diagram is, and what its axes count.
+// The place of a diagram in a picture, and its axes.
 //
 // Thread safety: a plain value.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_PLOT_AREA_H_
@@ -24,31 +24,31 @@ struct PlotArea {
   double Y(double value) const { return bottom() - height * Within(value / y.end); }
 
  private:
-  // What is beyond an axis is at its end.
+  // Clamps values beyond an axis to its end.
   static double Within(double share) { return std::min(std::max(share, 0.0), 1.0); }
 };
 
-// `memory in use (GiB)`.
+// Returns `memory in use (GiB)`.
 inline std::string AxisTitle(const char* what, const Axis& axis) {
   return axis.unit.empty() ? what : absl::StrCat(what, " (", axis.unit, ")");
 }
 
-// The frame, grid lines and ticks of both axes; the y axis with its title. `ticks_below`: with the
-// labels of the x axis, and its title.
+// Draws the frame, the grid lines and ticks of both axes, and the title of the y axis.
+// `ticks_below`: also the labels and the title of the x axis.
 void DrawAxes(const PlotArea& area, const char* x_title, const char* y_title, bool ticks_below,
               Svg* svg);
-// The vertical grid lines alone, and below the ticks as above.
+// Draw only the vertical grid lines, and only the ticks below as above.
 void DrawXGrid(const PlotArea& area, Svg* svg);
 void DrawXTicks(const PlotArea& area, const char* x_title, Svg* svg);
 
-// One entry of a legend: a swatch of a style, and what it stands for.
+// An entry of a legend: a swatch of a style, and its meaning.
 struct LegendEntry {
   enum class Shape { kLine, kBox, kArrow };
   Shape shape;
   std::string style;
   std::string text;
 };
-// In one row from `at` on.
+// Draws the entries in one row, starting at `at`.
 void DrawLegend(Point at, const std::vector<LegendEntry>& entries, Svg* svg);
 
 }  // namespace spillway::plot

@@ -1,5 +1,5 @@
-// A picture of what a server answered over time, and for whom: requests by outcome, swapped bytes,
-// slow-down; the jobs that swap most. Names come from whoever asked and are trusted by nobody.
+// A picture of a server's answers over time: requests by outcome, swapped bytes, slowdown, and the
+// jobs that swap most. Names come from callers and are untrusted.
 //
 // Thread safety: a pure function; plain values.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_STATISTICS_PICTURE_H_
@@ -14,7 +14,7 @@
 
 namespace spillway::plot {
 
-// One piece of time.
+// One interval of time.
 struct StatisticsColumn {
   int64_t rewritten = 0;
   int64_t nothing_to_do = 0;
@@ -38,7 +38,7 @@ struct Statistics {
   std::vector<StatisticsBar> bars;
 };
 
-// INVALID_ARGUMENT (BAD_OPTION) without columns.
+// Draws `statistics`. INVALID_ARGUMENT (BAD_OPTION) if it has no columns.
 absl::StatusOr<std::string> DrawStatistics(const Statistics& statistics,
                                            const PictureOptions& options);
 

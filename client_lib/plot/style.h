@@ -1,4 +1,4 @@
-// The looks of pictures: colours that colour-blind people tell apart, light and dark.
+// The style of pictures: light and dark colours that colour-blind people can distinguish.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_STYLE_H_
@@ -9,12 +9,12 @@
 namespace spillway::plot {
 
 enum class Theme {
-  kAuto,  // As who looks at it prefers (prefers-color-scheme); light where nobody says.
+  kAuto,  // The viewer's preference (prefers-color-scheme); light if there is none.
   kLight,
   kDark,
 };
 
-// The style sheet: every class that pictures use, and what each looks like.
+// Returns the style sheet: every class that pictures use.
 std::string StyleSheet(Theme theme);
 
 }  // namespace spillway::plot

@@ -1,4 +1,4 @@
-// Writes an SVG picture, shape by shape. Colours are classes (style.h), so that one picture is
+// Writes an SVG picture, shape by shape. Colours are classes (style.h), so the same picture can be
 // light or dark.
 //
 // Thread safety: one thread at a time.
@@ -17,10 +17,10 @@ struct Point {
   double y = 0;
 };
 
-// What an element may have besides its place. Texts are escaped here, and nowhere else.
+// Optional parts of an element. This class alone escapes texts.
 struct Extra {
-  std::string tip;   // Shown where the pointer is on it.
-  std::string data;  // Attributes, ready to be written: ` data-bytes="12"`. No text from outside.
+  std::string tip;   // Shown while the pointer is on the element.
+  std::string data;  // Attributes as written: ` data-bytes="12"`. Must not contain untrusted text.
 };
 
 class Svg {
@@ -30,19 +30,19 @@ class Svg {
   void Rect(Point corner, double width, double height, absl::string_view style,
             const Extra& extra = Extra());
   void Line(Point from, Point to, absl::string_view style, const Extra& extra = Extra());
-  // With a head at `to`.
+  // Has a head at `to`.
   void Arrow(Point from, Point to, absl::string_view style, const Extra& extra = Extra());
   void Circle(Point at, double radius, absl::string_view style, const Extra& extra = Extra());
-  // `commands`: of a path's attribute `d`.
+  // `commands`: the value of a path's attribute `d`.
   void Path(absl::string_view commands, absl::string_view style, const Extra& extra = Extra());
   // `style`: `text` is the usual one, `note` smaller and paler.
   void Text(Point at, Anchor anchor, absl::string_view text, absl::string_view style = "text",
             const Extra& extra = Extra());
-  // From below to above, its middle at `at`.
+  // Runs upwards, with its middle at `at`.
   void TextUpwards(Point at, absl::string_view text);
 
-  // The picture: as it stands in HTML, or with the line that makes it a file of its own. `title`
-  // is for who cannot see it.
+  // Returns the picture for embedding in HTML, or with the XML line of a stand-alone file. `title`
+  // is for screen readers.
   std::string Picture(double width, double height, absl::string_view title, absl::string_view css,
                       bool as_file) const;
 
@@ -52,10 +52,10 @@ class Svg {
   std::string shapes_;
 };
 
-// A coordinate, to a tenth of a pixel.
+// Formats a coordinate to a tenth of a pixel.
 std::string Pixels(double value);
 
-// ` data-NAME="VALUE"`.
+// Returns ` data-NAME="VALUE"`.
 std::string Data(absl::string_view name, int64_t value);
 
 }  // namespace spillway::plot

@@ -1,4 +1,4 @@
-// Texts in pictures. Names come from graphs, and titles from command lines: neither is trusted.
+// Texts in pictures. Names from graphs and titles from command lines are untrusted.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_TEXT_H_
@@ -12,26 +12,28 @@
 
 namespace spillway::plot {
 
-// `text` with a question mark for each byte that is no valid UTF-8, and for each character that XML
-// 1.0 does not have or that would turn the direction of what follows. The first 16 KiB of it.
+// Returns the first 16 KiB of `text` with a question mark for each byte that is not valid UTF-8,
+// and for each character that XML 1.0 does not allow or that would change the text direction.
 std::string Clean(absl::string_view text);
 
 // The same for XML and HTML, between tags or in quotes: with entities.
 std::string Escaped(absl::string_view text);
 
-// The same as a string of JSON, with its quotes.
+// The same as a JSON string, with its quotes.
 std::string JsonText(absl::string_view text);
 
-// `text` with an ellipsis in its middle, if it has more than `width` bytes; no character is cut.
+// Returns `text`, with an ellipsis in its middle if it has more than `width` bytes; no character is
+// split.
 std::string Shortened(absl::string_view text, size_t width);
 
 // `text` in lines of at most `width` bytes, broken at spaces; what is longer is shortened.
 std::string FirstLine(absl::string_view* text, size_t width);
 
-// `1.2 ms`, `905 ms`, `12.3 s`: three digits, in the unit in which there is at least one.
+// Returns `1.20 ms`, `905 ms`, `12.3 s`: three digits, in the largest unit with a value of at least
+// one, but seconds only from 10 s on.
 std::string TimeText(double nanoseconds);
 
-// As graphs spell it; `GPU` where they name none.
+// Returns the device as graphs spell it; `GPU` if they name none.
 std::string GpuName(absl::string_view device);
 
 }  // namespace spillway::plot

@@ -1,4 +1,4 @@
-// The memory of a GPU over a step, thinned to what a picture can show.
+// The memory of a GPU over a step, reduced to the resolution of a picture.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_TIMELINE_H_
@@ -10,15 +10,15 @@
 
 namespace spillway::plot {
 
-// From `ns` on so many bytes are in use.
+// From `ns` on, `bytes` are in use.
 struct Sample {
   double ns = 0;
   double bytes = 0;
 };
 
-// The samples of `memory` that a picture `columns` pixels wide of `end_ns` shows: of each column of
-// pixels the first of the most bytes, and the last. All of them, where they are few. What is out of
-// order, or below 0, is left out.
+// Returns the samples of `memory` for a picture of `end_ns` that is `columns` pixels wide: of each
+// pixel column, the first sample with the maximum, and the last sample. Returns all of them if they
+// are few. Samples that are out of order or negative are left out.
 std::vector<Sample> Thinned(const v1::DeviceMemory& memory, double end_ns, int columns);
 
 }  // namespace spillway::plot

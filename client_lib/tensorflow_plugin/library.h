@@ -1,12 +1,11 @@
-// Spillway's library, libspillway.so.0, which does the work. It is loaded when the first graph is
-// to be planned, not linked: a plug-in whose library is missing must not keep TensorFlow from being
-// imported. libspillway.so itself keeps its protobuf apart from TensorFlow's
-// (client_lib/c_api/load_shared.cc).
+// Spillway's library, libspillway.so.0. It is loaded when the first graph is planned, not linked: a
+// missing library must not prevent TensorFlow from being imported. libspillway.so itself keeps its
+// protobuf apart from TensorFlow's (client_lib/c_api/load_shared.cc).
 //
-// Looked for in this order: the file that SPILLWAY_LIBRARY names; what the process has loaded
-// already; beside the plug-in, and in the Python package `spillway` beside its folder, which is
-// where wheels are; where the system's loader looks. The Python package takes the same file, so
-// that there is one copy of Spillway in the process.
+// Search order: the file that SPILLWAY_LIBRARY names; a copy that the process has already loaded;
+// beside the plug-in, and in the Python package `spillway` beside its folder, where wheels install
+// it; the system's loader path. The Python package uses the same file, so the process has a single
+// copy of Spillway.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_LIBRARY_H_
 #define SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_LIBRARY_H_
 
@@ -42,7 +41,8 @@ struct Library {
   decltype(&spillway_message_to_json) message_to_json;
 };
 
-// The library, loaded once; null if it cannot be, and then `*problem` is a sentence that says why.
+// Returns the library, loaded once, or null if it cannot be loaded, with a sentence that says why
+// in `*problem`.
 const Library* LoadLibrary(std::string* problem);
 
 }  // namespace spillway::tensorflow_plugin

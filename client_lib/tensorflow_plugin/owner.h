@@ -1,4 +1,4 @@
-// Handles of Spillway's library that free themselves, and statuses as text.
+// Owning handles of Spillway's library, and statuses as text.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_OWNER_H_
 #define SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_OWNER_H_
 
@@ -13,7 +13,7 @@ namespace spillway::tensorflow_plugin {
 template <typename Handle>
 using Owner = std::unique_ptr<Handle, void (*)(Handle*)>;
 
-// Frees `status`. "" for NULL, otherwise its message and, for programs, its reason.
+// Frees `status` and returns its message and reason; "" for NULL.
 inline std::string TakeMessage(const Library& library, spillway_status* status) {
   if (status == nullptr) return "";
   const Owner<spillway_status> owner(status, library.status_free);

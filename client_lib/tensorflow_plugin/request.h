@@ -1,5 +1,4 @@
-// What Spillway is asked for: RewriteOptions from the settings and from what is known of the graph
-// and the machine.
+// Builds the request: RewriteOptions from the settings, the graph and the machine.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_REQUEST_H_
 #define SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_REQUEST_H_
 
@@ -11,8 +10,8 @@
 
 namespace spillway::tensorflow_plugin {
 
-// A serialized RewriteOptions. If there is none, "" and `*problem` is a sentence that says what to
-// set.
+// Returns a serialized RewriteOptions, or "" on failure, with a sentence that says what to set in
+// `*problem`.
 std::string MakeOptions(const Library& library, const Settings& settings, const GraphFacts& facts,
                         std::string* problem);
 

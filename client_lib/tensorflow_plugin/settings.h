@@ -1,6 +1,5 @@
-// What the user wants of the plug-in: from the environment, and from the file that
-// SPILLWAY_SETTINGS names, a JSON object. The environment counts where both say something.
-// README.md has the list.
+// The plug-in's settings, from the environment and from the file that SPILLWAY_SETTINGS names, a
+// JSON object. The environment takes precedence. README.md lists the settings.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_SETTINGS_H_
 #define SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_SETTINGS_H_
 
@@ -11,7 +10,7 @@ namespace spillway::tensorflow_plugin {
 
 struct Settings {
   bool enabled = true;
-  // A field of RewriteOptions.strategy; "": the default, or that of `options_json`.
+  // A field of RewriteOptions.strategy; "": the default, or the one in `options_json`.
   std::string strategy;
   // 0: not given.
   int64_t batch_size = 0;
@@ -24,23 +23,23 @@ struct Settings {
   std::string token, token_file;
   bool tls = false;
   std::string tls_ca, tls_cert, tls_key, tls_server_name;
-  // As that of `spillway run`.
+  // Like that of `spillway run`.
   int64_t timeout_s = 60;
-  // End the process where a graph cannot be planned.
+  // Whether to end the process if a graph cannot be planned.
   bool fail_closed = false;
-  // Where reports go; "": none is written.
+  // The folder for reports; "": none is written.
   std::string report_dir;
-  // The CPU device that stands for the GPU, and the one where its tensors wait: for trial runs
-  // without a GPU.
+  // For trial runs without a GPU: the CPU device that stands for the GPU, and the one that holds
+  // its swapped-out tensors.
   std::string gpu_stand_in, cpu_device;
 
-  // One sentence that names a setting that cannot be used; "": all can. Then nothing is planned,
-  // and `fail_closed` is as far as it is known.
+  // A sentence that names an invalid setting; "": all are valid. If set, nothing is planned, and
+  // `fail_closed` is set as far as it could be read.
   std::string problem;
 };
 
-// Reads all of them. Does not ask whether values that only Spillway's library knows (a strategy's
-// name, a preset's) exist.
+// Reads all settings. Does not check values that only Spillway's library knows (names of strategies
+// and presets).
 Settings ReadSettings();
 
 }  // namespace spillway::tensorflow_plugin

@@ -1,6 +1,5 @@
-// The functions of TensorFlow that the plug-in calls. They are found in the library that called the
-// plug-in, not linked: a plug-in that misses one of them must not keep that TensorFlow from being
-// imported.
+// The TensorFlow functions that the plug-in calls. They are looked up in the library that called
+// the plug-in, not linked: if a TensorFlow lacks one of them, it must still be importable.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_TENSORFLOW_API_H_
 #define SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_TENSORFLOW_API_H_
 
@@ -11,12 +10,12 @@
 
 namespace spillway::tensorflow_plugin {
 
-// Finds them, given an address in TensorFlow's code. "" if the plug-in can work with this
-// TensorFlow; otherwise one sentence that says why not.
+// Looks them up, given an address in TensorFlow's code. Returns "" if the plug-in works with this
+// TensorFlow; otherwise a sentence that says why not.
 std::string FindTensorFlow(const void* caller, const TP_OptimizerRegistrationParams& params);
 
-// Both after FindTensorFlow has succeeded: the nodes that have to stay (fed, fetched, with
-// effects), and the results. Empty if TensorFlow cannot say.
+// Return the nodes that must be kept (fed, fetched, with side effects), and the results. Empty if
+// TensorFlow does not provide them. REQUIRES: FindTensorFlow has succeeded.
 std::set<std::string> KeptNodes(const TF_GrapplerItem* item);
 std::set<std::string> FetchedNodes(const TF_GrapplerItem* item);
 

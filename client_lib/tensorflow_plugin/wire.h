@@ -1,6 +1,6 @@
-// Reads and writes the fields of a serialized protobuf message. The plug-in knows four of
-// GraphDef's and NodeDef's fields; for these it needs no protobuf, of which TensorFlow has a copy
-// of its own in the process.
+// Reads and writes the fields of a serialized protobuf message. The plug-in uses only a few fields
+// of GraphDef and NodeDef, and so avoids linking protobuf, of which TensorFlow has its own copy in
+// the process.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_WIRE_H_
 #define SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_WIRE_H_
 
@@ -16,7 +16,8 @@ class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
 
-  // Moves to the next field. False at the end, or where the bytes are malformed (`ok()` is false).
+  // Moves to the next field. Returns false at the end, or if the bytes are malformed (`ok()` is
+  // false).
   bool Next() {
     if (rest_.empty()) return false;
     const std::string_view begin = rest_;
@@ -50,7 +51,7 @@ class WireReader {
   // Of the current field.
   bool IsBytes(uint32_t field) const { return field_ == field && type_ == kBytes; }
   std::string_view payload() const { return payload_; }
-  std::string_view whole() const { return whole_; }  // With its tag.
+  std::string_view whole() const { return whole_; }  // Includes the tag.
 
  private:
   static constexpr uint64_t kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5;

@@ -88,7 +88,7 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
       if (!graph.readers(id).empty() || IsIdleCall(graph, id) || IsInlinedNode(graph, id)) continue;
       active.targets.push_back(id);
     }
-    // A graph that is one large loop.
+    // The graph is one large loop.
     if (active.targets.empty()) active.targets.push_back(topology.order().back());
   }
   active.needed.assign(graph.num_nodes(), false);

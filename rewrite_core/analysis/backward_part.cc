@@ -47,7 +47,7 @@ class Finder {
     if (!FindUpdates()) return stop_.status("analysis");
     absl::Status status = AddLeadingTo(graph_, part_.updates, stop_, &*leading);
     if (!status.ok()) return status;
-    // Where gradients have no type of their own, the updates have to tell what leads to them.
+    // If gradients have no op types of their own, they are found from the updates.
     if (!any_gradients_) leads_to_gradients_ = *leading;
     if (!FindCandidates(*leading) || !FindFirstUses()) return stop_.status("analysis");
     auto forward = LeadingTo(graph_, first_uses_, stop_);
@@ -64,17 +64,17 @@ class Finder {
   }
 
  private:
-  // Each step returns false when the call must end.
+  // Each step returns false if the call must end.
 
-  // Of its op: calls are asked for apart, as they may do other things as well.
+  // By its op: calls are checked separately, because they may do other things as well.
   Write write(NodeId id) const { return write_of_op_[graph_.op_id(id)]; }
-  // A sum of gradients over workers is as good as one.
+  // A sum of gradients over workers counts as a gradient.
   bool is_variable(NodeId id) const {
     return part_.variables.is_variable(id) || is_accumulator_op_[graph_.op_id(id)];
   }
   const CallUse* call(NodeId id) const { return part_.variables.call(id); }
 
-  // (1): ops of gradient types, and what they lead to.
+  // (1): ops of gradient types, and everything reached from them.
   bool FlagGradients() {
     std::vector<bool> is_gradient_op(graph_.num_ops());
     for (int32_t op = 0; op < graph_.num_ops(); ++op) {
@@ -92,7 +92,7 @@ class Finder {
     return Spread(std::move(queue));
   }
 
-  // Takes what the ops in `queue` lead to, up to the write of a variable.
+  // Takes everything reached from the ops in `queue`, up to the write of a variable.
   bool Spread(std::vector<NodeId> queue) {
     for (size_t done = 0; done < queue.size(); ++done) {
       const CallUse* use = call(queue[done]);
@@ -119,9 +119,9 @@ class Finder {
         source_[id] = id;
         continue;
       }
-      if (graph_.op_info(id).host_outputs) continue;  // Shapes are as good as constants.
+      if (graph_.op_info(id).host_outputs) continue;  // Shapes count as constants.
       if (inputs.empty() || inputs[0].is_control()) {
-        // A placeholder, a reader of files, ... is neither constant nor a variable.
+        // A placeholder, a file reader, ... is neither a constant nor a variable.
         if (graph_.op(id) != "Const" && graph_.op(id) != "NoOp") source_[id] = kSeveral;
         continue;
       }
@@ -133,7 +133,7 @@ class Finder {
     return true;
   }
 
-  // (2), but for the plain writes that may or may not be updates.
+  // (2), except for plain writes, which may or may not be updates.
   bool FindUpdates() {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
@@ -178,7 +178,7 @@ class Finder {
     return write(id) == Write::kPlain || (call(id) != nullptr && call(id)->write == Write::kPlain);
   }
 
-  // What a write writes to: kSeveral if that hangs on more than a variable (in a conditional), or
+  // The target of a write: kSeveral if it depends on more than one variable (in a conditional) or
   // is a call, kConstants if it has no data input.
   SourceNode WrittenVariable(NodeId id) const {
     if (call(id) != nullptr) return kSeveral;
@@ -186,8 +186,8 @@ class Finder {
     return inputs.empty() || inputs[0].is_control() ? kConstants : source_[inputs[0].node];
   }
 
-  // Of each updated variable, the uses of lowest level: ops that bring it together with something
-  // else. No gradient can come before them. Sets last_use_: the highest of these.
+  // Finds the lowest-level uses of each updated variable: ops that combine it with something else.
+  // No gradient can precede them. Sets last_use_ to the highest of these levels.
   bool FindFirstUses() {
     std::vector<int32_t> lowest(graph_.num_nodes(), std::numeric_limits<int32_t>::max());
     first_uses_.assign(graph_.num_nodes(), false);
@@ -199,7 +199,7 @@ class Finder {
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (source_[id] != kSeveral || part_.ops[id] || write(id) != Write::kNone) continue;
-      // Of an optimizer's own variables (momentum), the uses lead to no gradient.
+      // The uses of an optimizer's own variables (momentum) lead to no gradient.
       if (!leads_to_gradients_[id] || IsReadForShapeOnly(id)) continue;
       for (Tensor input : graph_.inputs(id)) {
         if (poll_.Tick()) return false;
@@ -219,7 +219,8 @@ class Finder {
     return true;
   }
 
-  // tf.gradients makes zeros of a tensor's shape, for the side of a conditional that was not taken.
+  // tf.gradients creates zeros with a tensor's shape for the side of a conditional that was not
+  // taken.
   bool IsReadForShapeOnly(NodeId id) const {
     const Graph::Readers readers = graph_.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
@@ -230,12 +231,12 @@ class Finder {
     return true;
   }
 
-  // A mere name for a tensor, which tf.gradients makes for each output, needed or not.
+  // An Identity that tf.gradients creates for each output, needed or not.
   bool IsUnreadName(NodeId id) const {
     return graph_.op(id) == "Identity" && !HasDataReader(graph_, id);
   }
 
-  // What depends on the last use of a variable: all gradients of that loss do.
+  // What depends on the last use of a variable, as all gradients of that loss do.
   absl::StatusOr<NodeFlags> BehindLastUse() const {
     if (last_use_ == kNoNode) return NodeFlags(graph_.num_nodes(), false);
     return ReachedFrom(graph_, {last_use_}, nullptr, stop_);
@@ -253,10 +254,10 @@ class Finder {
     return part_.updates.size() > before;
   }
 
-  // Sets turn_: the lowest level at which something is surely a gradient of the last use.
+  // Sets turn_: the lowest level with a certain gradient of the last use.
   bool FindTurn(const NodeFlags& forward, const NodeFlags& behind) {
     const auto note = [&](NodeId id) {
-      // What gradients compute of shapes may stand anywhere.
+      // Shape computations of gradients may be at any level.
       if (behind[id] && !forward[id] && source_[id] == kSeveral) {
         turn_ = std::min(turn_, topology_.level(id));
       }
@@ -274,10 +275,10 @@ class Finder {
     return true;
   }
 
-  // (3) and (4): ops all of whose readers are taken, and those that hold back one that is taken but
-  // lead to none.
+  // (3) and (4): ops whose readers are all taken, ignoring readers without a say (HasSay); and the
+  // gates that a taken op waits for and that lead to no gradient themselves.
   bool Absorb(const NodeFlags& forward, const NodeFlags& behind, const NodeFlags& leading) {
-    // Per node: how many of its data edges lead to ops that are not taken.
+    // Per node: the number of its data edges to ops that are not taken.
     std::vector<uint32_t> open(graph_.num_nodes(), 0);
     std::vector<NodeId> queue;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
@@ -298,7 +299,7 @@ class Finder {
     };
     // The ops flagged so far are in `queue`; their edges were not counted as open.
     const size_t first_absorbed = queue.size();
-    // What an update reads is a gradient, whoever else watches it.
+    // What an update reads is a gradient, whatever else reads it.
     for (NodeId id : part_.updates) {
       for (Tensor input : graph_.inputs(id)) {
         if (poll_.Tick()) return false;
@@ -321,10 +322,9 @@ class Finder {
     return Spread(std::move(queue));
   }
 
-  // Whether an op that is not taken keeps what it reads from being taken. Not a plain write that is
-  // no update, and not what leads to no gradient and stands behind the turn: a gradient that nobody
-  // needs, or that is only watched. The loss and what else the forward part ends in stand before
-  // it.
+  // Whether an op that is not taken prevents its input from being taken. Plain writes that are not
+  // updates do not, nor do ops above the turn that lead to no gradient: unused gradients, and ops
+  // that only watch gradients. The loss and other ends of the forward part are below the turn.
   bool HasSay(NodeId id, Tensor input, const NodeFlags& leading) const {
     return !input.is_control() && write(id) != Write::kPlain && !IsUnreadName(id) &&
            (leading[id] || topology_.level(id) <= turn_);

@@ -14,14 +14,14 @@ enum class Alias : uint8_t {
   kFrom,       // Every output is the input `from`.
   kEach,       // Output i is input i.
   kMerge,      // Output 0 is one of the inputs.
-  kSameBytes,  // Output 0 is the input `from` if they are of one size: nothing was to be done.
-  kPart,       // The outputs are rows of the input `from`, where its rows are aligned.
+  kSameBytes,  // Output 0 is the input `from` if their sizes are equal: there was nothing to do.
+  kPart,       // The outputs are rows of the input `from`, if its rows are aligned.
   kSingle,     // Output 0 is input 0 if that is the only one.
   kTranspose,  // Output 0 is input 0 if only dimensions of 1 move.
 };
 
 constexpr uint32_t kAny = Buffers::kAnyInput;
-// One row per family: whose memory the outputs are; which output may reuse which inputs in place;
+// One row per family: whose memory the outputs share; which output may reuse which inputs in place;
 // whether no kernel is launched, whatever the sizes.
 struct Row {
   absl::string_view ops;
@@ -30,9 +30,9 @@ struct Row {
   int reuse_output = -1;
   uint32_t reuse_inputs = 0;
   bool bookkeeping = false;
-  // An output of open size that counts as 0 bytes where nothing else says its size.
+  // An output of open size that counts as 0 bytes unless its size is known otherwise.
   int small_output = -1;
-  bool list = false;     // The memory is that of elements of a list.
+  bool list = false;     // The memory is that of list elements.
   int element = -1;      // The input that is written to a list,
   bool unpacks = false;  // or whose rows are.
 };
@@ -43,7 +43,7 @@ constexpr Row Small(int output, absl::string_view ops) {
   return row;
 }
 
-// Gives out, in a list's stead, the memory of the input that is written to it.
+// Outputs the memory of the input that is written to a list, in place of the list.
 constexpr Row Writes(int element, absl::string_view ops) {
   Row row{ops, Alias::kFrom, element};
   row.bookkeeping = row.list = true;
@@ -57,7 +57,7 @@ constexpr Row Unpacks(int element, absl::string_view ops) {
   row.element = element;
   return row;
 }
-// Gives out an element, or the list, that the input `list` stands for.
+// Outputs an element, or the list, that the input `list` stands for.
 constexpr Row Takes(int list, absl::string_view ops) {
   Row row{ops, Alias::kFrom, list};
   row.bookkeeping = row.list = true;
@@ -75,14 +75,13 @@ constexpr Row kRows[] = {
           "TensorListFromTensor TensorListGetItem TensorListPopBack TensorListResize "
           "TensorListConcatLists"),
     {"StackPopV2", Alias::kNever, 0, -1, 0, true},
-    // An optional, of one tensor as a rule, holds what it is given (OptionalFromValueOp in
+    // An optional, usually of one tensor, holds its input (OptionalFromValueOp in
     // core/kernels/optional_ops.cc).
     {"OptionalFromValue OptionalGetValue", Alias::kFrom, 0, -1, 0, true},
     {"OptionalNone", Alias::kNever, 0, -1, 0, true},
-    // Dimensions that are not known are taken for 0 (FakeParamOp in
-    // core/kernels/functional_ops.cc).
+    // Unknown dimensions are assumed to be 0 (FakeParamOp in core/kernels/functional_ops.cc).
     Small(0, "FakeParam"),
-    // Hands on what it reads (set_output(i, input(j)), or CopyFrom with another shape).
+    // Forwards its input (set_output(i, input(j)), or CopyFrom with another shape).
     {"Identity StopGradient PreventGradient CheckNumerics CheckNumericsV2 Reshape Squeeze "
      "ExpandDims "
      "Bitcast EnsureShape PlaceholderWithDefault GuaranteeConst DebugIdentity DebugIdentityV2 "
@@ -92,12 +91,13 @@ constexpr Row kRows[] = {
      Alias::kFrom, 0, -1, 0, true},
     {"IdentityN _ReadVariablesOp", Alias::kEach, 0, -1, 0, true},
     {"Merge RefMerge", Alias::kMerge, 0, -1, 0, true},
-    // Names memory, or orders others.
+    // Names memory, or only orders other nodes.
     {"Const VariableV2 Variable VarHandleOp _VarHandlesOp NoOp ControlTrigger Placeholder "
      "VarIsInitializedOp IsVariableInitialized StackV2 TensorArrayV3 TensorArrayGradV3 "
      "TensorArraySizeV3 EmptyTensorList TensorListReserve",
      Alias::kNever, 0, -1, 0, true},
-    // Hands on where there is nothing to do: reductions of nothing, paddings of 0, multiples of 1.
+    // Forwards its input if there is nothing to do: reductions of nothing, paddings of 0, multiples
+    // of 1.
     {"Sum Mean Prod Max Min All Any Tile Pad PadV2 BroadcastTo Pack ConcatV2 Cast",
      Alias::kSameBytes},
     {"Concat", Alias::kSameBytes, 1},
@@ -126,20 +126,20 @@ constexpr Row kRows[] = {
      Alias::kNever, 0, 0, InputBit(0) | InputBit(1)},
     {"Select SelectV2", Alias::kNever, 0, 0, InputBit(1) | InputBit(2)},
     {"AddN AccumulateNV2", Alias::kSingle, 0, 0, kAny},
-    // The gradient by the logits takes their place.
+    // The gradient with respect to the logits reuses their memory.
     {"SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits", Alias::kNever, 0, 1,
      InputBit(0)},
     // cuDNN's reserve space: 0 bytes for batch normalization alone, a bit for each element with an
     // activation fused into it (cudnnGetBatchNormalizationTrainingExReserveSpaceSize); TensorFlow's
-    // kernel puts out an empty tensor where cuDNN is not asked (fused_batch_norm_op.cc).
+    // kernel outputs an empty tensor if cuDNN is not used (fused_batch_norm_op.cc).
     Small(5, "FusedBatchNormV3 _FusedBatchNormEx"),
 };
 
-// Rows whose size is no multiple of this are copied rather than shared: the largest alignment that
-// Eigen may ask for (EIGEN_MAX_ALIGN_BYTES with AVX-512).
+// Rows whose size is not a multiple of this are copied rather than shared: the largest alignment
+// that Eigen may require (EIGEN_MAX_ALIGN_BYTES with AVX-512).
 constexpr int64_t kRowAlignment = 64;
 
-// Outputs that a node of unknown type may have besides those that are read.
+// Further outputs that a node of unknown type may have besides those that are read.
 constexpr int64_t kUnreadOutputs = 4;
 
 bool IsVariableReference(const OpInfo& info) { return absl::StrContains(info.outputs, '&'); }
@@ -152,13 +152,12 @@ int64_t BytesOf(absl::Span<const int64_t> dims, int element_bytes) {
     if (dim < 0) return kUnknownSize;
     fits = fits && !__builtin_mul_overflow(bytes, dim, &bytes);
   }
-  // Whatever the other dimensions are, a 0 makes it nothing.
+  // A dimension of 0 makes it empty, whatever the others are.
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
   return fits ? bytes : kUnknownSize;
 }
 
-// Whether `part` is what remains of `whole` when some rows (of its first dimension), or one, are
-// taken.
+// Whether `part` is the shape of one or more rows (along the first dimension) of `whole`.
 bool IsRows(const ShapeView& whole, const ShapeView& part, int element_bytes) {
   if (!whole.known_rank || !part.known_rank || whole.dims.empty()) return false;
   const absl::Span<const int64_t> row = whole.dims.subspan(1);
@@ -168,7 +167,7 @@ bool IsRows(const ShapeView& whole, const ShapeView& part, int element_bytes) {
   return bytes != kUnknownSize && bytes % kRowAlignment == 0;
 }
 
-// Whether a permutation leaves all dimensions but those of 1 in their order.
+// Whether a permutation keeps the order of all dimensions other than 1.
 bool MovesOnlyOnes(absl::Span<const int64_t> dims, absl::Span<const int64_t> permutation) {
   if (permutation.size() != dims.size()) return false;
   int64_t last = -1;
@@ -258,22 +257,22 @@ class BufferFinder {
            (profile_ == nullptr || profile_->allocated_bytes(tensor) == kUnknownSize);
   }
 
-  // Of the elements that a node makes of an input's rows.
+  // For the elements that a node makes from an input's rows.
   int64_t UnpackedBytes(NodeId id, int input) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     if (input >= static_cast<int>(inputs.size()) || inputs[input].is_control()) return kUnknownSize;
     return shapes_.bounds().buffer_bytes(inputs[input]);
   }
 
-  // The node whose stack, or other list, an input of a node is a handle of.
+  // The node that made the stack, or other list, whose handle is an input of a node.
   NodeId ListOf(NodeId id, size_t input) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     if (input >= inputs.size() || inputs[input].is_control()) return kNoNode;
     return HandleOrigin(graph_, inputs[input]).node;
   }
 
-  // The tensor that an iteration makes, behind names for it: of a loop variable, which holds what
-  // the iteration before made, what this one makes for the next.
+  // The tensor that an iteration makes, looking through Identities. For a loop variable, which
+  // holds the previous iteration's value, it is the value made for the next iteration.
   Tensor MadeInLoop(Tensor tensor) {
     constexpr int kMaxHops = 256;
     std::vector<NodeId> merges;
@@ -287,7 +286,7 @@ class BufferFinder {
       const int32_t alias = out(tensor).alias_input;
       if (alias == kNoAlias) break;
       Tensor from = inputs[alias];
-      constexpr size_t kMaxInputs = 8;  // Of a Merge that a loop begins with; two, as a rule.
+      constexpr size_t kMaxInputs = 8;  // Of a Merge at the start of a loop; usually two.
       const bool is_merge = graph_.op_info(tensor.node).control_flow == ControlFlow::kMerge;
       for (Tensor input :
            is_merge&& inputs.size() <= kMaxInputs ? inputs : absl::Span<const Tensor>()) {
@@ -296,14 +295,14 @@ class BufferFinder {
         merges.push_back(tensor.node);
         from = input;
       }
-      if (out(from).buffer == kNoBuffer) break;  // Not placed: it is not made before.
+      if (out(from).buffer == kNoBuffer) break;  // Not visited yet: it is not made earlier.
       tensor = from;
     }
     return tensor;
   }
 
-  // What the node writes to a list in a loop is there once for each iteration, since the list was
-  // made.
+  // An element that the node writes to a list in a loop exists once per iteration since the list
+  // was made.
   void KeepElement(NodeId id) {
     const Row* row = rows_[graph_.op_id(id)];
     if (row == nullptr || row->element < 0 || shapes_.IsFed(id)) return;
@@ -312,7 +311,7 @@ class BufferFinder {
     const Tensor element = inputs[row->element];
     const NodeId list = ListOf(id, 0);
     if (element.is_control() || list == kNoNode) return;
-    // A list that began full, as that of a gradient: what is set takes the place of what was there.
+    // The list was created full, like that of a gradient: a new element replaces an old one.
     if (graph_.op(id) == "TensorListSetItem" && graph_.op(list) == "TensorListFromTensor") return;
     const int32_t held = row->unpacks ? out({id, 0}).buffer : out(MadeInLoop(element)).buffer;
     if (held == kNoBuffer) return;
@@ -336,8 +335,8 @@ class BufferFinder {
     return around == loop;
   }
 
-  // A loop that takes elements out of a list and is simulated once would let go of the list after
-  // its last reader in the body; but each iteration takes but one.
+  // A loop that takes elements out of a list is simulated once, which would free the list after its
+  // last reader in the body; but each iteration takes only one element.
   bool HoldLists(StopPoller* poll) {
     absl::flat_hash_map<std::pair<const Loops::Loop*, Place>, std::vector<NodeId>> ends;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
@@ -351,7 +350,7 @@ class BufferFinder {
       if (poll->Tick()) return false;
       const Loops::Loop* loop = loops_.loop(id);
       if (loop == nullptr || result_.num_outputs(id) == 0) continue;
-      // A list is a loop variable; what a stack holds, is known where it is popped.
+      // A list is a loop variable; the content of a stack is known where it is popped.
       const bool is_variable = graph_.op_info(id).control_flow == ControlFlow::kMerge;
       if (!is_variable && graph_.op(id) != "StackPopV2") continue;
       const int32_t held = out(is_variable ? MadeInLoop({id, 0}) : Tensor{id, 0}).buffer;
@@ -367,7 +366,7 @@ class BufferFinder {
     return true;
   }
 
-  // Of the variable that a handle stands for.
+  // For the variable that a handle stands for.
   int64_t VariableBytes(NodeId id) const {
     const ShapeView shape = shapes_.handle_shape({id, 0});
     DataType dtype = shapes_.captured_variable(id);
@@ -446,13 +445,13 @@ class BufferFinder {
       return NewBuffer(tensor, placement_.node(id));
     }
     if (shapes_.IsFed(id)) {
-      // Comes from outside, whatever the node would have done.
+      // Comes from outside, whatever the node itself would do.
     } else if (Share(tensor)) {
       return;
     } else if (rows_[op] != nullptr) {
       output.alias_input = AliasInput(tensor, *rows_[op], inputs);
     } else if (IsVariableReference(info) && !inputs.empty() && !inputs[0].is_control()) {
-      output.alias_input = 0;  // An update gives the reference on.
+      output.alias_input = 0;  // An update forwards the reference.
     }
     if (output.alias_input != kNoAlias) {
       const Buffers::Output& input = out(inputs[output.alias_input]);
@@ -474,13 +473,13 @@ class BufferFinder {
     output.storage = graph_.op(id) == "Const" ? Storage::kConstant : Storage::kAllocated;
     NewBuffer(tensor, output.place);
     if (rows_[op] != nullptr && rows_[op]->unpacks && !shapes_.IsFed(id)) {
-      // The flow is a number; what it stands for are the elements.
+      // The flow is a number that stands for the elements.
       result_.buffers_.back().bytes = UnpackedBytes(id, rows_[op]->element);
       result_.buffers_.back().in_list = true;
     }
   }
 
-  // What is shared with a tensor that is no input.
+  // Memory shared with a tensor that is not an input.
   bool Share(Tensor tensor) {
     if (loops_.empty() || tensor.port != 0) return false;
     const NodeId id = tensor.node;
@@ -504,7 +503,7 @@ class BufferFinder {
     if (output.place != kNoMemory && output.place != buffer.place) return false;
     output.storage = from.storage;
     output.buffer = from.buffer;
-    if (!pops) output.alias_input = 0;  // Of what the loop began with.
+    if (!pops) output.alias_input = 0;  // Of the initial value of the loop.
     if (output.place == kNoMemory) output.bytes = buffer.bytes;
     result_.shared_[result_.index(tensor)] = with;
     return true;
@@ -523,7 +522,7 @@ class BufferFinder {
   const Loops& loops_;
   const Profile* profile_;
   const std::vector<const Row*> rows_;
-  absl::flat_hash_map<NodeId, Tensor> pushed_;  // By stack: what was pushed, at the last push.
+  absl::flat_hash_map<NodeId, Tensor> pushed_;  // By stack: the last pushed tensor.
   Buffers result_;
 };
 

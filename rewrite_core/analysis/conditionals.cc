@@ -12,11 +12,12 @@ namespace {
 // A predicate is followed back this far, as in control_flow.cc.
 constexpr int kMaxHopsToPredicate = 64;
 
-// Sides are weighed by walks over what hangs on them: nested ones again for each level. Beyond this
-// many edges for each of the graph, predicates are taken for true. Real graphs nest a few deep.
+// Sides are weighed by walking over what depends on them, which repeats for each level of nesting.
+// Beyond this many walked edges per edge of the graph, predicates are assumed true. Real graphs
+// nest a few deep.
 constexpr int64_t kMaxWalksOfGraph = 64;
 
-// Of a Switch no output of which is dead. Not kControl, which is no port.
+// For a Switch without a dead output. Differs from kControl, which is not a port.
 constexpr int8_t kNoPort = -2;
 
 }  // namespace
@@ -56,14 +57,14 @@ class SideFinder {
     Tensor predicate;
     std::vector<User> switches;
   };
-  // What a predicate is, as far as it can be told.
+  // The origin of a predicate, and its value if known.
   struct Origin {
     Tensor tensor;
     bool negated = false;
     absl::optional<bool> value;
   };
 
-  // Each of these returns false when the call must end.
+  // Each of these returns false if the call must end.
 
   bool FindSwitches() {
     absl::flat_hash_map<std::pair<NodeId, int32_t>, size_t> group_of;
@@ -128,7 +129,7 @@ class SideFinder {
     const NodeId node = reader.node;
     if (result_.dead_[node] || shapes_.IsFed(node)) return;
     if (graph_.op_info(node).control_flow == ControlFlow::kMerge) {
-      // It waits for one of them, whatever controls it.
+      // It waits for one data input, whatever its control inputs.
       if (reader.port == kControl || IsBackEdge(graph_, id, node)) return;
       merges_.push_back(node);
       if (--LiveInputs(node) > 0) return;
@@ -148,7 +149,7 @@ class SideFinder {
     return count;
   }
 
-  // To all that hangs on what was killed.
+  // Propagates to everything that depends on the killed nodes.
   bool Spread() {
     for (; spread_ < killed_.size(); ++spread_) {
       const NodeId id = killed_[spread_];
@@ -156,7 +157,7 @@ class SideFinder {
       for (uint32_t i = 0; i < readers.size(); ++i) {
         ++walked_;
         if (poll_.Tick()) return false;
-        // A Merge heard of that one before.
+        // A Merge has already counted that input.
         const bool told = readers[i].port != kControl && readers[i].port == result_.dead_port_[id];
         if (!told) KillReader(id, readers[i]);
       }
@@ -164,7 +165,7 @@ class SideFinder {
     return true;
   }
 
-  // Of predicate and value: what would be dead.
+  // By predicate and value: the nodes that would be dead.
   bool Kill(const Group& group, bool value) {
     for (const User& user : group.switches) KillSide(user.id, value == user.negated);
     return Spread();
@@ -203,7 +204,7 @@ class SideFinder {
     return Kill(group, choice.value);
   }
 
-  // Bytes of device memory that a node of the step makes anew.
+  // Bytes of device memory that a node of the step allocates.
   int64_t BytesMade(NodeId id) const {
     if (!needed_[id] || graph_.op_info(id).control_flow != ControlFlow::kNone) return 0;
     int64_t bytes = 0;
@@ -219,7 +220,7 @@ class SideFinder {
     return bytes;
   }
 
-  // Whether the output may well be the memory of input 0.
+  // Whether the output probably shares the memory of input 0.
   bool IsHandedOn(Tensor tensor) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
     if (!graph_.op_info(tensor.node).forwards || inputs.empty() || inputs[0].is_control()) {
@@ -236,13 +237,13 @@ class SideFinder {
   const NodeFlags& needed_;
   const StopToken& stop_;
   StopPoller poll_;
-  std::vector<std::pair<NodeId, bool>> known_;  // Switches, with what their predicate is.
+  std::vector<std::pair<NodeId, bool>> known_;  // Switches with a known predicate, and its value.
   std::vector<Group> groups_;                   // The others, by predicate.
   std::vector<int32_t> live_inputs_;            // By Merge; -1: not counted yet.
-  // Of the walk at hand.
+  // For the current walk.
   std::vector<NodeId> killed_, sides_, merges_;
   size_t spread_ = 0;
-  int64_t walked_ = 0;  // Edges, of all walks.
+  int64_t walked_ = 0;  // Edges, over all walks.
   int64_t num_edges_ = 0;
   Conditionals result_;
 };

@@ -15,7 +15,7 @@ namespace {
 // Conditions of one node beyond this many are replaced by the one condition that the node is
 // alive: precision lost, memory bounded. Real graphs nest conditionals a few deep.
 constexpr size_t kMaxConditions = 32;
-// An Identity chain in front of a predicate is followed this far.
+// An Identity chain before a predicate is followed this far.
 constexpr int kMaxPredicateHops = 64;
 
 // Sides 0 and 1 are those of a Switch; those of a _SwitchN begin here.
@@ -111,7 +111,7 @@ class ControlFlowBuilder {
     }
   }
 
-  // The conditions under which an output (or, for kControl, the end) of a node arrives alive.
+  // The conditions under which an output (or, for kControl, the end) of a node is alive.
   int32_t ArrivesAlive(Tensor tensor) {
     int32_t alive = result_.alive_[tensor.node];
     if (tensor.is_control() || graph_.op_info(tensor.node).control_flow != ControlFlow::kSwitch) {
@@ -120,16 +120,18 @@ class ControlFlowBuilder {
     const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
     if (inputs.size() < 2 || inputs[1].is_control()) return alive;
     const Tensor predicate = Source(inputs[1]);
-    // Two sides of _SwitchN do not make a whole, so they are numbered apart from a Switch's.
+    // Two sides of a _SwitchN do not cover all cases, so they are numbered separately from a
+    // Switch's.
     const int32_t side =
         tensor.port + (graph_.op(tensor.node) == "_SwitchN" ? kFirstSideOfMany : 0);
     const int32_t taken = InternSet({Intern({predicate.node, predicate.port, side})});
-    // Leave room for the side taken: without it both outputs would seem to be alive at once.
+    // Leave room for the taken side: without it both outputs would seem to be alive at the same
+    // time.
     if (result_.sets_[alive].size() >= kMaxConditions) alive = OnlyIfAlive(tensor.node);
     return Union(alive, taken, tensor.node);
   }
 
-  // Follows Identity nodes back, so that two Switches on one predicate are seen as such.
+  // Follows Identity nodes back, so that two Switches on one predicate are recognized.
   Tensor Source(Tensor tensor) const {
     for (int hop = 0; hop < kMaxPredicateHops; ++hop) {
       const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
@@ -171,8 +173,8 @@ class ControlFlowBuilder {
     return Union(InternSet(std::move(common)), OnlyIfAlive(id), id);
   }
 
-  // Makes `*set` the conditions of "set or other" if a set of conditions can say that: one implies
-  // the other, or they differ in the two sides of one predicate alone.
+  // Sets `*set` to the conditions for "set or other" if a set of conditions can express that: one
+  // implies the other, or they differ only in the two sides of one predicate.
   bool Either(const ConditionSet& other, ConditionSet* set) const {
     if (std::includes(set->begin(), set->end(), other.begin(), other.end())) {
       *set = other;
@@ -197,8 +199,8 @@ class ControlFlowBuilder {
     return true;
   }
 
-  // An Exit is alive when its loop ends, whatever the loop's own condition was on the way; any
-  // other condition from inside the loop is not seen from outside.
+  // An Exit is alive when its loop ends, whatever the loop's own condition was before; any other
+  // condition from inside the loop is not visible outside.
   int32_t ExitSet(NodeId id) {
     const FrameId loop = result_.input_frame_[id];
     ConditionSet outside;

@@ -17,7 +17,7 @@ namespace {
 
 // How the operations of a family are counted.
 enum class Work : uint8_t {
-  kMove,       // None: it lasts as long as its bytes take.
+  kMove,       // Not at all: the time is that of its bytes.
   kConv,       // Each element of `data` takes part in filter / (its last dimension) multiply-adds.
   kDepthwise,  // The same with filter / (its last two dimensions).
   kMatmul,     // Rows, columns and depth from the last two dimensions of the operands.
@@ -26,7 +26,7 @@ enum class Work : uint8_t {
   kCall,       // A function: unknown.
 };
 
-// One row per family. Operands are numbered as the inputs, and kOut is output 0.
+// One row per family. Operands are input indices; kOut is output 0.
 constexpr int8_t kOut = -1;
 struct CostRow {
   absl::string_view ops;
@@ -39,10 +39,11 @@ struct CostRow {
   // How often the first `passes_inputs` inputs are read; the others are read once.
   double passes = 1;
   int8_t passes_inputs = 0;
-  // How many inputs and outputs count; 0: all. Behind them is cuDNN's reserve space, of open size.
+  // The number of inputs and outputs that count; 0: all. They are followed by cuDNN's reserve
+  // space, of open size.
   int8_t counted = 0;
-  // If above 0: all bytes are so many times those of the largest input that is no reference and no
-  // handle (the gradient).
+  // If above 0: the total bytes are this many times those of the largest input that is neither a
+  // reference nor a handle (the gradient).
   double update_passes = 0;
 };
 
@@ -67,7 +68,7 @@ constexpr CostRow Passes(double passes, int8_t inputs, int8_t counted, absl::str
   row.counted = counted;
   return row;
 }
-// Reads of its first `inputs` inputs as much as it writes.
+// Reads as much of its first `inputs` inputs as it writes.
 constexpr CostRow Part(int8_t inputs, absl::string_view ops) { return Passes(0, inputs, 0, ops); }
 constexpr CostRow Update(double passes, absl::string_view ops) {
   CostRow row{ops, Work::kMove};
@@ -135,7 +136,7 @@ constexpr CostRow kCostRows[] = {
 
 constexpr int64_t kMaxWorkspaceBytes = int64_t{1} << 50;
 
-// The elements of a shape as a number; -1 if unknown.
+// The number of elements of a shape; -1 if unknown.
 double Elements(absl::Span<const int64_t> dims) {
   double product = 1;
   for (int64_t dim : dims) {
@@ -159,7 +160,7 @@ class Estimator {
         bytes_per_s_(hardware.mem_bytes_per_s * hardware.mem_eff),
         rows_(RowsByOp(graph, kCostRows)) {}
 
-  // Of a node that launches a kernel.
+  // For a node that launches a kernel.
   NodeCost Estimate(NodeId id, int64_t workspace_bytes) const {
     static constexpr CostRow kOther{};
     const CostRow* row = rows_[graph_.op_id(id)];
@@ -240,7 +241,7 @@ class Estimator {
     if (!equation) return -1;
     std::array<double, 256> label_size;
     label_size.fill(1);
-    // Labels of the inputs; `...` stands for the dimensions that no label names, and broadcasts.
+    // Labels of the inputs; `...` stands for the dimensions without labels, and broadcasts.
     double ellipsis = 1;
     int operand = 0;
     size_t at = 0;
@@ -282,7 +283,7 @@ class Estimator {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     const size_t counted = row.counted > 0 ? row.counted : inputs.size();
     for (size_t i = 0; i < std::min(inputs.size(), counted) && !inputs[i].is_control(); ++i) {
-      // Handles, and parameters in host memory, are not what the kernel reads.
+      // The kernel does not read handles, nor parameters in host memory.
       if (placement_.input(id, static_cast<int32_t>(i), inputs[i]) < 0) continue;
       const bool is_ref = shapes_.type(inputs[i]).is_ref;
       if (row.update_passes > 0 && is_ref) continue;

@@ -11,7 +11,7 @@
 namespace spillway::core {
 namespace {
 
-// A moving average is a handful of ops on a variable and a value; with a bias corrected, a dozen.
+// A moving average is a handful of ops on a variable and a value; with bias correction, a dozen.
 constexpr size_t kMaxAverageOps = 64;
 constexpr int kMaxAverageEdges = 4 * kMaxAverageOps;
 
@@ -33,7 +33,7 @@ class TargetFinder {
     }
   }
 
-  // Empty: stopped.
+  // Empty if stopped.
   absl::optional<std::vector<NodeId>> Run() {
     if (targets_.empty()) return std::move(targets_);
     if (!AddWaiting() || !AddAverages() || !AddLoss()) return absl::nullopt;
@@ -41,7 +41,7 @@ class TargetFinder {
   }
 
  private:
-  // Each of these returns false when the call must end.
+  // Each of these returns false if the call must end.
 
   bool Need(std::vector<NodeId> more) {
     targets_.insert(targets_.end(), more.begin(), more.end());
@@ -70,7 +70,7 @@ class TargetFinder {
     return kNoNode;
   }
 
-  // Reads back what was written, for who may want it.
+  // Reads back what was written, for possible readers.
   bool IsReadBack(NodeId id) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     if (!IsData(inputs)) return false;
@@ -112,7 +112,7 @@ class TargetFinder {
 
   // (2)
   bool AddAverages() {
-    // What the updates are computed from. Averages that they wait for are none of it.
+    // The sources of the updates. Does not include averages that they wait for.
     NodeFlags updates(graph_.num_nodes(), false);
     for (NodeId id : backward_.updates) updates[id] = true;
     auto step = LeadingTo(graph_, updates, stop_);
@@ -133,7 +133,7 @@ class TargetFinder {
     return Need(std::move(averages));
   }
 
-  // Whether a write of `variable` with these inputs is of a value from itself and `step`.
+  // Whether a write of `variable` with these inputs writes a value computed from itself and `step`.
   bool IsAverage(absl::Span<const Tensor> write, NodeId variable, const NodeFlags& step) {
     seen_.Clear();
     std::vector<NodeId> queue;
@@ -168,8 +168,8 @@ class TargetFinder {
     return shape.known_rank && shape.dims.empty();
   }
 
-  // Whether the forward part ends here: the step computes it from weights, and only the backward
-  // part reads it.
+  // Whether the forward part ends here: the step computes the node from weights, and only the
+  // backward part reads it.
   bool IsEnd(NodeId id, const NodeFlags& from_weights) const {
     if (!needed_[id] || !from_weights[id] || backward_.ops[id] || write(id) != Write::kNone ||
         !IsFloat(id) || VariableOf(id) != kNoNode || !IsData(graph_.inputs(id))) {
@@ -204,7 +204,7 @@ class TargetFinder {
     }
     const auto from_weights = ReachedFrom(graph_, weights, nullptr, stop_);
     if (!from_weights.ok()) return false;
-    // What each node is: no part of a loss, computed from what the step runs, from its ends.
+    // The kind of each node: not part of a loss, computed from what the step runs, from its ends.
     enum : char { kNo, kPure, kFromEnds };
     std::vector<char> kind(graph_.num_nodes(), kNo);
     std::vector<NodeId> scalars;
@@ -229,7 +229,7 @@ class TargetFinder {
         const bool fits = (needed_[read] && !backward_.ops[read]) || graph_.op(read) == "Const" ||
                           kind[read] == kFromEnds ||
                           (kind[read] == kPure && !(is_scalar && IsScalar(read)));
-        // What comes behind a scalar of a loss is one.
+        // What follows a scalar of a loss is one, too.
         if (!fits || (!is_scalar && !needed_[read] && kind[read] == kFromEnds && IsScalar(read))) {
           kind[id] = kNo;
           break;
@@ -261,7 +261,7 @@ class TargetFinder {
   StopPoller poll_;
   std::vector<Write> write_of_op_;
   VisitMarks seen_;
-  NodeFlags needed_;  // By what is in targets_.
+  NodeFlags needed_;  // Needed by targets_.
   std::vector<NodeId> targets_;
 };
 

@@ -58,7 +58,7 @@ class BodyBuilder {
   BodyBuilder(const FunctionFinder& find, const StopToken& stop)
       : find_(find), stop_(stop), poll_(stop) {}
 
-  // False if the body has something that cannot be told, or the call must end.
+  // False if something in the body is unknown, or the call must end.
   bool Build(absl::string_view function_def, FunctionBody* body) {
     const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
     std::vector<absl::string_view> outputs;
@@ -102,19 +102,19 @@ class BodyBuilder {
   }
 
  private:
-  // What is known of an op type.
+  // The facts about an op type.
   struct Op {
     absl::string_view name;
-    absl::string_view outputs;  // Their names, if the table of such has them.
+    absl::string_view outputs;  // Their names, if the table has them.
     OpInfo info;
   };
   struct Node {
-    const Op* op = nullptr;  // None: an argument.
+    const Op* op = nullptr;  // Null for an argument.
     absl::string_view name, node_def;
   };
 
-  // A function may have more nodes than there is memory for what is known of them: what counts
-  // memory hears of all of it before any is used.
+  // A function may have more nodes than there is memory for their facts: allocating everything
+  // first lets memory accounting see it before any is used.
   bool MakeRoom(absl::string_view function_def, FunctionBody* body) {
     size_t count = body->arguments.size();
     WireReader reader(function_def);
@@ -129,7 +129,7 @@ class BodyBuilder {
     return !stop_.ShouldStop(1);
   }
 
-  // Of several of one name the last one counts.
+  // If a name is repeated, the last one counts.
   void AddNode(absl::string_view name, Node node) {
     node.name = name;
     const auto id = static_cast<int32_t>(nodes_.size());
@@ -183,7 +183,7 @@ class BodyBuilder {
     return reader.ok();
   }
 
-  // The position of an output argument among those of the op; -1 if it has none of that name.
+  // The position of an output argument among the op's; -1 if it has none of that name.
   int FindOutput(const Op& op, absl::string_view name) {
     if (!op.outputs.empty()) {
       int position = 0;
@@ -193,12 +193,12 @@ class BodyBuilder {
       }
       return -1;
     }
-    if (op.info.known) return 0;  // It has one.
+    if (op.info.known) return 0;  // It has only one.
     const absl::string_view function_def = find_(op.name);
-    if (function_def.empty()) return 0;  // An op of somebody else: as if it had one.
+    if (function_def.empty()) return 0;  // A custom op: assumed to have one.
     const auto [outputs, is_new] = outputs_.try_emplace(op.name);
     if (is_new) {
-      // Of lists it cannot be told.
+      // Unknown for lists.
       const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
       if (!ReadArguments(signature, op_def::kOutputArg, &outputs->second)) outputs->second.clear();
     }
@@ -206,9 +206,9 @@ class BodyBuilder {
     return found == outputs->second.end() ? -1 : static_cast<int>(found - outputs->second.begin());
   }
 
-  // From a body's spelling of an input to a graph's.
+  // Converts an input's spelling from a body's to a graph's.
   bool Spell(absl::string_view input, std::string* spelling) {
-    if (input.empty()) return false;  // A result that the function does not return, for one.
+    if (input.empty()) return false;  // For example a result that the function does not return.
     spelling->assign(input.data(), input.size());
     if (input[0] == '^') return true;
     // NODE, NODE:OUTPUT or NODE:OUTPUT:INDEX.
@@ -231,7 +231,7 @@ class BodyBuilder {
       if (first < 0) return false;
       port += first;
     }
-    spelling->resize(name.size());  // It begins with that.
+    spelling->resize(name.size());  // Keep only the node's name.
     if (port != 0) absl::StrAppend(spelling, ":", port);
     return true;
   }
@@ -250,7 +250,7 @@ class BodyBuilder {
     return first_ports[argument];
   }
 
-  // What index_ asks.
+  // For lookups in index_.
   struct NameOf {
     const std::vector<Node>& nodes;
     absl::string_view operator()(int32_t id) const { return nodes[id].name; }
@@ -263,8 +263,8 @@ class BodyBuilder {
   std::vector<Node> nodes_;
   NameIndex index_;
   const NameOf name_of_{nodes_};
-  // Of nodes with several outputs, by output argument, as far as they were asked for: its first
-  // port. A list may be read at many places, and the node's attributes should not be.
+  // For nodes with several outputs: the first port of each requested output argument. A list may be
+  // read in many places, but the node's attributes should not be read each time.
   absl::flat_hash_map<int32_t, std::vector<int64_t>> first_ports_;
   absl::flat_hash_map<absl::string_view, std::vector<absl::string_view>> outputs_;  // Of functions.
   NodeAttrs attrs_;

@@ -16,8 +16,8 @@
 namespace spillway::core {
 namespace {
 
-// What a node of a body takes, and what takes about as long: handing on some tensors (as an
-// argument, a result or an input), and skipping some bytes.
+// The cost of a node of a body, and work that takes about as long: passing some tensors (as
+// arguments, results or inputs), and skipping some bytes.
 constexpr int64_t kTensorsPerStep = 4;
 constexpr int64_t kBytesPerStep = 256;
 
@@ -28,7 +28,7 @@ constexpr int64_t CallSteps(size_t tensors) {
 }  // namespace
 
 struct FunctionLibrary::Body {
-  std::string bytes;  // What `graph` points into.
+  std::string bytes;  // `graph` points into them.
   absl::optional<Graph> graph;
   absl::optional<Topology> topology;
   absl::optional<GraphOps> ops;
@@ -48,7 +48,7 @@ bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
     while (library.Next()) {
       if (poll.Tick()) return false;
       if (!library.IsBytes(library_def::kFunction)) continue;
-      // A function's fields are all read for it, its nodes among them.
+      // All of a function's fields are read for this, including its nodes.
       absl::string_view signature;
       WireReader function(library.bytes());
       while (function.Next()) {
@@ -129,7 +129,7 @@ const CallFacts* FunctionLibrary::Call(absl::string_view function,
   if (entry.body == nullptr || entry.active || depth_ == kMaxDepth) return nullptr;
   const Body& body = *entry.body;
   if (arguments.size() != body.arguments.size()) return nullptr;
-  // Calls that are known take time, too: what they are looked up by is as long as the arguments.
+  // Known calls take time, too: their lookup key is as long as the arguments.
   const int64_t lookup = CallSteps(arguments.size() + body.results.size());
   if (steps_ > kMaxSteps || stop_.ShouldStop(lookup)) return nullptr;
   steps_ += lookup;
@@ -140,7 +140,7 @@ const CallFacts* FunctionLibrary::Call(absl::string_view function,
   }
   const auto memo = calls_.find(key);
   if (memo != calls_.end()) return memo->second.get();
-  // A body may be too short for its own loop to look at the clock.
+  // A body may be too short for its own loop to check the clock.
   if (stop_.ShouldStop(body.steps)) return nullptr;
   steps_ += body.steps;
 

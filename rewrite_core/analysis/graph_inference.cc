@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kStage[] = "analysis";
 
-// Types whose values may be fed, and what they hold of 64 bits.
+// Types whose values may be fed, and their ranges.
 struct IntegerType {
   absl::string_view name;
   int64_t low, high;
@@ -32,11 +32,11 @@ constexpr IntegerType kIntegers[] = {
     {"uint16", 0, 65535},
     {"int32", std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()},
     {"uint32", 0, std::numeric_limits<uint32_t>::max()},
-    {"int64", kInt64Min + 1, kInt64Max},  // The least one is kUnknownElement.
+    {"int64", kInt64Min + 1, kInt64Max},  // The smallest one is kUnknownElement.
     {"uint64", 0, kInt64Max},
 };
 
-// Ops whose outputs come from outside of the graph, one element per example of a batch.
+// Ops whose outputs come from outside the graph, with one element per example of a batch.
 constexpr absl::string_view kSources[] = {
     "IteratorGetNext",
     "IteratorGetNextSync",
@@ -59,13 +59,13 @@ constexpr absl::string_view kSources[] = {
     "Unstage",
 };
 
-// Ops whose output may be the handle of a variable, or list, of which something is said elsewhere.
+// Ops whose output may be the handle of a variable, or list, about which other nodes state facts.
 constexpr absl::string_view kHandleSources[] = {
     "EmptyTensorList",   "Placeholder", "StackV2", "TensorArrayV3",
     "TensorListReserve", "VarHandleOp", "_Arg"};
 
-// Ops of which an output grows with the value of an input, and which inputs these are. What is not
-// here takes a bound for unknown.
+// Ops with an output that grows with the value of an input, and those inputs. All others treat a
+// bound as unknown.
 struct BoundedValues {
   absl::string_view ops;
   uint32_t inputs;
@@ -75,7 +75,7 @@ constexpr BoundedValues kBoundedValues[] = {
     {"Add AddV2 Mul Maximum Minimum Max Prod Sum Cast Pack Unpack Concat ConcatV2 Split SplitV",
      kAllInputs},
     {"ExpandDims Squeeze Reshape Fill Empty BroadcastTo BroadcastArgs Tile", kAllInputs},
-    // The gradient of a broadcast is summed where an operand has the dimension 1; not summed it is
+    // The gradient of a broadcast is summed where an operand has dimension 1; without the sum it is
     // larger.
     {"BroadcastGradientArgs", kAllInputs},
     {"RandomUniform RandomUniformInt RandomStandardNormal TruncatedNormal StatelessRandomUniform "
@@ -116,9 +116,9 @@ GraphInference::GraphInference(const InferenceInputs& inputs, ShapePool& pool,
 }
 
 void GraphInference::LayOut() {
-  // A node may claim 2^31 outputs in ten bytes. All are kept that are few or that have as many
-  // readers; further ones as long as they are, in all, no more than the graph's bytes account for.
-  // Those beyond are unknown.
+  // A node may claim 2^31 outputs in ten bytes. Outputs are kept if they are few or have as many
+  // readers; further ones only as long as their total is accounted for by the graph's bytes. The
+  // rest are unknown.
   constexpr int64_t kFew = 8;
   constexpr size_t kBytesPerOutput = 8;
   const Graph& graph = in_.graph;
@@ -138,7 +138,7 @@ void GraphInference::LayOut() {
         const auto stated = attrs.Find(kOutputShapesAttr);
         count = stated ? CountAttrShapes(*stated) : -1;
         if (count < 0) {
-          // At least those that are read: a call of a function may say what they are.
+          // At least those that are read: a function call may give their facts.
           const Graph::Readers readers = graph.readers(id);
           count = readers.empty() ? 0 : readers[readers.size() - 1].port + int64_t{1};
         }
@@ -240,13 +240,13 @@ absl::Status GraphInference::Visit(NodeId id) {
       if (absl::Status s = CheckValue(id, port, *feed, fact.dtype); !s.ok()) return s;
       fact.shape = feed->shape;
       fact.bounded = false;
-      // Not what the graph says: a constant may be fed, too.
+      // Not the graph's value: a constant may be fed, too.
       fact.extra = IsValueType(fact.dtype) ? feed->value : kNoValue;
     } else if (op.is_source && in_.batch_size != kUnknownDim && fact.shape > kScalar &&
                pool_[fact.shape][0] == kUnknownDim) {
       fact.shape = c.ReplaceDim(fact.shape, 0, in_.batch_size);
     }
-    // A value whose size is not the tensor's is none.
+    // A value whose size differs from the tensor's is invalid.
     if (fact.extra > kUnknownShape && IsValueType(fact.dtype) &&
         pool_.elements(fact.shape) != static_cast<int64_t>(pool_[fact.extra].size())) {
       fact.extra = kNoValue;
@@ -263,7 +263,7 @@ absl::Status GraphInference::Visit(NodeId id) {
     if (in_.exact != nullptr) TakeExact(int64_t{first_[id]} + port, &fact);
   }
   if (in_.exact != nullptr) {
-    c.noted_.clear();  // What is said of variables holds without bounds.
+    c.noted_.clear();  // Facts about variables come from the pass without bounds.
     return absl::OkStatus();
   }
   if (op.variable_op != nullptr) NoteVariables(*op.variable_op, c);
@@ -282,7 +282,7 @@ void GraphInference::TakeExact(int64_t index, TensorFact* fact) {
     }
   }
   if (!fact->bounded || !is_value || fact->extra <= kUnknownShape) return;
-  // What is negative does not grow with what it is computed from.
+  // Negative values are not monotonic.
   DimVector items(pool_[fact->extra].begin(), pool_[fact->extra].end());
   for (int64_t& item : items) item = item < 0 ? kUnknownElement : item;
   fact->extra = pool_.Intern(items);
@@ -305,12 +305,12 @@ void GraphInference::SetHandle(NodeId id, ShapeContext& c) {
   }
   if (!ShapeContext::known(said.shape)) return;
   handle.extra = MergeStatements(pool_, own, said.shape).value_or(own);
-  handle.unsure = true;  // It rests on what nodes behind it state.
+  handle.unsure = true;  // It depends on what later nodes state.
 }
 
 void GraphInference::KeepNotes(NodeId id) {
   if (context_.noted_.empty()) return;
-  // In a loop the last one holds: those before it knew less of what the loop makes.
+  // In a loop the last statement holds: earlier rounds knew less about the loop's results.
   std::vector<std::pair<NodeId, VariableFact>>& notes = notes_[id];
   notes.clear();
   for (const auto& [input, fact] : context_.noted_) {
@@ -384,7 +384,7 @@ absl::Status GraphInference::Run(const StopToken& stop) {
       if (!dirty[id]) continue;
       dirty[id] = false;
       before.assign(facts_.begin() + first_[id], facts_.begin() + first_[id + 1]);
-      // In the last round nothing is known of any loop, so whatever follows holds.
+      // In the last round all loop results are unknown, so everything inferred then holds.
       if (absl::Status status = Visit(id); !status.ok()) return status;
       if (pool_.full()) return TooManyShapes(id);
       if (is_loop[id]) {

@@ -14,7 +14,7 @@
 namespace spillway::core {
 namespace {
 
-// The numbers: how they are called, where they are, what they may be.
+// The numbers: names, members and ranges.
 struct CountField {
   absl::string_view name;
   int64_t Hardware::*member;
@@ -35,7 +35,7 @@ struct RateField {
 
 constexpr int kReserveUnits = 1'000'000;  // So that 10% is exact.
 constexpr double kFinite = std::numeric_limits<double>::max();
-// The largest number below 1: as the upper end of a range that 1 is not in.
+// The largest number below 1, as the upper end of a range that excludes 1.
 constexpr double kBelowOne = 1 - std::numeric_limits<double>::epsilon() / 2;
 
 #define SPILLWAY_ACCESS(field) \
@@ -64,7 +64,8 @@ constexpr RateField kRates[] = {
 };
 #undef SPILLWAY_ACCESS
 
-// What the reserve leaves, in whole millionths: doubles do not hold all numbers of bytes exactly.
+// What remains after the reserve, in whole millionths: doubles do not represent all byte counts
+// exactly.
 __int128 KeptUnits(double allocator_reserve) {
   return static_cast<__int128>((1 - allocator_reserve) * kReserveUnits + 0.5);
 }
@@ -86,7 +87,7 @@ bool HasEveryNumber(const v1::Hardware& options) {
     if (!(options.*field.has)()) return false;
   }
   for (const RateField& field : kRates) {
-    // These are TensorFlow's, not the machine's: no preset has them of its own.
+    // These belong to TensorFlow, not to the machine: no preset sets them.
     const bool is_tensorflows = field.member == &Hardware::allocator_reserve ||
                                 field.member == &Hardware::internal_fragmentation_fraction;
     if (!is_tensorflows && !(options.*field.has)()) return false;

@@ -18,14 +18,15 @@ namespace spillway::core {
 namespace {
 
 constexpr char kLoopsStage[] = "loops";
-// Nodes between a condition and what it compares, or a counter and what it starts from: names for
-// it, at most this many.
+// The maximum number of Identities between a condition and what it compares, or between a counter
+// and its initial value.
 constexpr int kMaxHops = 64;
-// Inputs of a Merge that a loop begins with: two, as a rule. One of very many is none.
+// Inputs of a Merge at the start of a loop: usually two. One with very many inputs does not count
+// as such.
 constexpr size_t kMaxMergeInputs = 8;
 // Conditions that must all hold.
 constexpr size_t kMaxConjuncts = 16;
-// No loop is taken to run more often, and no body in all: so that bytes and times add up.
+// The maximum count of a loop, and of a body in total, so that bytes and times do not overflow.
 constexpr int64_t kMaxRuns = int64_t{1} << 40;
 
 absl::Status BadCount(const v1::LoopCount& given, v1::ErrorReason reason, absl::string_view what) {
@@ -34,7 +35,7 @@ absl::Status BadCount(const v1::LoopCount& given, v1::ErrorReason reason, absl::
                       {{"option", "loop_counts"}, {"value", given.name()}});
 }
 
-// The value of a constant that is one number.
+// The value of a one-element constant.
 absl::optional<int64_t> ConstantScalar(const Graph& graph, NodeId id) {
   const auto attr = graph.attr(id, "value");
   if (graph.op(id) != "Const" || !attr) return absl::nullopt;
@@ -68,7 +69,7 @@ absl::optional<int64_t> ConstantScalar(const Graph& graph, NodeId id) {
   return scalar;
 }
 
-// How many iterations begin while `start` + k * `step` < `bound`; nothing if they never end.
+// The number of iterations while `start` + k * `step` < `bound`; nullopt if they never end.
 absl::optional<int64_t> CountBelow(__int128 start, __int128 step, __int128 bound) {
   if (start >= bound) return 0;
   if (step <= 0) return absl::nullopt;
@@ -113,7 +114,7 @@ class LoopFinder {
     return found == numbers_.end() ? -1 : found->second;
   }
 
-  // Each of these returns false when the call must end.
+  // Each of these returns false if the call must end.
 
   bool FindLoops() {
     if (!graph_.has_control_flow()) return true;
@@ -144,7 +145,7 @@ class LoopFinder {
     return true;
   }
 
-  // The topological order with one more edge for each Exit: from the NextIteration of its variable.
+  // The topological order with an extra edge for each Exit, from the NextIteration of its variable.
   bool Order() {
     const int32_t n = graph_.num_nodes();
     absl::flat_hash_map<NodeId, std::vector<NodeId>> exits;  // By NextIteration.
@@ -188,14 +189,15 @@ class LoopFinder {
       }
     }
     if (static_cast<int32_t>(order.size()) == n) return true;
-    // A body that needs what comes behind its own loop: TensorFlow would wait for ever.
+    // A loop body depends on what follows its own loop: TensorFlow would hang.
     order.clear();
     result_.level_.clear();
     result_.last_values_.clear();
     return true;
   }
 
-  // The NextIteration of the variable that an Exit gives out: Exit <- Switch <- Merge <- it.
+  // The NextIteration of the variable that an Exit outputs: Exit <- Switch <- Merge <-
+  // NextIteration.
   NodeId NextOf(NodeId exit) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(exit);
     if (inputs.empty() || inputs[0].is_control()) return kNoNode;
@@ -203,7 +205,7 @@ class LoopFinder {
     return merge.node == kNoNode ? kNoNode : BackEdgeOf(merge.node);
   }
 
-  // The NextIteration that a Merge reads; kNoNode: it begins no loop.
+  // The NextIteration that a Merge reads; kNoNode if it does not start a loop.
   NodeId BackEdgeOf(NodeId merge) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(merge);
     if (inputs.size() > kMaxMergeInputs) return kNoNode;
@@ -213,12 +215,12 @@ class LoopFinder {
     return kNoNode;
   }
 
-  // What merely names a tensor: its input at which it is.
+  // For a node that only names a tensor: the input that it forwards.
   static bool IsName(absl::string_view op) {
     return op == "Identity" || op == "Switch" || op == "StopGradient" || op == "Snapshot";
   }
 
-  // The Merge behind names for a loop variable; kNoNode.
+  // The Merge of a loop variable, looking through Identities; kNoNode if none.
   Tensor Variable(Tensor tensor) const {
     for (int hop = 0; hop < kMaxHops; ++hop) {
       if (tensor.port == 0 && kind(tensor.node) == ControlFlow::kMerge) {
@@ -232,8 +234,8 @@ class LoopFinder {
     return {kNoNode, 0};
   }
 
-  // What a loop variable begins with that its loop hands on as it is, as functional loops do with
-  // all that they read; kNoNode.
+  // The initial value of a loop variable that its loop passes through unchanged, as functional
+  // loops do with everything they read; kNoNode if none.
   Tensor Unchanged(Tensor tensor) const {
     const Tensor none{kNoNode, 0};
     if (tensor.port != 0 || kind(tensor.node) != ControlFlow::kMerge) return none;
@@ -248,7 +250,7 @@ class LoopFinder {
     return none;
   }
 
-  // The value of a scalar that loops do not change.
+  // The value of a loop-invariant scalar.
   absl::optional<int64_t> Value(Tensor tensor) const {
     for (int hop = 0; hop < kMaxHops; ++hop) {
       const auto value = shapes_.value(tensor);
@@ -280,7 +282,7 @@ class LoopFinder {
   struct Counter {
     int64_t start, step;
   };
-  // What a loop variable starts with, and what each iteration adds.
+  // The initial value of a loop variable, and its increment per iteration.
   absl::optional<Counter> CounterOf(NodeId merge) const {
     absl::optional<int64_t> start;
     Tensor next{kNoNode, 0};
@@ -311,7 +313,7 @@ class LoopFinder {
     return absl::nullopt;
   }
 
-  // Of a comparison that must hold for an iteration to begin, how many do.
+  // The number of iterations for which a comparison holds that each iteration requires.
   absl::optional<int64_t> CountWhile(NodeId comparison) const {
     const absl::string_view op = graph_.op(comparison);
     const bool or_equal = op == "LessEqual" || op == "GreaterEqual";
@@ -329,7 +331,7 @@ class LoopFinder {
         if (step == 0 || (end - start) % step != 0 || (end - start) / step < 0) continue;
         return static_cast<int64_t>(std::min<__int128>((end - start) / step, kMaxRuns));
       }
-      // The counter is below the bound; or above, which is below with other signs.
+      // The counter is below the bound; or above, which is below with inverted signs.
       if (less == (side == 1)) {
         start = -start;
         step = -step;
@@ -359,7 +361,7 @@ class LoopFinder {
       if (loop.count == kUnknownCount) loop.count = CountOf(id).value_or(kUnknownCount);
       if (loop.count == kUnknownCount || told[number]) continue;
       told[number] = true;
-      for (NodeId exit : exits[number]) {  // What counters have come to, for other loops.
+      for (NodeId exit : exits[number]) {  // The final values of counters, for other loops.
         if (poll_.Tick()) return false;
         const absl::Span<const Tensor> inputs = graph_.inputs(exit);
         if (inputs.empty() || inputs[0].is_control()) continue;

@@ -10,7 +10,7 @@
 namespace spillway::core {
 namespace {
 
-// Cuts `NAME=DEFAULT` into its parts.
+// Splits `NAME=DEFAULT`.
 absl::string_view CutDefault(absl::string_view* word) {
   const size_t eq = word->find('=');
   if (eq == absl::string_view::npos) return {};
@@ -24,7 +24,7 @@ void SetType(int64_t dtype, bool is_ref, TensorFact* fact) {
     dtype -= kRefOffset;
     is_ref = true;
   }
-  // No type has another number.
+  // Other numbers are not types.
   if (dtype < 0 || dtype > std::numeric_limits<int16_t>::max()) dtype = kDtInvalid;
   fact->dtype = static_cast<int16_t>(dtype);
   fact->is_ref = is_ref;

@@ -14,7 +14,7 @@ namespace spillway::core {
 namespace {
 
 // Ops without a GPU kernel, besides those whose outputs are strings. The copying ops have only a
-// GPU kernel, but stand for what happens on the host between two copies, as a swap's Identity does.
+// GPU kernel, but represent the host side between two copies, like a swap's Identity.
 struct HostRow {
   absl::string_view ops;
 };
@@ -43,11 +43,11 @@ constexpr HostRow kHostOps[] = {
      "ComputeAccidentalHits"},
     {"_CopyFromGpuToHost _CopyFromHostToGpu"},
 };
-// The same by a part of the name.
+// The same by part of the name.
 constexpr absl::string_view kHostOpParts[] = {"Dataset",   "Queue",   "Reader", "LookupTable",
                                               "HashTable", "Summary", "Barrier"};
 
-// Kernels that keep int32 or other inputs elsewhere than their type says.
+// Kernels that keep int32 or other inputs in another memory than their type implies.
 struct MemoryRow {
   absl::string_view ops;
   bool int32_outputs_on_gpu;
@@ -92,7 +92,7 @@ bool MayVariableBeOnGpu(DataType dtype) {
 
 bool IsGpuType(const DeviceName& name) { return !name.type.empty() && name.type != "CPU"; }
 
-// A graph of more device strings than this has them spelled alike, or is none.
+// A graph with more device strings than this spells equal ones alike, or is not genuine.
 constexpr size_t kMaxCompared = 1024;
 
 bool SameTask(const DeviceName& a, const DeviceName& b) {
@@ -108,7 +108,7 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
   const int32_t count = graph_->num_devices();
   StopPoller poll(stop);
   std::vector<DeviceName> names;
-  // Device strings of GPUs by type and index: only such of one kind may name the same.
+  // GPU device strings by type and index: only those with the same may name the same device.
   absl::flat_hash_map<std::string, std::vector<DeviceId>> alike;
   std::vector<DeviceId> gpus;
   for (DeviceId i(0); i < count; ++i) {
@@ -119,7 +119,8 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
   by_device_id_.assign(count, kHostPlace);
   for (DeviceId i(0); i < count; ++i) {
     if (names[i].type == "CPU") continue;
-    // What the string stands for: itself, or without a type the first GPU that it may mean.
+    // The device that the string stands for: itself, or without a type the first GPU that it may
+    // mean.
     DeviceId meant = i;
     if (names[i].type.empty()) {
       int64_t lowest = std::numeric_limits<int64_t>::max();
@@ -137,7 +138,7 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
     DeviceId known(-1);
     for (DeviceId other : same_kind) {
       if (poll.Tick()) return stop.status("placement");
-      // Without a type nothing is named; those strings are told apart.
+      // Strings without a type name nothing, and are kept separate.
       if (other == meant || NamesDevice(names[other], names[meant])) known = other;
       if (known >= 0) break;
     }

@@ -38,7 +38,7 @@ constexpr uint32_t kLiveBytes = 4;
 constexpr uint32_t kRequestedBytes = 1;
 constexpr uint32_t kAllocatedBytes = 2;
 
-// A node that runs longer in one step is taken to run this long (100 s), so that sums fit 63 bits.
+// The maximum time of a node in one step (100 s), so that sums fit in 63 bits.
 constexpr int64_t kMaxNs = 100'000'000'000;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 62;
 
@@ -55,7 +55,7 @@ struct DeviceEntry {
   absl::string_view bytes;
 };
 
-// The devices of a StepStats; false if it is none.
+// Reads the devices of a StepStats; false if it is not one.
 bool ReadDevices(absl::string_view step_stats, std::vector<DeviceEntry>* devices) {
   devices->clear();
   WireReader reader(step_stats);
@@ -72,8 +72,8 @@ bool ReadDevices(absl::string_view step_stats, std::vector<DeviceEntry>* devices
   return reader.ok() && !devices->empty();
 }
 
-// As RunMetadata, whose first field is a StepStats, or as that. A device's name begins with `/`,
-// which is no message, so the two cannot be mixed up.
+// Parses RunMetadata, whose first field is a StepStats, or a StepStats. A device's name begins with
+// `/`, which is not a valid message, so the two cannot be confused.
 bool FindDevices(absl::string_view bytes, std::vector<DeviceEntry>* devices) {
   WireReader reader(bytes);
   absl::string_view step_stats;
@@ -101,7 +101,7 @@ bool ReadNode(absl::string_view bytes, NodeEntry* node) {
     if (reader.IsVarint(kOpEndRelNanos)) end_ns = reader.number();
     if (reader.IsVarint(kAllEndRelNanos)) all_ns = reader.number();
   }
-  // Negative numbers are no times: the estimate stays.
+  // Negative numbers are not times: the estimate remains.
   constexpr uint64_t kNegative = uint64_t{1} << 63;
   if (((start_us | end_us | all_us | start_ns | end_ns | all_ns) & kNegative) != 0) {
     node->ns = kNotMeasured;
@@ -119,7 +119,7 @@ bool ReadNode(absl::string_view bytes, NodeEntry* node) {
   return reader.ok();
 }
 
-// What TensorFlow's partitioning and its clients add: `_SOURCE`, `_Send...`, `x/_12`, copies.
+// Nodes added by TensorFlow's partitioning and its clients: `_SOURCE`, `_Send...`, `x/_12`, copies.
 bool IsAdded(absl::string_view name) {
   if (name.empty() || name[0] == '_' || absl::StartsWith(name, "MEMCPY") ||
       absl::StartsWith(name, "edge_") || absl::StartsWithIgnoreCase(name, "memset")) {
@@ -131,7 +131,7 @@ bool IsAdded(absl::string_view name) {
   return std::all_of(number.begin(), number.end(), absl::ascii_isdigit);
 }
 
-// How an entry's times are to be taken; of two for one node the later kind counts.
+// How to use an entry's times; if a node has two kinds, the later kind counts.
 enum class Source : uint8_t { kNone, kDevice, kStream, kAllStreams };
 
 Source SourceOf(absl::string_view device) {
@@ -198,7 +198,7 @@ class ProfileReader {
   bool AddNode(absl::string_view bytes, Source source, int device) {
     NodeEntry entry;
     if (!ReadNode(bytes, &entry)) return false;
-    // `node:Op` on streams; names of nodes have no colon.
+    // `node:Op` on streams; node names contain no colon.
     const absl::string_view name = entry.name.substr(0, entry.name.find(':'));
     const NodeId id = graph_.Find(name);
     if (id == kNoNode) {
@@ -273,9 +273,9 @@ class ProfileReader {
 
   const Graph& graph_;
   Profile profile_;
-  std::vector<Source> source_;  // Per node: where its time is from,
+  std::vector<Source> source_;  // Per node: where its time comes from,
   std::vector<int> device_;     // and of which device's entry.
-  bool is_gpu_ = false;         // The device whose entries are read.
+  bool is_gpu_ = false;         // Whether the current device is a GPU.
   int64_t known_ = 0;
   int64_t unknown_ = 0;
   absl::string_view first_unknown_;

@@ -29,10 +29,11 @@ constexpr TensorFact kNothing;
 
 constexpr bool IsKnown(int64_t dim) { return dim >= 0; }
 
-// Whether a value of one is a value of the other.
+// Whether a value of one type is also a value of the other.
 bool IsSameKind(int a, int b) { return (a == kDtBool) == (b == kDtBool); }
 
-// Appends the numbers of a packed field, or of one of an unpacked one. False if there are too many.
+// Appends the numbers of a packed field, or the number of an unpacked one. False if there are too
+// many.
 bool AppendVarints(const WireReader& reader, DimVector* out) {
   google::protobuf::io::CodedInputStream packed(
       reinterpret_cast<const uint8_t*>(reader.bytes().data()),
@@ -135,7 +136,7 @@ void ShapeContext::ReadConst(Tensor tensor, TensorFact* fact) const {
     }
   }
   if (!reader.ok() || static_cast<int64_t>(items.size()) > count) return;
-  // A list that is too short goes on with its last item; an empty one is zeros.
+  // A list that is too short continues with its last item; an empty one is zeros.
   const int64_t last = items.empty() ? 0 : items.back();
   items.resize(count, last);
   fact->extra = pool_.Intern(items);
@@ -335,7 +336,7 @@ ShapeId ShapeContext::TensorAttrShape(absl::string_view key) {
 }
 
 absl::optional<ShapeId> ShapeContext::ReadShape(absl::string_view proto) {
-  // Shapes that are many and long are the pool's matter; here they would count twice.
+  // Many long shapes are limited by the pool; here they would count twice.
   constexpr size_t kMaxKept = 1 << 16;
   if (read_shapes_.size() == kMaxKept) return DecodeShape(proto);
   const auto [it, is_new] = read_shapes_.try_emplace(proto);
@@ -468,7 +469,7 @@ ShapeId ShapeContext::Broadcast(ShapeId a, ShapeId b) {
                         " do not broadcast"));
       return kUnknownShape;
     } else {
-      // An unknown dimension beside one that is neither 1 nor unknown must be 1 or the same.
+      // An unknown dimension paired with one that is neither 1 nor unknown must be 1 or equal.
       out = IsKnown(x) ? x : y;
     }
   }
@@ -575,7 +576,7 @@ void ShapeContext::set_fact(int port, const TensorFact& from) {
 bool ShapeContext::Call(absl::string_view function, int first,
                         absl::Span<const TensorFact> arguments, std::vector<TensorFact>* results) {
   results->clear();
-  // In the function they would count as what they are not.
+  // In the function bounds would be treated as exact.
   for (const TensorFact& argument : arguments) {
     if (argument.bounded) return false;
   }
@@ -593,7 +594,7 @@ bool ShapeContext::Call(absl::string_view function, int first,
 TensorFact ShapeContext::JoinFacts(const TensorFact& a, const TensorFact& b) {
   if (a.no_content != b.no_content) {
     TensorFact joined = a.no_content ? b : a;
-    // The stand-in is of the same rank, and may know a dimension that the other does not.
+    // The placeholder has the same rank, and may have a known dimension where the other does not.
     const ShapeId stated = a.no_content ? a.shape : b.shape;
     joined.shape = MergeStatements(pool_, joined.shape, stated).value_or(joined.shape);
     return joined;

@@ -5,7 +5,7 @@
 namespace spillway::core {
 
 ShapeFunction FindShapeFunction(absl::string_view op) {
-  // Built at the first use and never changed.
+  // Built on first use and never changed.
   static const auto& table = *[] {
     auto* rules = new absl::flat_hash_map<absl::string_view, ShapeFunction>;
     for (const auto& family :

@@ -79,16 +79,17 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
   return absl::OkStatus();
 }
 
-// What an update says of its variable may tell the shape of another, whose update tells that of a
-// third. What a loop reads from a list tells what it writes to another, which its gradient reads.
+// An update of one variable may determine the shape of another, whose update determines that of a
+// third. What a loop reads from a list determines what it writes to another, which its gradient
+// reads.
 constexpr int kMaxVariableRounds = 8;
 
-// Adds what is said of variables to what is known of them; whether that is more.
+// Adds new statements to the facts about variables; returns whether that adds anything.
 bool Learn(const VariableFacts& said, ShapePool& pool, VariableFacts* known) {
   bool more = false;
   for (const auto& [node, fact] : said) {
     VariableFact& variable = (*known)[node];
-    // Of a list's elements less may have been known than is now: this is what holds.
+    // Less was known about a list's elements before: the new facts hold.
     const VariableFact joined = fact.is_list ? fact : JoinVariables(variable, fact, &pool);
     more = more || joined.shape != variable.shape || joined.value != variable.value;
     variable = joined;
@@ -96,7 +97,8 @@ bool Learn(const VariableFacts& said, ShapePool& pool, VariableFacts* known) {
   return more;
 }
 
-// The field of that number in a GraphDef, read from where it is expected and else from everywhere.
+// The field with that number in a GraphDef, looked up where it is expected, and otherwise
+// everywhere.
 int ReadProducer(const Graph& graph) {
   for (absl::string_view bytes : {graph.bytes().substr(graph.nodes_end()), graph.bytes()}) {
     absl::string_view versions;

@@ -119,7 +119,7 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
 
 Hardware StepFacts::HardwareOf(GpuIndex gpu) const {
   Hardware hardware = *hardware_;
-  // A graph without nodes on a GPU is simulated with one all the same.
+  // A graph without nodes on a GPU is still simulated with one.
   if (gpu < static_cast<int32_t>(gpu_memories_->size()) && (*gpu_memories_)[gpu] > 0) {
     hardware.gpu_memory_bytes = (*gpu_memories_)[gpu];
     hardware.gpu_memory_source = v1::MEMORY_SOURCE_OPTION;

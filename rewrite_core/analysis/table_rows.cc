@@ -11,7 +11,7 @@
 namespace spillway::core {
 namespace {
 
-// Of indices, and of gradients' shapes, behind which mere names are looked.
+// Identities looked through before indices and gradients' shapes.
 constexpr int kMaxNames = 16;
 
 using TensorKey = std::pair<NodeId, int32_t>;
@@ -29,7 +29,7 @@ class TableRows {
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
       if (inputs.size() < 2 || inputs[0].is_control() || inputs[1].is_control()) continue;
       if (op == "Reshape") {
-        // Of two that are reshaped to the same, neither says whose indices they are.
+        // If two tensors are reshaped to the same shape tensor, the indices are ambiguous.
         const auto [found, is_new] = flattened_.try_emplace(Key(inputs[1]), Named(inputs[0]));
         if (!is_new && found->second != Named(inputs[0])) found->second = {kNoNode, 0};
       } else if (op == "ConcatV2") {
@@ -49,7 +49,7 @@ class TableRows {
     for (const auto& [indices, tables] : gathered_) {
       if (poll->Tick()) return;
       const auto shapes = shapes_.find(indices);
-      // A table without a gradient might be another one's size.
+      // The size might belong to another table's gradient if a table has none.
       if (shapes == shapes_.end() || shapes->second.size() < tables.size()) continue;
       for (NodeId table : tables) Settle(table, shapes->second);
     }
@@ -73,7 +73,7 @@ class TableRows {
   }
 
   static void Add(NodeId table, std::vector<NodeId>* tables) {
-    constexpr size_t kMaxTables = 64;  // By the same indices.
+    constexpr size_t kMaxTables = 64;  // With the same indices.
     if (tables->size() < kMaxTables &&
         std::find(tables->begin(), tables->end(), table) == tables->end()) {
       tables->push_back(table);
@@ -86,7 +86,7 @@ class TableRows {
                ? kUnknownShape
                : found->second.shape;
   }
-  // All but the rows are known of it.
+  // Whether everything but the number of rows is known.
   bool IsOpen(NodeId table) const {
     const ShapeId said = Said(table);
     if (said <= kScalar) return false;
@@ -126,7 +126,7 @@ class TableRows {
     return pool_[fact.extra];
   }
 
-  // The one of the shapes that has the table's rows, if there are not several.
+  // The shape that has the table's rows, if there is only one.
   void Settle(NodeId table, const std::vector<ShapeId>& shapes) {
     const ShapeId said = Said(table);
     ShapeId one = kUnknownShape;
@@ -140,7 +140,7 @@ class TableRows {
     if (!is_new && found->second != one) found->second = kUnknownShape;
   }
 
-  // Whatever the order in which it was found.
+  // Applies the results, so that they do not depend on the order of discovery.
   void Apply() {
     for (const auto& [table, shape] : settled_) {
       if (shape != kUnknownShape) variables_[table].shape = shape;
@@ -163,10 +163,11 @@ class TableRows {
   const InferredFacts& in_;
   ShapePool& pool_;
   VariableFacts& variables_;
-  absl::flat_hash_map<TensorKey, TensorKey> flattened_;  // What is reshaped to it.
+  absl::flat_hash_map<TensorKey, TensorKey> flattened_;  // The tensor reshaped to it.
   absl::flat_hash_map<TensorKey, std::vector<NodeId>> gathered_, scattered_;  // By indices.
-  absl::flat_hash_map<NodeId, ShapeId> settled_;                 // kUnknownShape: there is no one.
-  absl::flat_hash_map<TensorKey, std::vector<ShapeId>> shapes_;  // By indices, that gradients have.
+  absl::flat_hash_map<NodeId, ShapeId> settled_;                 // kUnknownShape if ambiguous.
+  absl::flat_hash_map<TensorKey, std::vector<ShapeId>> shapes_;  // By indices: the gradients'
+                                                                 // shapes.
 };
 
 }  // namespace

@@ -9,9 +9,10 @@
 namespace spillway::core {
 namespace {
 
-// `waiting` counts the inputs a node still waits for; those above 0 are on a cycle or behind one.
+// `waiting` counts the inputs a node still waits for; those above 0 are on a cycle or after one.
 absl::Status CycleError(const Graph& graph, const std::vector<int32_t>& waiting) {
-  // Walking backwards among waiting nodes never ends, so it meets itself within num_nodes steps.
+  // Walking backwards among waiting nodes never ends, so it reaches a visited node within num_nodes
+  // steps.
   NodeId node = 0;
   while (waiting[node] == 0) ++node;
   std::vector<bool> seen(graph.num_nodes(), false);

@@ -21,7 +21,7 @@ std::string LoopName(const Graph& graph, NodeId enter) {
   return ShownName(name ? AttrString(*name).value_or("") : "");
 }
 
-// Whether the handle of a variable comes in at a node from outside of the graph.
+// Whether a variable's handle enters the graph at this node.
 bool IsOutsideHandle(const Graph& graph, NodeId id) {
   const auto dtype = graph.op(id) == "Placeholder" ? graph.attr(id, "dtype") : absl::nullopt;
   return dtype && AttrType(*dtype) == kDtResource;

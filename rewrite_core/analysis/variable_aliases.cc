@@ -10,13 +10,13 @@
 namespace spillway::core {
 namespace {
 
-// An op whose output is a variable's buffer to begin with.
+// An op whose output itself is a variable's buffer.
 bool IsSource(const OpInfo& info) {
   return absl::StrContains(info.outputs, '&') || info.name == "ReadVariableOp" ||
          info.name == "_ReadVariablesOp";
 }
 
-// The value of a node's input 1, if it is a constant: what a step is fed with does not change it.
+// The value of a node's input 1, if it is a constant that feeds do not change.
 absl::optional<absl::Span<const int64_t>> ConstantOperand(const Graph& graph, const Shapes& shapes,
                                                           NodeId id) {
   const absl::Span<const Tensor> inputs = graph.inputs(id);
@@ -27,7 +27,8 @@ absl::optional<absl::Span<const int64_t>> ConstantOperand(const Graph& graph, co
 
 bool IsNotZero(int64_t element) { return element != 0 && element != kUnknownElement; }
 
-// Whether a permutation surely changes the order of elements: of dimensions that are surely not 1.
+// Whether a permutation certainly changes the order of elements: of dimensions that are certainly
+// not 1.
 bool Reorders(const ShapeView& shape, absl::Span<const int64_t> permutation) {
   if (!shape.known_rank || permutation.size() != shape.dims.size()) return false;
   int64_t last = -1;
@@ -40,28 +41,28 @@ bool Reorders(const ShapeView& shape, absl::Span<const int64_t> permutation) {
   return false;
 }
 
-// Whether this node may hand an input's buffer on, where the op's name alone does not tell.
+// Whether this node may forward an input's buffer, if the op type alone does not decide.
 bool MayForward(const Graph& graph, const Shapes& shapes, NodeId id) {
   const OpInfo& info = graph.op_info(id);
-  if (!info.known) return true;  // A custom op: who knows.
+  if (!info.known) return true;  // A custom op: possibly.
   if (!info.forwards) return false;
   if (info.name == "Cast") {
     const auto from = graph.attr(id, "SrcT");
     const auto to = graph.attr(id, "DstT");
     return !from || !to || AttrType(*from) == AttrType(*to);
   }
-  if (info.name == "Pad" || info.name == "PadV2") {  // Where nothing is to be added.
+  if (info.name == "Pad" || info.name == "PadV2") {  // If there is no padding.
     const auto paddings = ConstantOperand(graph, shapes, id);
     return !paddings || std::none_of(paddings->begin(), paddings->end(), IsNotZero);
   }
   if (info.name == "Transpose" || info.name == "ConjugateTranspose") {
-    // Where only dimensions of 1 move.
+    // If only dimensions of 1 move.
     const auto permutation = ConstantOperand(graph, shapes, id);
     return !permutation || !Reorders(shapes.shape(graph.inputs(id)[0]), *permutation);
   }
   if (info.name == "AddN") {
     const absl::Span<const Tensor> inputs = graph.inputs(id);
-    return inputs.size() < 2 || inputs[1].is_control();  // A sum of one is that one.
+    return inputs.size() < 2 || inputs[1].is_control();  // A sum of one input is that input.
   }
   return true;
 }

@@ -20,8 +20,8 @@ constexpr VariableOp List(absl::string_view op, HandleShape shape, int operand) 
   return {op, "", shape, operand};
 }
 
-// Sorted by op. Operands are the gradients, at their place in tensorflow/core/ops/training_ops.cc,
-// whose shape functions merge their shape with those of all variables.
+// Sorted by op. Operands are the positions of the gradients in tensorflow/core/ops/training_ops.cc,
+// whose shape functions merge the gradient's shape with those of all variables.
 constexpr VariableOp kVariableOps[] = {
     {"AssignAddVariableOp", "dtype", HandleShape::kOperand, 1},
     {"AssignSubVariableOp", "dtype", HandleShape::kOperand, 1},
@@ -83,7 +83,7 @@ constexpr VariableOp kVariableOps[] = {
     List("TensorListSetItem", HandleShape::kElement, 2),
 };
 
-// What gives out the handle that it takes: at input 0, or at that of the output's number.
+// Ops that forward a handle: from input 0, or from the input with the output's number.
 constexpr absl::string_view kHandOn[] = {"Enter",
                                          "Exit",
                                          "Identity",
@@ -102,7 +102,7 @@ bool Contains(const absl::string_view (&ops)[n], absl::string_view op) {
   return std::find(std::begin(ops), std::end(ops), op) != std::end(ops);
 }
 
-// A dimension that is not known, before a shape.
+// Prepends an unknown dimension to a shape.
 ShapeId BehindAny(ShapeContext& c, ShapeId shape) { return c.Concat(c.OfRank(1), shape); }
 
 }  // namespace
@@ -184,7 +184,7 @@ void NoteVariables(const VariableOp& op, ShapeContext& c) {
   for (int i = 0; i < (all ? c.num_inputs() : 1); ++i) {
     if (c.input_type(i) != kDtResource) continue;
     c.note_variable(i, {dtype, shape, false, false, kUnknownShape});
-    // Variables that are updated together are of one shape.
+    // Variables that are updated together have the same shape.
     if (all && op.dtype == "T" && c.known(c.handle(i))) {
       for (int other = 0; other < i; ++other) {
         if (c.input_type(other) != kDtResource) continue;
@@ -202,7 +202,7 @@ Tensor HandleOrigin(const Graph& graph, Tensor handle) {
     const absl::string_view op = graph.op(handle.node);
     const absl::Span<const Tensor> inputs = graph.inputs(handle.node);
     const bool each = Contains(kHandOnEach, op);
-    // What a loop begins with.
+    // The initial value of a loop.
     const bool is_loop = op == "Merge" && handle.port == 0 && inputs.size() > 1 &&
                          IsBackEdge(graph, inputs[1].node, handle.node);
     if (!each && !is_loop && !HandsHandleOn(op)) break;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kVariablesStage[] = "analysis";
 
-// From the weakest to the strongest: what both do is the stronger.
+// Orders writes by strength: two together count as the stronger.
 int Strength(Write write) {
   switch (write) {
     case Write::kNone:
@@ -34,8 +34,7 @@ int Strength(Write write) {
 }
 Write Stronger(Write a, Write b) { return Strength(a) < Strength(b) ? b : a; }
 
-// Where the functions of a call stand among its attributes, and at which input their arguments
-// begin.
+// Which attributes of a call hold its functions, and at which input their arguments begin.
 struct CallOp {
   absl::string_view op;
   int32_t first = 0;
@@ -62,7 +61,7 @@ const CallOp* FindCallOp(absl::string_view op) {
   return nullptr;
 }
 
-// What a function does with one of its arguments.
+// How a function uses one of its arguments.
 struct ArgumentUse {
   bool is_variable = false;
   Write write = Write::kNone;
@@ -72,13 +71,14 @@ struct FunctionUse {
   absl::string_view function_def;
   std::vector<ArgumentUse> arguments;
   bool has_gradients = false;
-  // Calls in the body: of whom, and by which of `inputs`. A node may call many functions.
+  // Calls in the body: the callee, and an index into `inputs`. A node may call many functions.
   struct Call {
     int32_t callee;
     int32_t inputs;
   };
   std::vector<Call> calls;
-  std::vector<std::vector<int32_t>> inputs;  // For each of a node's which argument it is, or -1.
+  std::vector<std::vector<int32_t>> inputs;  // For each input of a calling node: the function's
+                                             // argument that it is, or -1.
   std::vector<int32_t> callers;
 };
 
@@ -87,7 +87,7 @@ class LibraryUse {
  public:
   explicit LibraryUse(const StopToken& stop) : stop_(stop), poll_(stop) {}
 
-  // Each returns false when the call must end.
+  // Each returns false if the call must end.
   bool Read(absl::string_view graph_def) {
     if (!ForEachFunction(graph_def, stop_,
                          [this](absl::string_view name, absl::string_view function_def) {
@@ -102,7 +102,7 @@ class LibraryUse {
     return Spread();
   }
 
-  // The functions that a node of that op calls, each once, and at which input their arguments
+  // The distinct functions that a node of that op calls, and the input at which their arguments
   // begin.
   std::vector<int32_t> Callees(absl::string_view op, NodeAttrs& attrs, int32_t* first) const {
     std::vector<int32_t> callees;
@@ -135,10 +135,11 @@ class LibraryUse {
  private:
   struct Node {
     absl::string_view op, bytes, input;  // `input`: the first one.
-    int32_t argument = -1;               // Which of the function's arguments it is.
+    int32_t argument = -1;               // The index of the function's argument.
   };
 
-  // The argument that a body's input comes from, behind what hands handles on; -1.
+  // The argument that a body's input comes from, looking through ops that forward handles; -1 if
+  // none.
   static int32_t ArgumentOf(const absl::flat_hash_map<absl::string_view, Node>& nodes,
                             absl::string_view input) {
     for (int hop = 0; hop < kMaxHandleHops; ++hop) {
@@ -156,7 +157,7 @@ class LibraryUse {
     const absl::string_view function_def = functions_[number].function_def;
     absl::flat_hash_map<absl::string_view, Node> nodes;
     std::vector<absl::string_view> names;
-    if (!ReadArgumentNames(function_def, &names)) return true;  // Nothing can be told of it.
+    if (!ReadArgumentNames(function_def, &names)) return true;  // Unknown.
     FunctionUse use;
     use.function_def = function_def;
     use.callers = std::move(functions_[number].callers);
@@ -215,18 +216,18 @@ class LibraryUse {
     return true;
   }
 
-  // From what is called to who calls it, until nothing changes.
+  // Propagates from callees to callers until nothing changes.
   bool Spread() {
     std::vector<int32_t> queue(functions_.size());
     std::vector<bool> is_queued(functions_.size(), true);
-    // The last function of a library is, as a rule, called by none before it.
+    // The last function of a library is usually not called by an earlier one.
     for (size_t i = 0; i < queue.size(); ++i) queue[i] = static_cast<int32_t>(i);
     int64_t steps = 0;
     for (size_t done = 0; done < queue.size() && steps < Variables::kMaxSteps; ++done) {
       const int32_t at = queue[done];
       is_queued[at] = false;
       FunctionUse& use = functions_[at];
-      bool changed = done < functions_.size();  // Each is told to its callers once, at least.
+      bool changed = done < functions_.size();  // Each is propagated to its callers at least once.
       for (const FunctionUse::Call& call : use.calls) {
         if (poll_.Tick()) return false;
         const FunctionUse& callee = functions_[call.callee];

@@ -1,4 +1,4 @@
-// InliningCheck: calls, and the branches of what was lowered.
+// InliningCheck: calls, and the branches of lowered nodes.
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
@@ -29,8 +29,8 @@ absl::Status InliningCheck::CheckBody(int number) {
       return Wrong("body", name, "its attributes are others");
     }
     const absl::Span<const Tensor> now = after_.inputs(image), then = graph.inputs(id);
-    // Nothing may run before the call would: neither what has no inputs nor a call, whose body
-    // may have such nodes.
+    // Nothing may run before the call would: neither nodes without inputs, nor calls, whose bodies
+    // may contain such nodes.
     const CallKind kind = table_->KindOf(graph.op(id));
     const bool calls = kind == CallKind::kPartitioned || kind == CallKind::kNative ||
                        graph.op(id) == "SymbolicGradient";
@@ -160,7 +160,7 @@ DeviceName InliningCheck::DeviceOf(const Call& call, absl::string_view device) {
 
 bool InliningCheck::IsDevice(absl::string_view now, const DeviceName& wanted) {
   const DeviceName is = ParseDeviceName(now);
-  // Any index of a type may be spelled so.
+  // Any index of a type may be spelled this way.
   const bool same_index = is.index == wanted.index || (wanted.index.empty() && is.index == "*");
   return is.job == wanted.job && is.replica == wanted.replica && is.task == wanted.task &&
          is.type == wanted.type && same_index;
@@ -229,7 +229,7 @@ absl::Status InliningCheck::CheckBranch(int number) {
       !(waits[0] == Tensor{whole.pivots[call.branch], kControl})) {
     return Wrong("waits", call.name, "it does not wait for its side to be taken");
   }
-  // More only for its inputs; for all of them where one is there in every iteration of a loop.
+  // It may only wait for its inputs besides; for all of them if one is a loop constant.
   absl::flat_hash_set<NodeId> sources, waited;
   for (Tensor input : inputs) sources.insert(input.node);
   for (Tensor wait : waits) {
@@ -294,13 +294,13 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
   if (inherits && !(now[i++] == Tensor{calls_[call.caller].start, kControl})) {
     return Wrong("waits", name, "it does not wait for what its caller waits for");
   }
-  // What comes in from outside of a loop is there in every iteration; and a resource may be in
-  // use by what makes the other inputs.
+  // A value that enters a loop is constant in it; and a resource may be in use by the producers of
+  // the other inputs.
   bool may_wait_for_more = controls.empty() && !inherits;
   const absl::Span<const Tensor> more = now.subspan(i);
   for (Tensor source : sources) {
     may_wait_for_more |= after_.op_info(source.node).control_flow == ControlFlow::kEnter;
-    // What takes a resource has to wait for all that it takes.
+    // A call that takes a resource must wait for all its inputs.
     const bool waits = std::any_of(more.begin(), more.end(), [&](Tensor t) {
       return source.node == t.node || IsHandedOn(source.node, t.node);
     });

@@ -1,4 +1,4 @@
-// InliningCheck: what If, Case and While were lowered to.
+// InliningCheck: lowered If, Case and While.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +13,7 @@
 namespace spillway::core {
 namespace {
 
-// Of a While that does not say how many there are (its OpDef).
+// The default of a While without the attribute (from its OpDef).
 constexpr int64_t kParallelIterations = 10;
 
 }  // namespace
@@ -105,7 +105,7 @@ absl::Status InliningCheck::ReadLowered(int number) {
 
 absl::Status InliningCheck::ReadBranch(int number, int branch, absl::string_view function) {
   const Call& call = calls_[number];
-  // What it is called, and in which attribute its function is.
+  // Its name, and the attribute with its function.
   std::string what, key;
   if (call.kind == CallKind::kIf) {
     what = branch == 0 ? "else" : "then";
@@ -113,7 +113,7 @@ absl::Status InliningCheck::ReadBranch(int number, int branch, absl::string_view
   } else if (call.is_loop()) {
     what = key = branch == 0 ? "cond" : "body";
   } else {
-    what = absl::StrCat("branch", branch);  // Gets no attributes.
+    what = absl::StrCat("branch", branch);  // Has no attributes.
   }
   Call made;
   const auto found = branches_.find(absl::StrCat(call.name, "/", what));
@@ -181,7 +181,7 @@ absl::Status InliningCheck::CheckLowered(int number) {
     return Wrong("body", call.name, "it is not a node that is lowered so");
   }
   const int32_t index_type = is_if ? kDtBool : kDtInt32;
-  // Type, number of inputs or outputs, and nothing else; and where it runs.
+  // Checks that there are only the type and the number of inputs or outputs; and the device.
   const auto has = [&](NodeId id, int32_t type, absl::string_view number_of) {
     const Attrs now = AttrsOf(after_.node_bytes(id));
     const auto of_type = now.find("T");
@@ -197,7 +197,7 @@ absl::Status InliningCheck::CheckLowered(int number) {
   };
   const absl::string_view outputs = is_if ? "" : "num_outs";
   const absl::string_view choose = is_if ? "Switch" : "_SwitchN";
-  // The predicate, and what the node waited for.
+  // The predicate, and the nodes that the node waited for.
   const absl::Span<const Tensor> chooses = after_.inputs(call.chooser);
   if (chooses.size() < 2 || !Is(chooses[0], inputs[0], call.caller) ||
       !(chooses[1] == chooses[0]) || !has_all(call.chooser, index_type, outputs)) {

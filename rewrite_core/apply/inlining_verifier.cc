@@ -177,7 +177,7 @@ absl::Status InliningCheck::FindBorders(Call* call) {
 }
 
 absl::Status InliningCheck::ReadCalls() {
-  // Calls in bodies come behind.
+  // Calls in bodies are appended.
   for (size_t i = 0; i < calls_.size(); ++i) {
     if (poll_.Tick()) return absl::OkStatus();
     if (absl::Status s = ReadCall(static_cast<int>(i)); !s.ok()) return s;
@@ -338,7 +338,7 @@ bool InliningCheck::Is(Tensor now, Tensor then, int caller) const {
     if (!border.has_value()) break;
     if (border->node == kNoNode) return false;
     if (now == *border) return true;
-    // Nothing waits in between, and nothing is moved.
+    // The Identity must not wait for anything, nor move the tensor.
     const absl::Span<const Tensor> reads = after_.inputs(border->node);
     if (now.is_control() || reads.size() != 1 || after_.op(border->node) != "Identity") {
       return false;
@@ -357,7 +357,7 @@ const InliningCheck::Call* InliningCheck::CallAt(Tensor then, int caller) const 
 }
 
 void InliningCheck::SkipLoops(Tensor* then, int* caller) const {
-  // A graph with a cycle may lead back here.
+  // With a cycle in the graph this may not end.
   for (size_t skipped = 0; skipped <= calls_.size() && !then->is_control(); ++skipped) {
     const Call* loop = CallAt(*then, *caller);
     if (loop == nullptr || !loop->is_loop()) return;
@@ -457,7 +457,7 @@ absl::Status InliningCheck::CheckRest() {
     if (!claimed_[id]) return Wrong("body", after_.name(id), "it comes from no call");
   }
   auto topology = Topology::Build(before_, stop_);
-  if (!topology.ok()) return absl::OkStatus();  // It had a cycle: the analysis says so.
+  if (!topology.ok()) return absl::OkStatus();  // It had a cycle, which the analysis reports.
   topology = Topology::Build(after_, stop_);
   return topology.ok() ? absl::OkStatus() : Wrong("acyclic", "?", topology.status().message());
 }

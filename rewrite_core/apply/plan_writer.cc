@@ -11,7 +11,7 @@
 namespace spillway::core {
 namespace {
 
-// As TensorFlow spells it: the port is left out where it is 0.
+// TensorFlow's spelling: port 0 is omitted.
 std::string Spelling(absl::string_view name, int port) {
   return port == 0 ? std::string(name) : absl::StrCat(name, ":", port);
 }
@@ -34,14 +34,14 @@ absl::StatusOr<std::vector<SwapNodeNames>> WritePlan(const Graph& graph, const S
   const bool copy = encoding == v1::SWAP_ENCODING_COPY;
   std::vector<SwapNodeNames> names;
   names.reserve(plan.swaps.size());
-  std::vector<std::string> host_devices(graph.num_devices());  // By device id, once asked for.
+  std::vector<std::string> host_devices(graph.num_devices());  // By device id, once requested.
   for (const PlannedSwap& swap : plan.swaps) {
     if (edit->too_large()) break;
     if (poll.Tick()) return stop.status("apply");
     const absl::string_view producer_device = graph.device(swap.tensor.node);
     std::string& host_device = host_devices[graph.device_id(swap.tensor.node)];
     if (host_device.empty()) host_device = HostDeviceOf(producer_device);
-    // The copying ops run on the GPU; an Identity copies by standing on the host.
+    // The copying ops run on the GPU; an Identity copies because it is on the host.
     const std::string device = copy                       ? std::string(producer_device)
                                : !plan.cpu_device.empty() ? plan.cpu_device
                                                           : host_device;

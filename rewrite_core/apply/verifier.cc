@@ -29,7 +29,7 @@ absl::Status Fail(absl::string_view check, absl::string_view node, absl::string_
                {{"check", check}, {"node", node}});
 }
 
-// Keeps the errors of a stage that say "stop", and blames us for all others.
+// Keeps errors from a stop, and turns all others into internal errors.
 absl::Status Blame(absl::string_view check, const absl::Status& status) {
   if (GetErrorReason(status) == v1::ERROR_REASON_STOPPED) return status;
   const v1::ErrorInfo info = GetErrorInfo(status);
@@ -37,7 +37,7 @@ absl::Status Blame(absl::string_view check, const absl::Status& status) {
   return Fail(check, node == info.metadata().end() ? "?" : node->second, status.message());
 }
 
-// The fields of a NodeDef that no edit may touch: all but the inputs and the undo record.
+// The fields of a NodeDef that no edit may touch: all except the inputs and the undo record.
 std::string BodyOf(absl::string_view node_def) {
   std::string body;
   WireReader reader(node_def);
@@ -54,7 +54,7 @@ constexpr int kMaxSwapNodes = 2;
 
 class Verifier {
  public:
-  // `edited` is how `after` lies to `before`.
+  // `edited` relates `after` to `before`.
   Verifier(const Graph& before, const Graph& after, Graph::Edited edited,
            const ControlFlowAnalysis& control_flow, const StopToken& stop)
       : before_(before),
@@ -69,7 +69,7 @@ class Verifier {
     absl::string_view expected = before_.bytes();
     if (HasUndoRecords(before_)) {
       auto bytes = Strip(before_, stop_);
-      if (!bytes.ok()) return bytes.status();  // The records came with the input: not our fault.
+      if (!bytes.ok()) return bytes.status();  // Bad records in the input: not an internal error.
       stripped = *std::move(bytes);
       expected = stripped;
     }
@@ -100,8 +100,9 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  // What a loop leaves comes behind all of the loop: nothing that the loop waits for may wait for
-  // it. (With several loop variables no path of edges need say so.) Unless the graph was so before.
+  // Exits come after the whole loop: nothing that the loop waits for may wait for them. (With
+  // several loop variables, edges alone need not imply this.) Does not apply if the original graph
+  // already violates it.
   absl::Status Loops() const {
     if (!before_.has_control_flow()) return absl::OkStatus();
     const auto same = [](NodeId id) { return id; };
@@ -116,7 +117,7 @@ class Verifier {
                : Fail("acyclic", after_.name(*waits), "a loop waits for what it leaves");
   }
 
-  // Reading the graph has shown that all original nodes are there.
+  // Parsing has shown that all original nodes exist.
   absl::Status Names(const v1::Step& step) const {
     for (const std::string& target : step.targets()) {
       const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
@@ -137,13 +138,13 @@ class Verifier {
   }
 
  private:
-  // A node of `graph` that waits for itself, if what a loop leaves waits for all nodes in the loop;
-  // kNoNode: there is none. `was`: a node's id in before_.
+  // Returns a node of `graph` that waits for itself if Exits wait for all nodes in their loop;
+  // kNoNode if none. `was`: a node's id in before_.
   template <typename Was>
   absl::StatusOr<NodeId> LoopsWait(const Graph& graph, Was was) const {
     StopPoller poll(stop_);
     std::map<FrameId, int64_t> inside;              // Nodes in a loop that have not run.
-    std::map<FrameId, std::vector<NodeId>> leaves;  // What it leaves.
+    std::map<FrameId, std::vector<NodeId>> leaves;  // Its Exits.
     const auto frame_in = [&](NodeId id) {
       const NodeId node = was(id);
       const FrameId in = node == kNoNode ? kRootFrame : control_flow_.output_frame(node);
@@ -191,7 +192,7 @@ class Verifier {
         waiting.begin());
   }
 
-  // An original node reads what it read, and waits at most for what is sound.
+  // Checks that an original node reads what it read before, and that its added waits are sound.
   absl::Status OriginalNode(NodeId id) const {
     const NodeId was = original_[id];
     const absl::Span<const Tensor> now = after_.inputs(id);
@@ -212,7 +213,8 @@ class Verifier {
         continue;
       }
       if (!now[i].is_control()) return Fail("data", name, "a data input was added");
-      // An added control edge, from an original node or from a swap node and what that waits for.
+      // Checks an added control edge from an original node, or from a swap node and what that waits
+      // for.
       if (absl::Status s = Waits(now[i].node, was, name); !s.ok()) return s;
     }
     return absl::OkStatus();
@@ -222,14 +224,14 @@ class Verifier {
     return original_[now.node] == then.node && now.port == then.port;
   }
 
-  // `now` must be a swap-in of a swap-out of `then`.
+  // Checks that `now` is a swap-in of a swap-out of `then`.
   absl::Status ThroughSwap(NodeId reader, NodeId reader_was, Tensor now, Tensor then) const {
     const absl::string_view name = after_.name(reader);
     for (int hop = 0; hop < kMaxSwapNodes; ++hop) {
       if (original_[now.node] != kNoNode || now.port != 0) {
         return Fail("data", name, "an input reads another tensor than before");
       }
-      // What a swap node waits for, its readers wait for too.
+      // Readers of a swap node also wait for what it waits for.
       absl::Status status = WaitsForControlsOf(now.node, reader_was, name);
       if (!status.ok()) return status;
       now = after_.inputs(now.node)[0];
@@ -267,7 +269,8 @@ class Verifier {
     return absl::OkStatus();
   }
 
-  // `reader_was` now waits for `node`, an original node or a swap node and all that leads to it.
+  // `reader_was` now waits for `node`, which is an original node, or a swap node with all its
+  // ancestors.
   absl::Status Waits(NodeId node, NodeId reader_was, absl::string_view name) const {
     for (int hop = 0; hop < kMaxSwapNodes && original_[node] == kNoNode; ++hop) {
       if (absl::Status s = WaitsForControlsOf(node, reader_was, name); !s.ok()) return s;
@@ -280,10 +283,10 @@ class Verifier {
     return WaitsForOriginal(node, reader_was, name);
   }
 
-  // The type of a tensor that is read. Remembers those of the last node: swaps of one node are
-  // neighbours, and it may have very many outputs.
+  // The type of a tensor that is read. Caches the last node's types: swaps of one node are
+  // adjacent, and it may have very many outputs.
   OutputType TypeOf(Tensor tensor) {
-    // Swap-outs come between: they have one output, and must not push the others out.
+    // Swap-outs come in between: they have one output, and must not replace the cached types.
     if (original_[tensor.node] == kNoNode) return {TypeOfNew(tensor.node), /*is_ref=*/false};
     if (typed_node_ != tensor.node) {
       typed_node_ = tensor.node;
@@ -301,12 +304,13 @@ class Verifier {
     return types_[it - typed_ports_.begin()];
   }
 
-  // What a new node says that it hands on. All that may be new say it alike.
+  // The type that a new node states for its output. All kinds of new nodes state it in the same
+  // way.
   DataType TypeOfNew(NodeId id) const {
     return AttrType(after_.attr(id, "T").value_or(absl::string_view()));
   }
 
-  // A new node hands one tensor on, unchanged.
+  // Checks that a new node forwards one tensor, unchanged.
   absl::Status NewNode(NodeId id) {
     const absl::string_view op = after_.op(id);
     const absl::string_view name = after_.name(id);

@@ -26,7 +26,7 @@ constexpr struct {
     {"TiB", int64_t{1} << 40},
 };
 
-// The bytes of the unit; 0: there is none.
+// The bytes of the unit; 0 if there is no such unit.
 int64_t UnitBytes(absl::string_view name) {
   if (name.empty()) return 1;
   for (const auto& unit : kUnits) {
@@ -59,12 +59,12 @@ absl::optional<int64_t> ParseBytes(absl::string_view text) {
     return whole * unit;
   }
   double value = 0;
-  // A digit on both sides of its only point.
+  // Requires a digit on both sides of the only point.
   if (number.front() == '.' || number.back() == '.' || !absl::SimpleAtod(number, &value)) {
     return absl::nullopt;
   }
   value *= static_cast<double>(unit);
-  if (!(value < 0x1p63)) return absl::nullopt;  // Which a double holds exactly.
+  if (!(value < 0x1p63)) return absl::nullopt;  // 2^63 is exact as a double.
   return static_cast<int64_t>(value);
 }
 

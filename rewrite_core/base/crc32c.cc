@@ -11,7 +11,8 @@
 namespace spillway::core {
 namespace {
 
-// Its bits from the lowest power to the highest (RFC 3720, section 12.1: 0x1edc6f41, reflected).
+// The polynomial's bits from the lowest power to the highest (RFC 3720, section 12.1: 0x1edc6f41,
+// reflected).
 constexpr uint32_t kPolynomial = 0x82f63b78;
 
 // 2 ms by instructions, 10 by tables.
@@ -61,8 +62,8 @@ __attribute__((target("sse4.2"))) uint32_t ExtendByInstruction(uint32_t crc,
 
 }  // namespace
 
-// Eight tables for eight bytes at once: M. E. Kounavis and F. L. Berry, "A Systematic Approach to
-// Building High Performance Software-based CRC Generators", ISCC 2005 (slicing by 8).
+// Eight tables process eight bytes at a time: M. E. Kounavis and F. L. Berry, "A Systematic
+// Approach to Building High Performance Software-based CRC Generators", ISCC 2005 (slicing by 8).
 uint32_t ExtendCrc32cByTable(uint32_t crc, absl::string_view bytes) {
   uint32_t rest = ~crc;
   for (; bytes.size() >= kWord; bytes.remove_prefix(kWord)) {

@@ -9,9 +9,9 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
-// Of protobuf 3.21, with the allocator's own: a message without its fields, what each field takes
-// in it at most (a repeated one has a size, a capacity and a pointer), a string, an unknown field
-// (a string in a list). Lists double, so that an item has up to two places in them.
+// Sizes for protobuf 3.21, including allocator overhead: a message without its fields, the maximum
+// that each field takes in it (a repeated one has a size, a capacity and a pointer), a string, an
+// unknown field (a string in a list). Lists double, so that an item takes up to two slots.
 constexpr int64_t kMessageBytes = 64;
 constexpr int64_t kFieldBytes = 24;
 constexpr int64_t kStringBytes = 48;
@@ -19,14 +19,13 @@ constexpr int64_t kUnknownFieldBytes = 80;
 constexpr int64_t kPointerBytes = 2 * 8;
 constexpr int64_t kNumberBytes = 2 * 8;
 
-// An unknown group is a message of unknown fields, of two bytes each at least.
+// An unknown group is a message of unknown fields, of at least two bytes each.
 constexpr int64_t kUnknownGroupBytesPerByte = kUnknownFieldBytes / 2;
 
-// Deeper ones protobuf's parser refuses.
+// Protobuf's parser rejects deeper ones.
 constexpr int kMaxDepth = 100;
 
-// Whether the parser takes what comes with this wire type for the field. If not, it is kept as an
-// unknown field.
+// Whether the parser accepts this wire type for the field. If not, it keeps an unknown field.
 bool IsKnown(const FieldDescriptor& field, WireFormatLite::WireType type) {
   const WireFormatLite::WireType own =
       WireFormatLite::WireTypeForFieldType(static_cast<WireFormatLite::FieldType>(field.type()));
@@ -63,7 +62,7 @@ void Add(const google::protobuf::Descriptor& type, absl::string_view bytes, int 
       cost->memory_bytes += kPointerBytes + kStringBytes + size;
       if (field->type() == FieldDescriptor::TYPE_BYTES) cost->blob_bytes += size;
     } else {
-      // One number, or a packed list of such, each of a byte at least.
+      // One number, or a packed list of numbers of at least one byte each.
       cost->memory_bytes += kNumberBytes * (has_payload ? size : 1);
     }
   }

@@ -15,9 +15,9 @@ namespace {
 constexpr size_t kMaxWord = 128;
 constexpr size_t kMaxKnown = 20'000;
 constexpr size_t kMaxNear = 3;
-// One letter in so many may be wrong; of short words one at least.
+// One letter in this many may be wrong; in short words at least one.
 constexpr size_t kLettersPerMistake = 3;
-// A beginning says little if it is shorter.
+// Shorter prefixes are not significant.
 constexpr size_t kLeastBeginning = 3;
 
 }  // namespace
@@ -50,11 +50,11 @@ size_t EditDistance(absl::string_view a, absl::string_view b, size_t limit) {
 
 std::vector<std::string> NearNames(absl::string_view word,
                                    const std::vector<absl::string_view>& known) {
-  if (word.size() < 2 || word.size() > kMaxWord) return {};  // Of one letter all are near.
+  if (word.size() < 2 || word.size() > kMaxWord) return {};  // One letter is near any name.
   const size_t limit = std::max<size_t>(1, word.size() / kLettersPerMistake);
-  std::vector<std::pair<size_t, size_t>> near;  // The distance, and which one.
+  std::vector<std::pair<size_t, size_t>> near;  // The distance, and the index.
   for (size_t i = 0; i < std::min(known.size(), kMaxKnown); ++i) {
-    if (known[i] == word) continue;  // That it is no mistake of spelling, the caller knows.
+    if (known[i] == word) continue;  // Not a spelling mistake, as the caller knows.
     const size_t distance = EditDistance(word, known[i], limit);
     if (distance <= limit) {
       near.push_back({distance, i});
@@ -65,7 +65,7 @@ std::vector<std::string> NearNames(absl::string_view word,
   std::sort(near.begin(), near.end());
   std::vector<std::string> names;
   for (const auto& found : near) {
-    // Where it is but for upper and lower case, nothing else was meant.
+    // If a name only differs in case, nothing else was meant.
     if (found.first > 0 && near.front().first == 0) break;
     const std::string name(known[found.second]);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);

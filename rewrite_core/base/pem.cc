@@ -22,7 +22,7 @@
 namespace spillway::core {
 namespace {
 
-// A bundle of all CAs of the web has about 200 KiB.
+// A bundle of all public CAs is about 200 KiB.
 constexpr int64_t kMaxFileBytes = 4 << 20;
 
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
@@ -35,7 +35,7 @@ Bio Wrap(const std::string& content) {
   return Bio(BIO_new_mem_buf(content.data(), static_cast<int>(content.size())), &BIO_free);
 }
 
-// All certificates in `pem`; something between them that is cut off is an error.
+// Reads all certificates in `pem`; a damaged one is an error.
 absl::StatusOr<std::vector<Certificate>> Certificates(const std::string& pem) {
   const Bio bio = Wrap(pem);
   std::vector<Certificate> all;
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<Certificate>> Certificates(const std::string& pem) {
   return all;
 }
 
-// No passphrase: there is nobody to ask.
+// No passphrase: there is no user to ask.
 int RefusePassphrase(char*, int, int, void*) { return -1; }
 
 Key PrivateKey(const std::string& pem) {
@@ -66,7 +66,7 @@ KeyPairFault Refused(bool of_key) {
                        "); get one with a longer key or a stronger signature")};
 }
 
-// Gives them to OpenSSL as gRPC will. What it refuses depends on the machine's security level:
+// Passes them to OpenSSL as gRPC will. What it rejects depends on the machine's security level:
 // short keys and weak signatures, also in the certificates between the first and its CA.
 absl::optional<KeyPairFault> FindRefusal(const std::vector<Certificate>& chain, EVP_PKEY* key) {
   ERR_clear_error();

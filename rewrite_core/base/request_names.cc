@@ -7,7 +7,7 @@
 namespace spillway::core {
 namespace {
 
-// Where the parts of a traceparent of version 00 are.
+// The positions of the parts of a version 00 traceparent.
 constexpr size_t kTraceBegin = 3, kTraceDigits = 32;
 constexpr size_t kParentBegin = 36, kParentDigits = 16;
 constexpr size_t kFlagsBegin = 53;

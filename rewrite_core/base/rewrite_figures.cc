@@ -19,7 +19,7 @@ const v1::DeviceFit* FindFit(const v1::RewriteReport& report, absl::string_view 
   return nullptr;
 }
 
-// Of a GPU that the strategy judged: what it says of all GPUs together is in the forecasts.
+// Copies the fit of a GPU from the strategy; the result for all GPUs together is in the forecasts.
 void TakeFit(const v1::DeviceFit& fit, GpuFigures* gpu) {
   if (!gpu->budget_bytes.has_value() && fit.budget_bytes() > 0) {
     gpu->budget_bytes = fit.budget_bytes();
@@ -41,7 +41,7 @@ GpuFigures FiguresOf(const v1::DeviceForecast& before, const v1::RewriteReport& 
   return gpu;
 }
 
-// Of a report whose forecast is missing.
+// For a report without a forecast.
 GpuFigures FiguresOf(const v1::DeviceFit& fit) {
   GpuFigures gpu;
   gpu.device = fit.device();
@@ -55,8 +55,8 @@ GpuFigures FiguresOf(const v1::DeviceFit& fit) {
   return gpu;
 }
 
-// Where the graph as it came does not fit, its forecast has no time: the fits' is of memory without
-// end.
+// If the original graph does not fit, its forecast has no step time: that of the fits assumes
+// unlimited memory.
 std::optional<int64_t> StepBefore(const v1::RewriteReport& report) {
   int64_t full_speed_ns = 0;
   for (const v1::DeviceFit& fit : report.fits()) {

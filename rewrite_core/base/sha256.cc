@@ -6,7 +6,7 @@
 namespace spillway::core {
 namespace {
 
-// At the 0.4 to 2 GB/s of one core, 2 to 10 ms per look at the stop token.
+// At the 0.4 to 2 GB/s of one core, the stop token is polled every 2 to 10 ms.
 constexpr size_t kStrideBytes = 4 << 20;
 
 }  // namespace

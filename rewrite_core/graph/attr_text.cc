@@ -82,7 +82,7 @@ void AppendScalar(const Value& value, std::string* out) {
   }
 }
 
-// Appends `value` as a field of AttrValue, or of ListValue for what is not packed there.
+// Appends `value` as a field of AttrValue, or of ListValue for kinds that are not packed there.
 void AppendValue(const Value& value, std::string* out) {
   if (!IsPackable(value.kind)) {
     AppendBytesField(value.kind, value.bytes, out);
@@ -105,7 +105,7 @@ void AppendList(const std::vector<Value>& values, std::string* out) {
 }
 
 // Reads the values in an AttrValue or a ListValue, packed or not. The caller checks by parsing the
-// text again, so anything odd may be read in any way.
+// text again, so unusual encodings may be read in any way.
 std::vector<Value> ReadValues(absl::string_view message) {
   std::vector<Value> values;
   WireReader reader(message);
@@ -235,7 +235,7 @@ std::string PrintAttr(absl::string_view value) {
   } else if (values.size() == 1) {
     text = PrintValue(values[0]);
   }
-  // Only if it reads back as the very same bytes is it the value's text.
+  // It is the value's text only if it parses to exactly the same bytes.
   std::string bytes;
   absl::string_view rest = text;
   if (!text.empty() && ParseAttr(&rest, &bytes) && rest.empty() && bytes == value) return text;

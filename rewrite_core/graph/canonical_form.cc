@@ -17,13 +17,13 @@ namespace {
 
 using Write = absl::FunctionRef<void(absl::string_view)>;
 
-// Who takes the bytes (a digest) is slow on small pieces, and looks at no stop token within large
+// The consumer (a digest) is slow for small pieces, and does not poll the stop token within large
 // ones.
 constexpr size_t kPieceBytes = size_t{64} << 10;
 
 // The messages of a GraphDef in which there is a map at some depth, and the entries of these maps.
 enum class Type {
-  kPlain,  // None of them: stays as it is.
+  kPlain,  // None of them: stays unchanged.
   kGraph,
   kNode,
   kAttrEntry,
@@ -41,7 +41,7 @@ struct FieldType {
   bool is_map = false;
 };
 
-// Of the length-delimited field `field` in a message of type `parent`.
+// The type of the length-delimited field `field` in a message of type `parent`.
 FieldType TypeOf(Type parent, uint32_t field) {
   switch (parent) {
     case Type::kGraph:
@@ -90,13 +90,13 @@ FieldType TypeOf(Type parent, uint32_t field) {
 
 struct Field {
   uint32_t number;
-  absl::string_view key;     // Of a map's entry.
+  absl::string_view key;     // For a map's entry.
   absl::string_view header;  // Tag and size.
   absl::string_view bytes;   // A message of this type:
   Type type;
 };
 
-// Of whatever type, as it is on the wire.
+// A field of any type, in its wire form.
 absl::string_view KeyOf(absl::string_view entry) {
   absl::string_view key;
   WireReader reader(entry);
@@ -142,7 +142,7 @@ class Writer {
       entries.push_back(field);
       sorts = entries.size() <= kMaxSortedEntries;
       if (sorts) continue;
-      // Too many: those so far as they came, and likewise all that follow.
+      // Too many: writes those so far, and all that follow, in their original order.
       if (absl::Status s = WriteFields(entries, depth); !s.ok()) return s;
       entries.clear();
     }
@@ -170,7 +170,7 @@ class Writer {
       write_(buffer_);
       buffer_.clear();
       bytes.remove_prefix(part.size());
-      // As long as a poller's stride of steps.
+      // Takes about as long as a poller's stride of steps.
       if (stop_.ShouldStop(StopPoller::kStride)) return stop_.status("canonical form");
     }
     buffer_.append(bytes.data(), bytes.size());

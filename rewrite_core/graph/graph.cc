@@ -41,7 +41,7 @@ absl::optional<absl::string_view> Graph::attr(NodeId id, absl::string_view key) 
 
 int CountDataInputs(const Graph& graph, NodeId id) {
   const absl::Span<const Tensor> inputs = graph.inputs(id);
-  // Control inputs are the last.
+  // Control inputs come last.
   const auto first_control = std::partition_point(inputs.begin(), inputs.end(),
                                                   [](Tensor input) { return !input.is_control(); });
   return static_cast<int>(first_control - inputs.begin());

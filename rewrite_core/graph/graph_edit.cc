@@ -39,10 +39,10 @@ struct NodeEdits {
   absl::Span<const GraphEdit::Control> controls;
 };
 
-// One node may have very many inputs and edits, so what follows polls; once stopped it gives what
-// it has, and AppendEdited says so.
+// One node may have very many inputs and edits, so the following functions poll; once stopped they
+// return what they have, and AppendEdited reports it.
 
-// Adds what `edits` change to the record that the node has already, whose originals are older.
+// Adds the changes by `edits` to the node's existing record, whose originals are older.
 UndoRecord MergedRecord(const NodeEdits& edits, const std::vector<absl::string_view>& inputs,
                         UndoRecord record, StopPoller* poll) {
   if (record.added || record.raw) return record;
@@ -91,7 +91,8 @@ std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_
     }
     if (reader.IsBytes(node_def::kInput) && ++position == num_inputs) append_controls();
   }
-  // A node without inputs gets them at its end, where order among other fields is free.
+  // A node without inputs gets them at its end, since their order relative to other fields does not
+  // matter.
   if (num_inputs == 0) append_controls();
   AppendAttrField(kUndoAttr, UndoAttr(record), &out);
   return out;
@@ -108,7 +109,7 @@ absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, const Stop
     if (poll->Tick()) return stop.status("apply");
     if (reader.IsBytes(node_def::kInput)) inputs.push_back(reader.bytes());
   }
-  // What strip is to restore: the node as it is, or as it was before an earlier rewrite.
+  // What strip must restore: the current node, or the node from before an earlier rewrite.
   std::string original(graph.node_field(edits.node));
   UndoRecord record;
   if (graph.has_undo(edits.node)) {
@@ -126,7 +127,7 @@ absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, const Stop
   absl::Status status = AppendUndone(name, edited, record, stop, poll, &undone);
   if (absl::Status s = stop.status("apply"); !s.ok()) return s;
   if (!status.ok() || undone != original) {
-    // An encoding that a re-encoding would not give back: keep the bytes themselves.
+    // Re-encoding would not restore this encoding, so keep the original bytes.
     UndoRecord raw;
     raw.raw = original;
     edited = EditedNode(node_def, edits, inputs.size(), raw, poll);
@@ -142,7 +143,7 @@ std::string GraphEdit::UniqueName(absl::string_view wanted) {
   std::string name(wanted);
   const Asked given = {0, true};
   if (graph_.Find(name) == kNoNode && names_.try_emplace(name, given).second) return name;
-  // Names of one stem are asked for in order, so remember where its numbers end.
+  // Names with the same stem are requested in order, so remember the last number.
   int number = names_[name].last_number;
   do {
     name = absl::StrCat(wanted, "_", ++number);
@@ -152,7 +153,7 @@ std::string GraphEdit::UniqueName(absl::string_view wanted) {
 }
 
 GraphEdit::GraphEdit(const Graph& graph) : graph_(graph) {
-  // Real rewrites add a fifth of the graph. A hostile one can make each new node repeat a device
+  // Real rewrites add a fifth of the graph. A hostile one can make every new node repeat a device
   // and a trigger of a megabyte.
   constexpr int64_t kMaxGrowth = 16;
   constexpr int64_t kAlwaysAllowed = int64_t{64} << 20;
@@ -198,7 +199,7 @@ absl::Status GraphEdit::TooLarge() const {
 
 void GraphEdit::AddControlInput(NodeId node, absl::string_view source, v1::EdgeKind kind) {
   const auto [known, is_new] = control_inputs_.try_emplace(node);
-  // Read once: a node may have very many inputs, and be told to wait for very many nodes.
+  // Read only once: a node may have very many inputs, and get very many added control inputs.
   if (is_new && node >= 0 && node < graph_.num_nodes()) {
     for (Tensor input : graph_.inputs(node)) {
       if (input.is_control()) known->second.insert(graph_.name(input.node));
@@ -260,7 +261,7 @@ absl::Status GraphEdit::Validate(const StopToken& stop) const {
 absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
   if (too_large_) return TooLarge();
   if (absl::Status status = Validate(stop); !status.ok()) return status;
-  names_ = {};  // As much memory as the new nodes; the output comes next.
+  names_ = {};  // Takes as much memory as the new nodes; the output comes next.
   StopPoller poll(stop);
   const auto by_position = [](const Rewire& a, const Rewire& b) {
     return std::tie(a.node, a.index) < std::tie(b.node, b.index);

@@ -20,8 +20,8 @@
 namespace spillway::core {
 namespace {
 
-// What a node may be called: TensorFlow's rule ([A-Za-z0-9.][A-Za-z0-9_.\/>-]*), and a leading
-// underscore, which its own internal nodes have. ASCII only, so names are safe to print.
+// Valid node names: TensorFlow's rule ([A-Za-z0-9.][A-Za-z0-9_.\/>-]*), plus a leading underscore,
+// as in its internal nodes. ASCII only, so names are safe to print.
 struct NameChars {
   bool allowed[256] = {};
   constexpr NameChars() {
@@ -56,7 +56,7 @@ absl::Status TooMany(absl::string_view what, int64_t limit, absl::string_view li
 
 }  // namespace
 
-// Builds a Graph in two passes: the first finds nodes and where their inputs are spelled, the
+// Builds a Graph in two passes: the first finds the nodes and the spellings of their inputs, the
 // second resolves the spellings, since a node may read one that comes later in the file.
 class GraphParser {
  public:
@@ -136,8 +136,8 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  // For as many nodes as there will be if they go on as in the first `done` bytes, but for no more
-  // than twice as many as there are.
+  // Reserves space for the number of nodes extrapolated from the first `done` bytes, but for at
+  // most twice the current number.
   void MakeRoom(size_t done) {
     constexpr size_t kFirst = 1024;
     const size_t size = graph_.nodes_.size();
@@ -150,7 +150,7 @@ class GraphParser {
     graph_.nodes_.reserve(wanted);
   }
 
-  // New nodes are not smaller than this: their names, attributes and undo records are not.
+  // The minimum size of a new node, given its name, attributes and undo record.
   static constexpr size_t kLeastNewNode = 128;
   void MakeRoomForEdited() {
     const size_t before = original_->bytes().size();
@@ -160,9 +160,9 @@ class GraphParser {
     edited_.origins.reserve(graph_.nodes_.capacity());
   }
 
-  // Takes over what is known of the original nodes that follow at offset `begin`, unchanged and one
-  // behind the other; sets `*end` to where they end. Their inputs name what they named; they are
-  // ids of `original_` until ResolveInputs. False when the call must end.
+  // Copies the facts about the unchanged, consecutive original nodes that start at offset `begin`;
+  // sets `*end` to where they end. Their inputs are unchanged, and are ids in `original_` until
+  // ResolveInputs. False if the call must end.
   bool CopyNodes(size_t begin, StopPoller* poll, size_t* end) {
     for (; next_original_ < original_->num_nodes(); ++next_original_) {
       const absl::string_view field = original_->node_field(next_original_);
@@ -184,7 +184,7 @@ class GraphParser {
     return true;
   }
 
-  // Of the node that was read last.
+  // For the last node read.
   void NoteOrigin() {
     const NodeId id = graph_.num_nodes() - 1;
     const bool is_next = next_original_ < original_->num_nodes() &&
@@ -203,7 +203,7 @@ class GraphParser {
     WireReader reader(bytes);
     while (reader.Next()) {
       if (reader.IsBytes(node_def::kInput)) {
-        // Where the spelling is, until ResolveInputs.
+        // Until ResolveInputs: where the spelling is.
         graph_.inputs_.push_back({static_cast<int32_t>(Offset(reader.bytes())),
                                   static_cast<int32_t>(reader.bytes().size())});
       } else if (reader.IsBytes(node_def::kAttr)) {
@@ -248,7 +248,7 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  // An input on its way from a spelling to a tensor.
+  // An input while its spelling is resolved to a tensor.
   struct Lookup {
     NodeId node;
     uint32_t index;
@@ -257,7 +257,7 @@ class GraphParser {
     uint32_t tag;
   };
 
-  // Names are indexed and looked up in batches, so that their waits for memory overlap.
+  // Names are indexed and looked up in batches, so that their cache misses overlap.
   static constexpr int kBatch = 64;
 
   absl::Status IndexNames() {
@@ -281,7 +281,7 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  // Names of original nodes are found through `original_`; the index is of the new ones.
+  // Names of original nodes are found through `original_`; the index holds only new ones.
   absl::Status IndexNewNames() {
     StopPoller poll(stop_);
     new_ids_.resize(original_->num_nodes());
@@ -323,7 +323,7 @@ class GraphParser {
     return original_->names_.Find(name, tag, name_of);
   }
 
-  // Where most inputs are found: an edited graph's, too, are original nodes as a rule.
+  // Most inputs are found here: even in an edited graph most are original nodes.
   const Graph& named() const { return original_ != nullptr ? *original_ : graph_; }
 
   absl::Status Duplicate(NodeId first, NodeId second) const {
@@ -352,7 +352,7 @@ class GraphParser {
     return Resolve(&batch);
   }
 
-  // Of the nodes that CopyNodes took over. False when the call must end.
+  // For the nodes copied by CopyNodes. False if the call must end.
   bool MoveInputs(StopPoller* poll) {
     auto changed = edited_.changed.begin();
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
@@ -424,8 +424,8 @@ class GraphParser {
     return absl::OkStatus();
   }
 
-  // Refuses a port that its producer does not have. Output counts that hang on attributes are
-  // worked out once per node, so that many readers of one wide node cost no more than few.
+  // Rejects a port that its producer does not have. Output counts that depend on attributes are
+  // computed once per node, so that many readers of one wide node cost no more than few.
   absl::Status CheckPorts() {
     absl::flat_hash_map<NodeId, int> counts;
     StopPoller poll(stop_);
@@ -500,7 +500,8 @@ class GraphParser {
     if (last_device_ >= 0 && graph_.devices_[last_device_] == device) return last_device_;
     const auto [it, is_new] = device_ids_.try_emplace(device, DeviceId(graph_.devices_.size()));
     if (is_new) graph_.devices_.push_back(device);
-    // As names: ASCII only. Reports carry device strings, and a string of protobuf must be UTF-8.
+    // ASCII only, as for names. Reports contain device strings, and a protobuf string must be
+    // UTF-8.
     if (is_new) bad_device_ = !std::all_of(device.begin(), device.end(), absl::ascii_isascii);
     return last_device_ = it->second;
   }
@@ -552,8 +553,8 @@ class GraphParser {
   const v1::Limits& limits_;
   const StopToken& stop_;
   Graph graph_;
-  // Of ParseEdited: the other graph, the first of its nodes not seen yet; per node of that graph,
-  // its id here, and whether any of these is another.
+  // For ParseEdited: the original graph, and the first of its nodes not seen yet; for each of its
+  // nodes, the id here, and whether any of these ids differs.
   const Graph* original_ = nullptr;
   NodeId next_original_ = 0;
   Graph::Edited edited_;

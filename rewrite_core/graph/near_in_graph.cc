@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// NearNames looks at no more, either.
+// NearNames examines no more, either.
 constexpr size_t kMaxNames = 20'000;
 
 }  // namespace
@@ -17,7 +17,7 @@ constexpr size_t kMaxNames = 20'000;
 std::string NearNodes(const Graph& graph, absl::string_view name) {
   std::vector<absl::string_view> known;
   for (NodeId id = 0; id < graph.num_nodes() && known.size() < kMaxNames; ++id) {
-    // Longer ones are not near, and only so many are looked at.
+    // Longer names are not near, and only so many are examined.
     const size_t size = graph.name(id).size();
     if (size <= 2 * name.size() && name.size() <= 2 * size) known.push_back(graph.name(id));
   }
@@ -36,7 +36,7 @@ std::string NearScopes(const Graph& graph, absl::string_view scope) {
       if (seen.insert(name.substr(0, end)).second) known.push_back(name.substr(0, end));
     }
   }
-  // Scopes first: of equals, NearNames takes the earlier.
+  // Scopes first: on ties, NearNames takes the earlier.
   std::string near = DidYouMean(scope, known);
   return near.empty() ? NearNodes(graph, scope) : near;
 }

@@ -12,7 +12,7 @@
 namespace spillway::core {
 namespace {
 
-constexpr uint32_t kBytesType = 2;  // The wire type of what has a length.
+constexpr uint32_t kBytesType = 2;  // The length-delimited wire type.
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void AppendNodeField(const NodeSpec& spec, std::string* out) {
   absl::InlinedVector<const std::pair<std::string, std::string>*, 8> attrs;
   for (const auto& attr : spec.attrs) attrs.push_back(&attr);
   std::sort(attrs.begin(), attrs.end(), [](const auto* a, const auto* b) { return *a < *b; });
-  // A field's size comes before it; so that nothing is written twice, sizes are added up first.
+  // A field is preceded by its size, so sizes are added up first to avoid writing anything twice.
   size_t size = BytesFieldSize(spec.name.size()) + BytesFieldSize(spec.op.size());
   for (const std::string& input : spec.inputs) size += BytesFieldSize(input.size());
   if (!spec.device.empty()) size += BytesFieldSize(spec.device.size());

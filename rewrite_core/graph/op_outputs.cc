@@ -45,7 +45,7 @@ int64_t ResolveNumber(const Graph& graph, NodeId node, absl::string_view word) {
 }
 
 // Calls `visit(first_port, count, type_word, list_attr)` for every word of the signature until it
-// returns false; count is kUnknownCount where it cannot be told (and then nothing follows).
+// returns false; count is kUnknownCount if it is unknown (and is then the last).
 template <typename Visit>
 void ForEachWord(const Graph& graph, NodeId node, const Visit& visit) {
   int64_t port = 0;
@@ -87,7 +87,7 @@ int CountOutputs(const Graph& graph, NodeId node) {
 std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
                                        absl::Span<const int32_t> ports) {
   std::vector<OutputType> types(ports.size());
-  size_t next = 0;  // In ports: the first one not yet resolved.
+  size_t next = 0;  // The index in `ports` of the first one not yet resolved.
   ForEachWord(graph, node,
               [&](int64_t first, int64_t count, absl::string_view word, absl::string_view list) {
                 if (count == kUnknownCount || next == ports.size()) return false;
@@ -108,7 +108,7 @@ std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
                 return true;
               });
   for (OutputType& type : types) {
-    if (type.dtype < 0) type.dtype = kDtInvalid;  // No type has such a number.
+    if (type.dtype < 0) type.dtype = kDtInvalid;  // Not a type number.
     if (type.dtype <= kRefOffset) continue;
     type.dtype = static_cast<DataType>(type.dtype - kRefOffset);
     type.is_ref = true;

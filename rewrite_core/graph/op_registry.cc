@@ -20,7 +20,7 @@ constexpr TableRow kTable[] = {
 #undef SPILLWAY_OP
 };
 
-// Registered by TensorFlow's GPU builds alone, so not in the table, which a CPU build gave.
+// Registered only by TensorFlow's GPU builds, so not in the table, which comes from a CPU build.
 constexpr TableRow kGpuOnly[] = {{"_CopyFromGpuToHost", "T"}, {"_CopyFromHostToGpu", "T"}};
 
 struct ControlFlowRow {
@@ -43,9 +43,9 @@ constexpr ControlFlowRow kControlFlow[] = {
     {"_SwitchN", ControlFlow::kSwitch},
 };
 
-// Ops whose kernel may hand an input's buffer on as an output (set_output(i, input(j)), or a
-// Tensor::Slice of it), as read in TensorFlow's kernels. Used to be careful, so too many is safe:
-// in-place reuse of a buffer that nobody else holds (Relu and its like) is not meant.
+// Ops whose kernel may forward an input's buffer as an output (set_output(i, input(j)), or a
+// Tensor::Slice of it), according to TensorFlow's kernels. Used conservatively, so too many is
+// safe. In-place reuse of a buffer without other users (Relu and the like) is not included.
 constexpr absl::string_view kForwarding[] = {
     "AddN",
     "All",

@@ -66,7 +66,7 @@ bool HasUndoRecords(const Graph& graph) {
 EarlierRewrite FindEarlierRewrite(const Graph& graph) {
   EarlierRewrite earlier;
   earlier.ours = HasUndoRecords(graph);
-  // Looks at one character in eight of names without the mark: at every node's name.
+  // Examines every node's name, but only one character in eight of names without the mark.
   constexpr absl::string_view kMark = kSwapNodeMark;
   const std::boyer_moore_horspool_searcher mark(kMark.begin(), kMark.end());
   for (NodeId id = 0; id < graph.num_nodes() && !earlier.ours; ++id) {
@@ -94,7 +94,7 @@ bool IsInlinedCall(const Graph& graph, NodeId id) {
   if (!graph.has_undo(id) || (graph.op(id) != "IdentityN" && graph.op(id) != "NoOp")) return false;
   const auto record = ParseUndoAttr(graph.name(id), graph.attr(id, kUndoAttr).value_or(""));
   if (!record.ok() || !record->raw) return false;
-  // What it was: another op.
+  // The original node: another op.
   WireReader field(*record->raw);
   return field.Next() && field.IsBytes(graph_def::kNode) &&
          LastPayload(field.bytes(), node_def::kOp) != graph.op(id);

@@ -19,12 +19,12 @@
 namespace spillway::core {
 namespace {
 
-// Reads one line of the form.
+// Parses one line of the text form.
 class LineParser {
  public:
   explicit LineParser(absl::string_view line) : line_(line), rest_(line) {}
 
-  // Appends the GraphDef fields of the line; empty if all is well, else what was expected.
+  // Appends the line's GraphDef fields. Returns empty on success, otherwise what was expected.
   std::string Run(std::string* out) {
     if (Take("!")) {
       Skip();
@@ -64,7 +64,7 @@ class LineParser {
     Skip();
     return absl::ConsumePrefix(&rest_, mark);
   }
-  // Up to one of `ends` or the line's end, without surrounding space.
+  // Reads up to one of `ends` or the end of the line, without surrounding space.
   std::string Word(absl::string_view ends) {
     const size_t end = std::min(rest_.find_first_of(ends), rest_.size());
     const absl::string_view word = absl::StripAsciiWhitespace(rest_.substr(0, end));

@@ -89,7 +89,7 @@ absl::Status AppendUndone(absl::string_view name, absl::string_view node_def,
     out->append(*record.raw);
     return absl::OkStatus();
   }
-  // Added control inputs are the last of their spelling, so find the inputs first.
+  // Added control inputs are the last with their spelling, so find the inputs first.
   std::vector<absl::string_view> inputs;
   WireReader scan(node_def);
   while (scan.Next()) {

@@ -8,14 +8,14 @@
 namespace spillway::core {
 namespace {
 
-// Functions as attributes of functions as attributes of ... More than programs have.
+// The maximum nesting of functions as attributes of functions; more than programs have.
 constexpr int kMaxDepth = 8;
 
 class Binder {
  public:
   Binder(const AttrValues& values, size_t max_bytes) : values_(values), max_bytes_(max_bytes) {}
 
-  // A map entry: of a node or of a NameAttrList.
+  // A map entry of a node or a NameAttrList.
   bool BindEntry(uint32_t field, absl::string_view entry, int depth, std::string* out) {
     const AttrEntry attr = ReadAttrEntry(entry);
     std::string value, bound;

@@ -20,16 +20,17 @@
 namespace spillway::core {
 namespace {
 
-// Of the calls that stay, so many are told by name (inlining.proto).
+// The maximum number of kept calls that are reported by name (inlining.proto).
 constexpr int kMaxKeptCalls = 100;
 
-// One function called from many places makes a graph many times as large, and a hostile one
-// without end. Graphs may always grow by the first, and by so many times their bytes: what is
-// allowed to rewrites, too (graph_edit.cc).
+// One function called from many places makes a graph many times as large; for a hostile graph there
+// is no bound. Graphs may always grow by the first constant, and by this multiple of their bytes:
+// the same as for rewrites (graph_edit.cc).
 constexpr int64_t kAlwaysAllowedBytes = int64_t{64} << 20;
 constexpr int64_t kMaxInlinedGrowth = 16;
 
-// What a call's own node takes besides its bytes: the old ones in its record, the results' names.
+// Bytes for a call's own node besides those of the original: the original bytes in its record, the
+// results' names.
 constexpr int64_t kKeptNodeBytes = 256;
 constexpr int64_t kResultNameBytes = 48;
 
@@ -40,7 +41,7 @@ std::string ShapesAttr(absl::string_view shape) {
   return value;
 }
 
-// The shapes that a node states of its outputs, each a serialized TensorShapeProto.
+// The shapes that a node states for its outputs, each a serialized TensorShapeProto.
 std::vector<absl::string_view> StatedShapes(absl::string_view node_def) {
   absl::string_view value;
   WireReader reader(node_def);
@@ -93,7 +94,7 @@ CallInliner::CallInliner(const FunctionTable& table, const v1::Step& step, const
 }
 
 absl::Status CallInliner::Run() {
-  // What is added comes behind, and calls in it have their turn.
+  // New nodes are appended, so calls among them are visited later.
   for (NodeId id = 0; id < work_.num_nodes(); ++id) {
     if (poll_.Tick()) return stop_.status("inline");
     const CallKind kind = KindOf(id);
@@ -135,7 +136,7 @@ CallInliner::Use CallInliner::UseOf(NodeId id) const {
   }
   const WorkNode& node = work_.node(id);
   use.at_all = true;
-  if (node.body_node == kNoNode) {  // Of a branch: all is read, and its end.
+  if (node.body_node == kNoNode) {  // A branch: all results and the end are used.
     use.by_control = true;
     return use;
   }
@@ -163,14 +164,15 @@ bool CallInliner::Admit(NodeId id, const InlinedSize& added) {
   const auto name_size = static_cast<int64_t>(graph.name(id).size());
   const auto device_size = static_cast<int64_t>(graph.device(id).size());
   const auto node_size = static_cast<int64_t>(graph.node_bytes(id).size());
-  // Of each new node: whom it comes from, and a device made of two.
+  // For each new node: the call that it comes from, and a device merged from two.
   int64_t bytes = added.BytesAt(name_size, name_size + device_size);
   bytes = SaturatingAdd(bytes, SaturatingMultiply(4, node_size) + kKeptNodeBytes);
   const Graph::Readers readers = graph.readers(id);
   NodeId last = kNoNode;
   for (uint32_t i = 0; i < readers.size(); ++i) {
     if (poll_.Tick()) return false;
-    // A longer name, the old one in the record; a node that waits for the call keeps its old bytes.
+    // A longer name, plus the old one in the record; the record of a node that waits for the call
+    // holds its old bytes.
     bytes = SaturatingAdd(bytes, 3 * name_size + 2 * kResultNameBytes);
     if (readers[i].port == kControl && readers[i].node != last) {
       bytes = SaturatingAdd(bytes, static_cast<int64_t>(graph.node_bytes(readers[i].node).size()));
@@ -234,7 +236,7 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
   if (call->body->has_effects) {
     const bool reach = kind == CallKind::kNative ? call->body->effects_reach_results
                                                  : call->body->effects_reach_controls;
-    // A branch is run as a whole.
+    // A branch runs as a whole.
     if (kind != CallKind::kBranch && (!reach || (!use.by_control && use.at_all))) {
       return v1::KEPT_CALL_REASON_SIDE_EFFECTS;
     }
@@ -245,8 +247,8 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
   return v1::KEPT_CALL_REASON_UNSPECIFIED;
 }
 
-// As ValidateInlining of TensorFlow's common_runtime/inline_function_utils.cc: what the call says
-// of its inputs and outputs is what the function says of them.
+// As ValidateInlining of TensorFlow's common_runtime/inline_function_utils.cc: the call and the
+// function must agree on the types of inputs and outputs.
 v1::KeptCallReason CallInliner::CheckTypes(const Call& call,
                                            std::vector<DataType>* input_types) const {
   const auto types = [&call, this](const std::vector<BorderType>& border) {
@@ -337,7 +339,7 @@ void CallInliner::AddStrictInputs(const Call& call, std::vector<Tensor>* control
 }
 
 // As AddFrameForwardingControlEdge of function_optimizer.cc: nodes without inputs would run outside
-// of the loop that the call is in.
+// the loop that contains the call.
 absl::optional<Tensor> CallInliner::FrameControl(NodeId call) {
   const Graph& graph = work_.original();
   if (!work_.IsOriginal(call) || !graph.has_control_flow()) return absl::nullopt;
@@ -371,15 +373,15 @@ absl::optional<Tensor> CallInliner::FrameControl(NodeId call) {
   return absl::nullopt;
 }
 
-// As MultiDeviceFunctionBodyPlacer of inline_function_utils.cc: what a node's device leaves open is
-// taken from the call's.
+// As MultiDeviceFunctionBodyPlacer of inline_function_utils.cc: missing parts of a node's device
+// are taken from the call's.
 absl::string_view CallInliner::DeviceOf(absl::string_view device, absl::string_view call_device) {
   if (device.empty() || device == call_device) return call_device;
   const auto [known, is_new] = devices_.try_emplace({device, call_device});
   if (!is_new) return known->second;
   DeviceName name = ParseDeviceName(device);
   if (name.type.empty() && name.job.empty() && name.replica.empty() && name.task.empty()) {
-    return known->second = device;  // Not understood.
+    return known->second = device;  // Not recognized.
   }
   const DeviceName other = ParseDeviceName(call_device);
   if (name.job.empty()) name.job = other.job;
@@ -401,7 +403,7 @@ bool CallInliner::IsReference(Tensor tensor, const InlineBody& current) const {
   if (work_.IsOriginal(tensor.node)) return GetOutputType(work_.original(), tensor).is_ref;
   const WorkNode& node = work_.node(tensor.node);
   if (node.body_node == kNoNode) return false;
-  // The call that is being replaced comes next.
+  // The call being replaced has no expansion yet.
   const InlineBody& body =
       node.expansion < work_.num_expansions() ? *work_.expansion(node.expansion).body : current;
   return GetOutputType(*body.graph, {node.body_node, tensor.port}).is_ref;
@@ -496,7 +498,7 @@ void CallInliner::Replace(const Call& call) {
   }
 
   const std::vector<absl::string_view> shapes = StatedShapes(call.node_def);
-  std::vector<Tensor> ends;  // What the end of the call waits for.
+  std::vector<Tensor> ends;  // Nodes that the end of the call waits for.
   for (size_t i = 0; i < body.results.size(); ++i) {
     WorkNode node = identity("output", TypeOf(body.results[i], call),
                              shapes.size() == body.results.size() ? shapes[i] : "");

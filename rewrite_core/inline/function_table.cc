@@ -13,15 +13,15 @@
 namespace spillway::core {
 namespace {
 
-// What the nodes take that stand for the function's borders, the argument and result Identities and
-// the two control nodes, besides names: op, attributes, undo record, `Func/`, `/output/_N`.
+// Bytes per border node (argument and result Identities, and the two control nodes) besides names:
+// op, attributes, undo record, `Func/`, `/output/_N`.
 constexpr int64_t kBorderNodeBytes = 192;
-// What a node of a body gets besides: an undo record (without the call's name), longer sizes, and
-// for each input another spelling (`Func/CALL/output/_N` for `CALL:output:3`).
+// Extra bytes per node of a body: an undo record (without the call's name), longer sizes, and for
+// each input another spelling (`Func/CALL/output/_N` for `CALL:output:3`).
 constexpr int64_t kBodyNodeBytes = 96;
 constexpr int64_t kInputBytes = 40;
-// How often an input of a call is spelled at most: by the argument's Identity, as what that is
-// colocated with, and by the control node; and the call itself, as it was.
+// The maximum number of times that an input of a call is spelled: by the argument's Identity, in
+// its colocation, and by the control node; and in the record of the original call.
 constexpr int64_t kCallCopies = 4;
 // A control input from the call's input control node.
 constexpr int64_t kControlInputBytes = 48;
@@ -107,8 +107,8 @@ std::vector<absl::string_view> LoweredFunctions(CallKind kind, absl::string_view
 }
 
 InlinedSize LoweringSize(absl::string_view node_def) {
-  // A node that chooses, what follows it, what ends it. And for each input and each output up to
-  // five: Enter, Merge, Switch, NextIteration, Exit.
+  // The choosing node, the nodes after it, and the final ones. And for each input and each output
+  // up to five: Enter, Merge, Switch, NextIteration, Exit.
   constexpr int64_t kFixedNodes = 8, kNodesPerTensor = 5;
   int64_t tensors = 0, branches = 2, names = 0, device = 0;
   WireReader reader(node_def);
@@ -128,14 +128,14 @@ InlinedSize LoweringSize(absl::string_view node_def) {
   }
   InlinedSize size;
   size.nodes = SaturatingAdd(kFixedNodes + branches, SaturatingMultiply(kNodesPerTensor, tensors));
-  // Each reads at most three nodes; calls, Merges of branches and the node behind them read more.
+  // Each reads at most three nodes; calls, Merges of branches and the node after them read more.
   size.inputs = SaturatingAdd(SaturatingMultiply(3, size.nodes),
                               SaturatingMultiply(SaturatingMultiply(2, branches), tensors + 2));
   size.prefixes = SaturatingAdd(SaturatingMultiply(2, size.nodes), size.inputs);
   size.bytes = SaturatingAdd(
       SaturatingMultiply(size.nodes, kBorderNodeBytes + device),
       SaturatingAdd(SaturatingMultiply(size.inputs, kControlInputBytes),
-                    // A name of an input: in the node's own name, as what it is colocated with.
+                    // An input's name occurs in the node's own name and in its colocation.
                     SaturatingMultiply(SaturatingAdd(branches, 12), names)));
   return size;
 }
@@ -173,7 +173,7 @@ class FunctionScanner {
   }
 
  private:
-  // Each returns false when the call must end.
+  // Each returns false if the call must end.
 
   bool FindFunctions() {
     WireReader reader(graph_def_);
@@ -223,7 +223,7 @@ class FunctionScanner {
     return true;
   }
 
-  // What each function adds without the calls in it, and these calls.
+  // The size of each function without nested calls, and those calls.
   bool Scan() {
     callees_.resize(table_.functions_.size());
     for (size_t i = 0; i < table_.functions_.size(); ++i) {
@@ -255,7 +255,7 @@ class FunctionScanner {
           if (signature.IsBytes(op_def::kInputArg)) {
             add(1, 3, kBorderNodeBytes + kControlInputBytes, 2);
           }
-          // A result's: its name, input, what it is colocated with, and the output control node.
+          // A result's: its name, input, colocation, and the output control node.
           if (signature.IsBytes(op_def::kOutputArg)) {
             add(1, 2, kBorderNodeBytes + kControlInputBytes, 4);
           }
@@ -311,7 +311,8 @@ class FunctionScanner {
       AddCallee(number, CalledFunction(kind, node_def), kind, name.size(), device.size());
       return;
     }
-    // What it becomes, and its branches as calls. Names begin with the call's, and then the node's.
+    // The lowered node, and its branches as calls. Names are prefixed with the call's name, then
+    // the node's.
     InlinedSize lowered = LoweringSize(node_def);
     lowered.bytes = lowered.BytesAt(static_cast<int64_t>(name.size()), 0);
     size.Add(lowered);
@@ -331,19 +332,19 @@ class FunctionScanner {
         {function, kind, static_cast<int64_t>(name_size), static_cast<int64_t>(device_size)});
   }
 
-  // How many names in an attribute get the call's name before them.
+  // The number of names in an attribute that are prefixed with the call's name.
   static int64_t NamesIn(const AttrEntry& attr) {
     if (attr.key == "frame_name") return 1;
     return attr.key == "_class" ? static_cast<int64_t>(AttrStrings(attr.value).size()) : 0;
   }
 
-  // Tarjan's strongly connected components, with a stack of its own: components end in the order in
-  // which callees come before callers. Functions of a cycle stay; others add what their calls add.
+  // Tarjan's strongly connected components, with an explicit stack: callees are completed before
+  // callers. Calls of functions on a cycle are kept; other functions add the sizes of their calls.
   bool AddUp() {
     const auto count = static_cast<int32_t>(table_.functions_.size());
     struct Visit {
       int32_t function;
-      size_t next = 0;  // Of its callees.
+      size_t next = 0;  // The next of its callees.
     };
     std::vector<int32_t> index(count, -1), low(count, 0);
     std::vector<bool> on_stack(count, false);
@@ -420,7 +421,7 @@ class FunctionScanner {
   StopPoller poll_;
   FunctionTable table_;
   std::vector<std::vector<Callee>> callees_;  // Per function.
-  // Of each op type: whether it is a Switch, and what it does with functions.
+  // For each op type: whether it is a Switch, and how it uses functions.
   absl::flat_hash_map<absl::string_view, std::pair<bool, CallKind>> ops_;
 };
 
@@ -435,7 +436,7 @@ int32_t FunctionTable::Find(absl::string_view name) const {
 }
 
 CallKind FunctionTable::KindOf(absl::string_view op) const {
-  // A library may not give one of TensorFlow's own ops another meaning, and TensorFlow refuses it.
+  // A library must not redefine one of TensorFlow's ops; TensorFlow rejects it.
   const CallKind kind = KindOfOp(op);
   if (kind != CallKind::kNone || by_name_.empty()) return kind;
   return by_name_.contains(op) ? CallKind::kNative : CallKind::kNone;

@@ -24,7 +24,7 @@ constexpr absl::string_view kStateful[] = {
 #undef SPILLWAY_STATEFUL
 };
 
-// Stateful ops that nobody has to run: IsExemptFromSideEffectsExecutionValidation in TensorFlow's
+// Stateful ops that need not run: IsExemptFromSideEffectsExecutionValidation in TensorFlow's
 // grappler/optimizers/function_optimizer.cc.
 constexpr absl::string_view kWithoutEffect[] = {
     "CollectiveAssignGroupsV2",
@@ -96,7 +96,7 @@ class BodyReader {
   }
 
  private:
-  // Each returns false if there is no body, or the call must end.
+  // Each returns false if the body cannot be read, or the call must end.
 
   bool ReadGraph() {
     FunctionBody text;
@@ -107,7 +107,7 @@ class BodyReader {
     };
     if (!WriteFunctionBody(function_def_, find, stop_, &text)) return false;
     body_->bytes = std::move(text.graph_def);
-    if (body_->bytes.empty()) return false;  // Nothing goes in and nothing is in it.
+    if (body_->bytes.empty()) return false;  // No arguments and no nodes.
     auto graph = Graph::Parse(body_->bytes, NoLimits(), stop_);
     if (!graph.ok() || !Topology::Build(*graph, stop_).ok()) return false;
     body_->graph = *std::move(graph);
@@ -197,7 +197,7 @@ class BodyReader {
     return copied;
   }
 
-  // An op that nobody knows may do anything.
+  // An unknown op may have any effect.
   bool HasEffect(absl::string_view op, bool is_known) const {
     if (op == "_Arg" || IsIn(kWithoutEffect, op)) return false;
     if (is_known) return IsIn(kStateful, op);
@@ -211,7 +211,7 @@ class BodyReader {
     return stateful;
   }
 
-  // Marks what leads to `queue`. Empty: stopped.
+  // Flags the nodes that lead to `queue`. Empty if stopped.
   bool MarkLeading(std::vector<NodeId> queue, std::vector<bool>* leads) {
     leads->assign(body_->graph->num_nodes(), false);
     for (NodeId id : queue) (*leads)[id] = true;
@@ -247,7 +247,7 @@ class BodyReader {
     return true;
   }
 
-  // From each Switch, and each call by name whose body has one, along all edges up to Merges.
+  // Walks from each Switch, and each call by name whose body has one, along all edges up to Merges.
   bool CheckDeadness() {
     const Graph& graph = *body_->graph;
     std::vector<NodeId> queue;
@@ -274,7 +274,7 @@ class BodyReader {
         queue.push_back(readers[i].node);
       }
     }
-    // A Merge that is reached ends the walk, and hands no dead tensor on.
+    // The walk ends at a Merge, which forwards no dead tensor.
     for (Tensor result : body_->result_tensors) {
       body_->has_dead_results |=
           reached[result.node] && graph.op_info(result.node).control_flow != ControlFlow::kMerge;

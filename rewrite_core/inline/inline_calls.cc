@@ -23,7 +23,7 @@
 namespace spillway::core {
 namespace {
 
-// In front of the name of what a node is colocated with.
+// The prefix of a colocation's node name.
 constexpr absl::string_view kColocatedWith = "loc:@";
 
 // Writes the bytes of a graph whose calls were inlined.
@@ -36,7 +36,7 @@ class InlinedWriter {
     if (!FindChanged()) return stop_.status("inline");
     const absl::string_view bytes = graph_.bytes();
     std::string out;
-    // What counts memory hears of it before any is used.
+    // Allocates everything first, so that memory accounting sees it before any is used.
     out.reserve(bytes.size() + LikelySize());
     if (stop_.ShouldStop(1)) return stop_.status("inline");
     size_t done = 0;
@@ -61,9 +61,9 @@ class InlinedWriter {
   int64_t num_added() const { return num_added_; }
 
  private:
-  // Each returns false when the call must end.
+  // Each returns false if the call must end.
 
-  // Calls of the graph that were replaced, and their readers.
+  // Finds the graph's replaced calls, and their readers.
   bool FindChanged() {
     for (int32_t i = 0; i < work_.num_expansions(); ++i) {
       const NodeId call = work_.expansion(i).call;
@@ -80,10 +80,10 @@ class InlinedWriter {
     return true;
   }
 
-  // What the result will take besides the graph's own bytes, a little more as a rule: nothing
-  // depends on it but time.
+  // An estimate of the result's bytes besides the graph's own, usually slightly too large: it only
+  // affects speed.
   size_t LikelySize() {
-    // Of each new node: its record, besides the call's name, and sizes of fields.
+    // For each new node: its record without the call's name, and sizes of fields.
     constexpr size_t kNodeBytes = 64;
     size_t size = 0;
     for (int32_t i = 0; i < work_.num_expansions(); ++i) {
@@ -95,14 +95,14 @@ class InlinedWriter {
               (body.num_nodes() + body.num_inputs()) * call.prefix.size();
     }
     for (NodeId id = graph_.num_nodes(); id < work_.num_nodes(); ++id) {
-      if (poll_.Tick()) break;  // Run looks next.
+      if (poll_.Tick()) break;  // Run checks next.
       const WorkNode& node = work_.node(id);
       if (node.body_node != kNoNode) continue;
-      // What it reads and is colocated with has a name like its own.
+      // The nodes that it reads and is colocated with have similar names.
       size += kNodeBytes + node.name.size() * (2 + node.num_inputs) + node.device.size() +
               node.attrs.size() + graph_.name(node.top_call).size();
     }
-    // Records of what they were, or of some inputs with others' names.
+    // Records of the original bytes, or of some inputs with other nodes' names.
     for (NodeId id : changed_) size += 2 * graph_.node_field(id).size() + kNodeBytes;
     return std::min<size_t>(size, kMaxMessageBytes);
   }
@@ -140,7 +140,7 @@ class InlinedWriter {
     return true;
   }
 
-  // The undo record of what comes from that call, as a field. Calls come one after the other.
+  // The undo record for nodes from that call, as a field. Nodes of one call are consecutive.
   const std::string& RecordOf(NodeId top_call) {
     if (recorded_call_ != top_call) {
       recorded_call_ = top_call;
@@ -153,9 +153,9 @@ class InlinedWriter {
     return record_;
   }
 
-  // All fields of the node in the body but for those that were written; names of other nodes and of
-  // loop frames get the call's name before them (AddPrefixAndSuffixToNode and its neighbours in
-  // TensorFlow's core/framework/node_def_util.cc).
+  // Appends all fields of the node in the body except those already written; names of other nodes
+  // and of loop frames are prefixed with the call's name (AddPrefixAndSuffixToNode and its
+  // neighbours in TensorFlow's core/framework/node_def_util.cc).
   void AppendBodyAttrs(const WorkNode& work, std::string* node) {
     const Expansion& call = work_.expansion(work.expansion);
     const absl::string_view copied = call.body->copied[work.body_node];
@@ -184,9 +184,9 @@ class InlinedWriter {
     }
   }
 
-  // A function may name a node that is nowhere: one of a graph that it was once made in.
-  // TensorFlow's importer refuses such a name, its placer takes it for one of a group; so the first
-  // of the group stands for it.
+  // A function may name a node that does not exist: one of the graph in which it was created.
+  // TensorFlow's importer rejects such a name, its placer treats it as the name of a group; so the
+  // first node of the group represents it.
   void AppendColocation(const Expansion& call, absl::string_view value, absl::string_view itself,
                         std::string* node) {
     std::vector<std::string> names;
@@ -208,7 +208,7 @@ class InlinedWriter {
         }
         continue;
       }
-      // Nobody can be where a call is that is no more.
+      // Drops colocations with replaced calls.
       const NodeId with = call.NodeOf(found);
       if (found < static_cast<NodeId>(call.body->arguments.size())) {
         add(work_.name(work_.Source({with, 0}).node));
@@ -219,7 +219,7 @@ class InlinedWriter {
     if (!names.empty()) AppendAttrField("_class", StringListAttr(names), node);
   }
 
-  // What has the call's name from now on.
+  // Appends the node that takes the call's name.
   void AppendKept(NodeId id, const Expansion& call, std::string* out) const {
     std::string node;
     const size_t num_results = call.results.size();
@@ -252,12 +252,13 @@ class InlinedWriter {
     AppendBytesField(graph_def::kNode, node, out);
   }
 
-  // A node that reads calls: its inputs anew, and a record of those that have changed. One that has
-  // a record keeps that: then nobody strips the result.
+  // Appends a node that reads calls, with new inputs and a record of the changed ones. An existing
+  // record is kept, because the result is then never stripped.
   bool AppendReader(NodeId id, std::string* out) {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     UndoRecord record;
-    bool is_plain = true;  // Control inputs that are others now fit no record but the whole.
+    bool is_plain = true;  // False if control inputs changed, which only a record of the whole node
+                           // can express.
     std::string node;
     size_t i = 0;
     WireReader reader(graph_.node_bytes(id));
@@ -303,11 +304,11 @@ class InlinedWriter {
   const Graph& graph_;
   const StopToken& stop_;
   StopPoller poll_;
-  std::vector<NodeId> changed_;  // Of the original nodes, by id.
+  std::vector<NodeId> changed_;  // Original nodes, by id.
   NodeId recorded_call_ = kNoNode;
   std::string record_;
   int64_t num_added_ = 0;
-  // By the name of a node that is nowhere: the first that is colocated with it.
+  // By the name of a nonexistent node: the first node that is colocated with it.
   absl::flat_hash_map<absl::string_view, absl::string_view> groups_;
 };
 
@@ -326,8 +327,8 @@ absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& ste
                                          Borders borders) {
   InlinedCalls inlined;
   if (!MayHaveCalls(graph)) return inlined;
-  // Who reads the results of a call with a cycle through it would read itself. The analysis of the
-  // graph as it is says where the cycle is.
+  // With a cycle through a call, a reader of its results would read itself. The analysis of the
+  // unchanged graph reports the cycle.
   if (auto order = Topology::Build(graph, stop); !order.ok()) {
     if (absl::Status s = stop.status("inline"); !s.ok()) return s;
     return inlined;

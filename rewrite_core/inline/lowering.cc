@@ -1,6 +1,6 @@
-// CallInliner: If, Case and While lowered to Switch, Merge, Enter and their like, as TensorFlow
-// 2.15 does it in common_runtime/lower_if_op.cc, lower_case_op.cc and lower_while_op.cc: each
-// branch, condition and body becomes a call, which is inlined next.
+// CallInliner: lowers If, Case and While to Switch, Merge, Enter and the like, as TensorFlow 2.15
+// does in common_runtime/lower_if_op.cc, lower_case_op.cc and lower_while_op.cc: each branch,
+// condition and body becomes a call, which is inlined next.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -45,8 +45,8 @@ std::vector<DataType> Types(absl::string_view value) {
   return types;
 }
 
-// The attributes that a function gets, as fields of a NodeDef: those of the NameAttrList. A Case
-// gives none (CaseBuilder).
+// The attributes passed to a function, as fields of a NodeDef: those of the NameAttrList. A Case
+// passes none (CaseBuilder).
 std::string FunctionAttrs(CallKind kind, absl::string_view node_def, size_t function) {
   std::string attrs;
   if (kind == CallKind::kCase) return attrs;
@@ -63,7 +63,7 @@ std::string FunctionAttrs(CallKind kind, absl::string_view node_def, size_t func
 
 }  // namespace
 
-// Makes the nodes that stand in the place of one.
+// Makes the nodes that replace a lowered node.
 class LoweredNodes {
  public:
   LoweredNodes(WorkGraph* work, NodeId replaced, const WorkNode& base)
@@ -71,13 +71,13 @@ class LoweredNodes {
 
   absl::string_view device() const { return device_; }
 
-  // `dtype` in attribute T, unless it is kDtInvalid; more attributes behind it.
+  // Adds a node with `dtype` in attribute T, unless it is kDtInvalid, followed by more attributes.
   Tensor Add(absl::string_view what, const char* op, DataType dtype,
              absl::Span<const Tensor> inputs, absl::string_view device,
              const std::string& more = {}) {
     return Add(Node(what, op, dtype, device, more), inputs);
   }
-  // Colocated with what it reads first.
+  // Colocated with the producer of its first input.
   Tensor AddBeside(absl::string_view what, const char* op, DataType dtype,
                    absl::Span<const Tensor> inputs, const std::string& more = {}) {
     const NodeId source = work_.Resolve(inputs[0]).node;
@@ -86,7 +86,8 @@ class LoweredNodes {
     return Add(node, inputs);
   }
 
-  // A call of a branch: an op of the function's name, with the attributes that its node gives it.
+  // Adds a call of a branch: an op with the function's name, and the attributes that the lowered
+  // node passes.
   Tensor AddCall(absl::string_view what, absl::string_view function, absl::string_view attrs,
                  absl::Span<const Tensor> inputs) {
     WorkNode node = Node(what, "", kDtInvalid, device_, {});
@@ -147,7 +148,7 @@ v1::KeptCallReason CallInliner::CheckLowered(NodeId id, CallKind kind, Call* cal
       UseOf(id).last_port >= static_cast<int>(call->result_types.size())) {
     return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   }
-  // A predicate of another type than a Switch takes.
+  // A Switch does not take a predicate of this type.
   if (kind == CallKind::kIf && AttrType(AttrOf(call->node_def, "Tcond")) != kDtBool) {
     return v1::KEPT_CALL_REASON_OTHER_KIND;
   }
@@ -195,7 +196,7 @@ bool CallInliner::FitsLowered(const Call& call, const InlineBody& body, size_t f
       (is_loop && call.result_types.size() != arguments)) {
     return false;
   }
-  const size_t first = is_loop ? 0 : 1;  // Behind the predicate.
+  const size_t first = is_loop ? 0 : 1;  // After the predicate.
   for (size_t i = 0; i < arguments; ++i) {
     const BorderType& type = body.arguments[i];
     if (!type.attr.empty() || type.dtype != call.input_types[first + i]) return false;
@@ -267,7 +268,7 @@ void CallInliner::LowerBranches(const Call& call, const std::vector<Tensor>& inp
                                    FunctionAttrs(call.kind, call.node_def, branch), reads));
   }
   const std::string count = NumberField("N", num_branches);
-  // A Merge of an If reads the side that is taken if true first.
+  // A Merge of an If reads the true side first.
   const auto merged = [&](auto tensor_of) {
     reads.clear();
     for (int32_t branch = 0; branch < num_branches; ++branch) {
@@ -313,11 +314,11 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
     reads.insert(reads.end(), waits.begin(), waits.end());
     enters[i] = maker->Add("enter", "Enter", types[i], reads, devices[i], attrs);
   }
-  // Merges read what the body makes, by nodes that come later: ids are known beforehand.
+  // Merges read NextIterations, which are added later, so their ids are computed in advance.
   const auto num_variables = static_cast<NodeId>(
       std::count_if(types.begin(), types.end(), [](DataType type) { return type != kDtResource; }));
-  // Behind the Merges: the condition's call, LoopCond; Switches; the body's call and what controls
-  // it; Exits and what they end in; then the NextIterations.
+  // After the Merges: the condition's call, LoopCond; Switches; the body's call and its control
+  // node; Exits and the final nodes; then the NextIterations.
   const NodeId first_merge = work_.num_nodes();
   NodeId next = first_merge + num_variables + 2 + num_variables + 2 + num_variables + 1;
   const std::string two = NumberField("N", 2);

@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// Texts are short; a longer one has a block of its own.
+// Texts are short; a longer one gets its own block.
 constexpr size_t kBlockBytes = size_t{64} << 10;
 constexpr size_t kFirstNames = 1024;
 

@@ -29,10 +29,10 @@
 namespace spillway::core {
 namespace {
 
-// Of a dimension and of a batch (options.proto).
+// The maximum of a dimension and of a batch (options.proto).
 constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 constexpr int64_t kTheSize = -1;
-// Of the sizes that one call may ask for (simulate.proto).
+// The maximum number of sizes in one call (simulate.proto).
 constexpr int kMaxSizes = 10'000;
 
 absl::Status BadOption(absl::string_view option, int64_t value, absl::string_view what) {
@@ -40,23 +40,23 @@ absl::Status BadOption(absl::string_view option, int64_t value, absl::string_vie
                       {{"option", option}, {"value", absl::StrCat(value)}});
 }
 
-// Whether bytes or times of a tensor, or of all, do not fit 63 bits: larger than any memory.
+// Whether bytes or times of a tensor, or their sums, overflow 63 bits: larger than any memory.
 bool IsOverflow(const absl::Status& status) {
   const v1::ErrorReason reason = GetErrorReason(status);
   return reason == v1::ERROR_REASON_BAD_ATTRIBUTE || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
 }
 
-// What a step takes once a strategy has fitted it to a machine, without writing the graph.
+// The forecast for a step once a strategy has fitted it to a machine, without writing the graph.
 struct SwappedStep {
-  // Absent: no plan fits. As the graph is, where no swapping is needed.
+  // Absent if no plan fits. That of the unchanged graph if no swapping is needed.
   absl::optional<v1::Forecast> forecast;
-  // Of the step as the graph is, launched ahead, with unlimited memory.
+  // Of the unchanged graph, launched ahead, with unlimited memory.
   int64_t full_speed_ns = 0;
-  // What no plan is faster than; 0: none fits.
+  // A lower bound on the step time of any plan; 0 if none fits.
   int64_t bound_ns = 0;
 };
 
-// The bounds of a step whose operations have the order that these edges leave.
+// The bounds for a step whose operations run in the order given by these edges.
 absl::StatusOr<std::vector<DeviceBounds>> BoundsWith(const std::vector<ControlEdge>& order_edges,
                                                      StepSimulator* simulator,
                                                      const StopToken& stop) {
@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<DeviceBounds>> BoundsWith(const std::vector<ControlEd
   terms.record_operations = true;
   auto ordered = simulator->Simulate(plan, terms, stop);
   if (!ordered.ok()) return ordered.status();
-  // The operations are those of the step as it came, by whatever ids.
+  // The operations are those of the original step, with other ids.
   const Workload& unswapped = simulator->unswapped();
   std::vector<OpId> ops(simulator->facts().graph().num_nodes(), kNoOp);
   for (OpId id(0); id < static_cast<int32_t>(unswapped.ops.size()); ++id) {
@@ -115,7 +115,7 @@ absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::Rewrit
   if (!fits) return swapped;
   auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, simulator->get(), stop);
   if (!forecast.ok()) return forecast.status();
-  // Each GPU fits on its own; together they may still be in each other's way.
+  // Each GPU fits on its own; together they may still interfere.
   if (forecast->fit() != v1::FIT_DOES_NOT_FIT) swapped.forecast = *std::move(forecast);
   return swapped;
 }
@@ -152,7 +152,7 @@ class Explorer {
       }
     }
     if (options_.swapping()) {
-      // Those that only the other search tried.
+      // Sizes that only the other search tried.
       for (const auto& row : tried_) {
         absl::StatusOr<bool> fits = FitsSwapped(row.first);
         if (!fits.ok()) return fits.status();
@@ -171,7 +171,7 @@ class Explorer {
   struct Search {
     bool swapped = false;
     int64_t fits = 0;                 // Of the sizes tried, the largest that fits, or 0;
-    int64_t fits_not = kMaxSize + 1;  // the least that does not.
+    int64_t fits_not = kMaxSize + 1;  // the smallest that does not.
   };
 
   absl::Status CheckOptions() {
@@ -249,7 +249,7 @@ class Explorer {
     return SimulateGraph(looked_->graph(), options, stop_);
   }
 
-  // Whether the step fits at that size once it swaps, which is tried once.
+  // Whether the step fits at that size with swapping. Each size is only tried once.
   absl::StatusOr<bool> FitsSwapped(int64_t size) {
     auto unswapped_fits = Fits(size);
     if (!unswapped_fits.ok()) return unswapped_fits.status();
@@ -274,7 +274,7 @@ class Explorer {
     return explored.has_swapped();
   }
 
-  // Whether nothing that is known keeps it from fitting.
+  // Whether the step fits as far as is known.
   static bool MayFit(const v1::Forecast& forecast) {
     return forecast.fit() != v1::FIT_DOES_NOT_FIT;
   }
@@ -282,7 +282,7 @@ class Explorer {
   // 0 if nothing takes time.
   static double PerSecond(int64_t time_ns) { return time_ns > 0 ? 1e9 / time_ns : 0; }
 
-  // Whether the step fits at that size, which is tried once.
+  // Whether the step fits at that size. Each size is only tried once.
   absl::StatusOr<bool> Fits(int64_t size) {
     if (const auto it = tried_.find(size); it != tried_.end())
       return MayFit(it->second.unswapped());
@@ -305,7 +305,7 @@ class Explorer {
     v1::ExploredSize& explored = tried_[size];
     explored.set_size(size);
     *explored.mutable_unswapped() = std::move(*simulated->mutable_forecast());
-    // What fits in one of the two ways alone has a time, too.
+    // A size that fits in only one of the two ways has a time, too.
     if (MayFit(explored.unswapped()) && explored.unswapped().step_time_ns() > 0) {
       explored.set_steps_per_s(PerSecond(explored.unswapped().step_time_ns()));
       explored.set_sizes_per_s(explored.steps_per_s() * size);
@@ -321,8 +321,9 @@ class Explorer {
     return swapped ? FitsSwapped(size) : Fits(size);
   }
 
-  // Long lists coarse to fine: the least and the largest, those in the middle between two that were
-  // tried, and so on. Who stops has seen the whole range. Short lists are quicker read ascending.
+  // Long lists go from coarse to fine: the smallest and the largest, then the middle ones between
+  // tried sizes, and so on, so that a stopped call has covered the whole range. Short lists are
+  // easier to read in ascending order.
   static std::vector<int64_t> InOrder(std::vector<int64_t> sizes) {
     constexpr size_t kShort = 16;
     std::sort(sizes.begin(), sizes.end());
@@ -342,7 +343,7 @@ class Explorer {
     return ordered;
   }
 
-  // Those asked for, each in both ways before the next.
+  // Tries the requested sizes, each in both ways before the next.
   absl::Status TrySizes() {
     for (int64_t size : InOrder({options_.sizes().begin(), options_.sizes().end()})) {
       if (absl::Status s = TrySize(size, &unswapped_); !s.ok()) return s;
@@ -363,8 +364,8 @@ class Explorer {
     return absl::OkStatus();
   }
 
-  // In multiples of multiple_, between the largest known to fit and the least known not to. 0:
-  // none.
+  // Bisects in multiples of multiple_, between the largest size known to fit and the smallest known
+  // not to. 0 if none fits.
   absl::StatusOr<int64_t> FindLargest(const Search& search) {
     int64_t low = 0;  // The largest multiple that fits, so far.
     int64_t step = std::max<int64_t>(search.fits / multiple_, 1);
@@ -378,7 +379,7 @@ class Explorer {
       (*fits ? low : high) = multiple;
       return absl::OkStatus();
     };
-    // Doubling, from what is known to fit, until one does not.
+    // Doubles from a size known to fit until one does not.
     for (; low < step && step < high; step *= 2) {
       if (absl::Status s = check(step); !s.ok()) return s;
     }
@@ -388,13 +389,13 @@ class Explorer {
     return low * multiple_;
   }
 
-  // A size that changes neither memory nor time is not in the graph. Another one, far away, tells:
-  // neighbours may be rounded to the same bytes.
+  // If the size changes neither memory nor time, the graph does not depend on it. This compares
+  // with a distant size, because close ones may be rounded to the same bytes.
   absl::Status CheckThatSizeMatters(int64_t size, const v1::Forecast& forecast) const {
     constexpr int64_t kFar = 1024;
     const int64_t other = size <= kMaxSize / kFar ? size * kFar : size / kFar;
     const auto simulated = Simulate(other);
-    if (absl::IsInvalidArgument(simulated.status())) return absl::OkStatus();  // It does.
+    if (absl::IsInvalidArgument(simulated.status())) return absl::OkStatus();  // It depends.
     if (!simulated.ok()) return simulated.status();
     if (forecast.SerializeAsString() != simulated->forecast().SerializeAsString()) {
       return absl::OkStatus();
@@ -411,8 +412,7 @@ class Explorer {
         {{"option", by_batch_size_ ? "batch_size" : "feeds"}});
   }
 
-  // An error about the graph at a size, with the size in front. Those about options name their
-  // values.
+  // Prepends the size to an error about the graph. Errors about options name their values.
   static absl::Status AtSize(int64_t size, const absl::Status& status) {
     if (!absl::IsInvalidArgument(status)) return status;
     const v1::ErrorReason reason = GetErrorReason(status);
@@ -427,7 +427,7 @@ class Explorer {
     return named;
   }
 
-  // Sizes that overflow are in no row: says from which on, and why.
+  // Sizes that overflow have no row: warns from which size on, and why.
   void AddOverflow() {
     if (overflow_.ok()) return;
     v1::Warning* warning = report_.add_warnings();
@@ -446,8 +446,8 @@ class Explorer {
   Search unswapped_;
   Search swapped_{/*swapped=*/true};
   std::map<int64_t, v1::ExploredSize> tried_;
-  int64_t overflow_size_ = 0;  // The least whose bytes overflow,
-  absl::Status overflow_;      // and how; OK if there is none.
+  int64_t overflow_size_ = 0;  // The smallest whose bytes overflow,
+  absl::Status overflow_;      // and the error; OK if there is none.
   v1::ExploreReport report_;
 };
 

@@ -94,11 +94,11 @@ class Differ {
     return absl::OkStatus();
   }
 
-  // An output of A under its number in B, so that the two can be compared. A node that B does not
-  // have is kNoNode there, and no input of B is.
+  // Maps an output of A to B's ids, for comparison. A node that B does not have becomes kNoNode,
+  // which no input of B is.
   Tensor FromA(Tensor tensor) const { return {in_b_[tensor.node], tensor.port}; }
 
-  // The data input of an added node that only hands it on; otherwise kNoNode.
+  // The data input of an added node that only forwards it; otherwise kNoNode.
   Tensor Copied(NodeId id, absl::string_view copy_op) const {
     if (in_a_[id] != kNoNode || CountDataInputs(b_, id) != 1 || !MayCopy(b_.op(id), copy_op)) {
       return {};
@@ -162,7 +162,7 @@ class Differ {
     return true;
   }
 
-  // From B, or from A where B lost the shape.
+  // Sets sizes from B, or from A if B lost the shape.
   absl::Status SetSizes() {
     if (swapped_.empty()) return absl::OkStatus();
     const auto shapes_a = InferShapes(a_);
@@ -181,7 +181,7 @@ class Differ {
     return absl::OkStatus();
   }
 
-  // Nothing of a graph that TensorFlow would refuse: what differs can be said all the same.
+  // Returns nullopt for a graph that TensorFlow would reject: the differences can still be listed.
   absl::StatusOr<absl::optional<Shapes>> InferShapes(const Graph& graph) const {
     auto topology = Topology::Build(graph, stop_);
     absl::Status status = topology.status();
@@ -228,7 +228,8 @@ class Differ {
     return absl::OkStatus();
   }
 
-  // Each of the three: whether there was a difference. A node may have very many inputs: they stop.
+  // Each of the three returns whether there was a difference. They poll, because a node may have
+  // very many inputs.
   bool CompareItself(NodeId a, NodeId b) {
     v1::NodeChange change;
     if (a_.op(a) != b_.op(b)) {
@@ -292,7 +293,7 @@ class Differ {
   }
 
   bool CompareControlInputs(NodeId a, NodeId b) {
-    // Each name once: TensorFlow takes a repeated one for one.
+    // Each name once: TensorFlow ignores repetitions.
     const auto controls = [this](const Graph& graph, NodeId id) {
       std::map<absl::string_view, NodeId> names;
       for (Tensor input : graph.inputs(id)) {
@@ -376,14 +377,14 @@ absl::StatusOr<Graph> ParseNamed(absl::string_view name, absl::string_view bytes
   return WithDetail(named, "graph", name);
 }
 
-// A, with those of its calls inlined that B's undo records name: as a rewrite made it before it
-// inserted swaps.
+// A with the calls inlined that B's undo records name: the graph from a rewrite before swaps were
+// inserted.
 class InlinedAsInB {
  public:
   InlinedAsInB(const Graph& a, const Graph& b, const StopToken& stop)
       : a_(a), b_(b), stop_(stop), poll_(stop) {}
 
-  // False: there are no such calls, or the records are not of this A. The only error is that of the
+  // False if there are no such calls, or the records do not match A. The only error is that of the
   // stop token.
   absl::StatusOr<bool> Run() {
     if (!FindCalls()) return stop_.status(kDiffStage);
@@ -391,7 +392,7 @@ class InlinedAsInB {
     auto inlined = InlineCalls(a_, step_, NoLimits(), stop_);
     if (!inlined.ok()) return inlined.status();
     if (inlined->graph_def.empty()) return false;
-    bytes_ = std::move(inlined->graph_def);  // Large: it stays where it is.
+    bytes_ = std::move(inlined->graph_def);  // Large, so not copied.
     auto graph = Graph::Parse(bytes_, NoLimits(), stop_);
     if (absl::Status s = stop_.status(kDiffStage); !s.ok()) return s;
     if (!graph.ok()) return false;
@@ -403,7 +404,7 @@ class InlinedAsInB {
 
   void Tell(v1::GraphDiff* diff) const {
     for (NodeId call : calls_) {
-      // New nodes stand behind the old ones.
+      // New nodes follow the old ones.
       if (IsInlinedCall(*graph_, call)) diff->add_inlined_calls(ShownName(a_.name(call)));
     }
     diff->set_inlined_node_count(graph_->num_nodes() - a_.num_nodes());
@@ -417,7 +418,7 @@ class InlinedAsInB {
   // False if the call must end.
   bool FindCalls() {
     std::vector<bool> inlined(a_.num_nodes(), false);
-    std::string last;  // One call's nodes stand together.
+    std::string last;  // One call's nodes are consecutive.
     for (NodeId id = 0; id < b_.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
       if (!b_.has_undo(id)) continue;
@@ -432,7 +433,7 @@ class InlinedAsInB {
       if (a_.op_info(id).known && KindOfOp(a_.op(id)) == CallKind::kNone) continue;
       if (inlined[id]) {
         calls_.push_back(id);
-      } else {  // Calls that are fed stay.
+      } else {  // Fed calls are kept.
         step_.add_feeds()->set_name(std::string(a_.name(id)));
       }
     }
@@ -445,7 +446,7 @@ class InlinedAsInB {
   StopPoller poll_;
   std::vector<NodeId> calls_;  // Of a_, by id.
   v1::Step step_;
-  std::string bytes_;  // What graph_ points into.
+  std::string bytes_;  // graph_ points into them.
   absl::optional<Graph> graph_;
 };
 

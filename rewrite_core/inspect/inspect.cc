@@ -78,11 +78,11 @@ class Inspector {
     return std::move(summary_);
   }
 
-  // Of the graph, once Run has succeeded.
+  // The graph's shapes, once Run has succeeded.
   const Shapes& shapes() const { return *shapes_; }
 
  private:
-  // What is in the file besides nodes.
+  // The contents of the file besides nodes.
   absl::Status ReadOtherFields() {
     StopPoller poll(stop_);
     WireReader reader(graph_.bytes());
@@ -182,7 +182,7 @@ class Inspector {
     return absl::OkStatus();
   }
 
-  // Ours by their records, others by their names, which is all that there is.
+  // Our swap nodes are recognized by their records, others only by their names.
   void CountSwapNode(NodeId id, const EarlierRewrite& earlier, const std::vector<bool>& added) {
     bool out = false;
     bool in = false;
@@ -225,7 +225,7 @@ class Inspector {
   absl::Status DescribeFrames(const Topology& topology) {
     auto control_flow = ControlFlowAnalysis::Build(graph_, topology, stop_);
     if (!control_flow.ok()) return control_flow.status();
-    // By frame id: an Enter that leads into it.
+    // By frame id: an Enter into it.
     std::vector<NodeId> enters;
     std::vector<int64_t> counts;
     int64_t unknown = 0;
@@ -245,7 +245,7 @@ class Inspector {
       const bool enter = graph_.op_info(id).control_flow == ControlFlow::kEnter;
       if (enter && enters[out] == kNoNode) enters[out] = id;
     }
-    // Frame ids grow inwards, so a frame's parent stands at an earlier index; the root has none.
+    // Frame ids increase inwards, so a frame's parent has a lower index; the root has none.
     for (FrameId frame = kRootFrame + 1; frame < static_cast<FrameId>(enters.size()); ++frame) {
       if (poll.Tick()) return stop_.status(kInspectStage);
       v1::LoopFrame* entry = summary_.add_frames();
@@ -295,7 +295,7 @@ class Inspector {
           continue;
         }
         known.push_back({size_bytes, tensor});
-        // Many tensors of nearly 2^63 bytes: the sum stays at the most that can be said.
+        // Many tensors of nearly 2^63 bytes: the sum saturates.
         if (__builtin_add_overflow(total, size_bytes, &total)) {
           total = std::numeric_limits<int64_t>::max();
         }
@@ -329,7 +329,7 @@ class Inspector {
     return absl::OkStatus();
   }
 
-  // What follows from the op types alone.
+  // Facts that follow from the op types alone.
   void DescribeOps() {
     int64_t switches = 0, merges = 0, ifs = 0, whiles = 0, calls = 0;
     for (int32_t id = 0; id < graph_.num_ops(); ++id) {
@@ -360,8 +360,8 @@ class Inspector {
     summary_.set_call_count(calls);
   }
 
-  const Graph& file_;   // As it came;
-  const Graph& graph_;  // with its calls inlined.
+  const Graph& file_;   // The original graph;
+  const Graph& graph_;  // the same with its calls inlined.
   const v1::InspectOptions& options_;
   const StopToken& stop_;
   absl::optional<Topology> topology_;
@@ -371,7 +371,7 @@ class Inspector {
   absl::flat_hash_set<absl::string_view> functions_;  // Names in the library.
 };
 
-// Of a step, only what its shapes come of.
+// Only those parts of a step that determine shapes.
 absl::Status CheckStep(const v1::Step& step) {
   const absl::string_view option = !step.targets().empty()   ? "targets"
                                    : step.has_hardware()     ? "hardware"
@@ -388,7 +388,7 @@ absl::Status CheckStep(const v1::Step& step) {
                       {{"option", option}});
 }
 
-// What is wrong with the options whatever the graph.
+// Checks the options independently of the graph.
 absl::Status CheckOptions(const v1::InspectOptions& options) {
   if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
   if (options.largest_tensor_count() < 0) {

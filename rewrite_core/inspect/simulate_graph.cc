@@ -55,7 +55,7 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                                      "; give one of its values in simulate.proto"),
                         {{"option", "execution"}, {"value", value}});
   }
-  // Before the graph is read, as Rewrite does.
+  // Checked before the graph is read, as in Rewrite.
   if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
     return hardware.status();
   }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kTensorsStage[] = "tensors";
 
-// As in summaries, but with its whole name and shape.
+// As in summaries, but with the full name and shape.
 v1::TensorSummary Whole(const Graph& graph, const Shapes& shapes, Tensor tensor) {
   v1::TensorSummary summary = Summarize(graph, shapes, tensor);
   summary.set_tensor(absl::StrCat(graph.name(tensor.node), ":", tensor.port));
@@ -33,7 +33,7 @@ absl::Status ListTensors(const Graph& graph, const Shapes& shapes, const StopTok
       *summary = Whole(graph, shapes, {id, port});
       bytes += summary->ByteSizeLong();
       if (bytes < kTensorListBytes) continue;
-      // Few long names fill lists: a look at the token for each of them.
+      // Few long names fill a list, so check the token for each list.
       if (stop.ShouldStop(1)) return stop.status(kTensorsStage);
       if (!sink(std::move(list))) return absl::OkStatus();
       list.Clear();

@@ -15,7 +15,8 @@ struct Subject {
   OutputType type;
 };
 
-// The rules that need no options, in the order in which they are tried. Each says what it forbids.
+// The rules that need no options, in the order in which they are tried. Each returns what it
+// forbids.
 struct Rule {
   v1::Reason reason;
   bool (*forbids)(const Subject&);
@@ -30,7 +31,7 @@ constexpr Rule kRules[] = {
      }},
     {v1::REASON_FED, [](const Subject& s) { return s.facts.shapes().IsFed(s.tensor.node); }},
     {v1::REASON_REFERENCE, [](const Subject& s) { return s.type.is_ref; }},
-    // Of a call by name only the function says it: no single node's bytes prove a swap of it sound.
+    // For a call by name only the function tells: no single node's bytes prove a swap of it sound.
     {v1::REASON_UNKNOWN_DTYPE,
      [](const Subject& s) {
        return s.type.dtype == kDtInvalid || !s.facts.graph().op_info(s.tensor.node).known;
@@ -38,8 +39,8 @@ constexpr Rule kRules[] = {
     {v1::REASON_RESOURCE,
      [](const Subject& s) { return s.type.dtype == kDtResource || s.type.dtype == kDtVariant; }},
     // Strings, shapes, int32 that kernels keep there, and all outputs of ops without a GPU kernel;
-    // what the graph itself puts on a CPU has a reason of its own, further down. And the int32 that
-    // a kernel has in GPU memory (Cast, for example): the swap-in is an Identity, whose GPU kernel
+    // outputs that the graph itself puts on a CPU have another reason, below. Also int32 that a
+    // kernel keeps in GPU memory (Cast, for example): the swap-in is an Identity, whose GPU kernel
     // for int32 has its output in host memory (TensorFlow, core/kernels/identity_op.cc).
     {v1::REASON_HOST_MEMORY,
      [](const Subject& s) {

@@ -9,7 +9,8 @@
 namespace spillway::core {
 namespace {
 
-// Whether the bound is why nothing fits. What is resident says more, where that alone is too much.
+// Whether the bound is the reason that nothing fits. If the resident buffers alone are too much,
+// they explain more.
 bool IsProof(const FitFailure& failure, int64_t budget_bytes) {
   return failure.lower_bound_bytes > budget_bytes && !failure.lower_bound_node.empty() &&
          failure.resident_bytes <= budget_bytes;
@@ -41,7 +42,7 @@ std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
                       node.empty() ? "" : absl::StrCat(" (", node, ")"));
 }
 
-// What of TensorFlow helps where memory is fragmented.
+// The TensorFlow options that help against fragmentation.
 std::string PiecesText(const FitFailure& failure, const Hardware& hardware) {
   if (!failure.fragmented || failure.on_host) return "";
   constexpr absl::string_view kAsync =
@@ -68,7 +69,7 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
   const std::string help = smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
                                                        " bytes) of GPU memory ", remedy.effect)
                                         : "no budget helps";
-  // What would do for what is known.
+  // A remedy for what is known.
   const std::string unknown = failure.unknown.empty() || smallest <= 0
                                   ? ""
                                   : absl::StrCat(" as far as is known, but ", failure.unknown);

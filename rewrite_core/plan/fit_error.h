@@ -24,7 +24,7 @@ struct FitFailure {
   int64_t lower_bound_bytes = 0;
   std::string lower_bound_node;  // Empty: the resident buffers need it.
   std::string unknown;           // What is unknown of the step; empty: nothing.
-  bool on_host = false;          // It was the host's memory.
+  bool on_host = false;          // The host's memory ran out, not the GPU's.
   bool fragmented = false;       // Enough bytes were free, but not in one piece. Then the text says
                                  // how to make TensorFlow's allocator fragment memory less.
 };

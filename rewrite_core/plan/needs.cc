@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// ScatterNd writes nothing, but counts: chains do without it, as they always did.
+// ScatterNd writes nothing, but counts as a write: chains have always avoided it.
 bool IsWrite(absl::string_view op) {
   return WriteOf(op) != Write::kNone || absl::StartsWith(op, "ScatterNd");
 }
@@ -34,7 +34,7 @@ absl::StatusOr<Needs> Needs::Find(const StepFacts& facts, const StopToken& stop)
     return is_captured ? kVariableOp : kinds[graph.op_id(id)];
   };
   StopPoller poll(stop);
-  // Whether it has a bit of its own: nobody needs the writes that most steps end with.
+  // Whether the node has its own bit: the writes that most steps end with have no readers.
   const auto is_told_apart = [&](NodeId id) {
     const Kind kind = kind_of(id);
     if (kind == kWriteOp) return graph.readers(id).size() > 0;
@@ -64,7 +64,7 @@ absl::StatusOr<Needs> Needs::Find(const StepFacts& facts, const StopToken& stop)
     }
     if (kind_of(id) == kVariableOp) own[0] |= kVariables;
     if (!is_told_apart(id)) {
-      if (kind_of(id) == kWriteOp) own[0] |= kTooMany;  // Nobody may wait for it itself.
+      if (kind_of(id) == kWriteOp) own[0] |= kTooMany;  // No node may wait for it.
       continue;
     }
     if (next_bit < needs.words_ * kBitsPerWord) {

@@ -23,7 +23,7 @@ absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const
   };
   for (PlannedSwap& swap : moved.swaps) {
     move(&swap.tensor.node);
-    swap.buffer = kNoBuffer;  // Ids are the graph's.
+    swap.buffer = kNoBuffer;  // Buffer ids belong to one graph.
     for (PlannedSwapIn& swap_in : swap.swap_ins) {
       for (NodeId& trigger : swap_in.triggers) move(&trigger);
       for (NodeId& node : swap_in.paces) move(&node);

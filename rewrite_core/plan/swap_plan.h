@@ -84,7 +84,7 @@ absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const
 //   a:0 (1024 bytes) -> c[0], d[1] after t
 //   a:0 in => e       (a pace edge)
 //   a:0 out => b      (a deadline edge)
-//   t => c            (serialization; "(order)" behind an order edge)
+//   t => c            (serialization; "(order)" after an order edge)
 std::string PrintPlan(const Graph& graph, const SwapPlan& plan);
 
 }  // namespace spillway::core

@@ -60,7 +60,7 @@ void AddDevice(const StepFacts& facts, GpuIndex gpu, const DeviceUse& ahead, con
   device->set_copy_in_bytes(ahead.copy_in_bytes);
 }
 
-// Buffers on GPUs that the step makes and whose size is an upper bound.
+// Counts buffers on GPUs that the step allocates and whose size is an upper bound.
 int64_t CountBoundedBuffers(const StepFacts& facts) {
   int64_t count = 0;
   for (const Buffers::Buffer& buffer : facts.buffers().buffers()) {
@@ -70,7 +70,7 @@ int64_t CountBoundedBuffers(const StepFacts& facts) {
   return count;
 }
 
-// What unknown predicates are taken for, of conditionals where it makes a difference; or "".
+// The assumed values of unknown predicates, for conditionals where it makes a difference; or "".
 std::string WorseSides(const StepFacts& facts) {
   constexpr int kShown = 3;
   std::string text;
@@ -90,7 +90,7 @@ std::string WorseSides(const StepFacts& facts) {
                       text, "; give what is fed with its value, among the feeds");
 }
 
-// Of the step as the graph is.
+// For the unchanged graph.
 absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const StopToken& stop) {
   v1::KnownShare share;
   int64_t tensors = 0, unknown = 0, bounded = 0, nodes = 0, unknown_nodes = 0;
@@ -119,7 +119,7 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
   return share;
 }
 
-// What is not known of the step with `plan`: copies of unknown size come on top.
+// The unknown parts of the step with `plan`, including copies of unknown size.
 UnknownMemory UnknownWith(const SwapPlan& plan, const StepSimulator& simulator) {
   const Buffers& buffers = simulator.facts().buffers();
   UnknownMemory unknown = simulator.notes().unknown;
@@ -132,7 +132,7 @@ UnknownMemory UnknownWith(const SwapPlan& plan, const StepSimulator& simulator) 
   return unknown;
 }
 
-// `is_last`: by StepSimulator::SimulateLast.
+// `is_last`: use StepSimulator::SimulateLast.
 absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budget, bool is_last,
                                       StepSimulator* simulator, const StopToken& stop) {
   const StepFacts& facts = simulator->facts();
@@ -144,7 +144,7 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budge
   if (!result.ok()) return result.status();
 
   v1::Forecast forecast;
-  // With unlimited memory there is nothing to know.
+  // With unlimited memory nothing needs to be known.
   SetFit(result->fits,
          budget == ForecastBudget::kNone
              ? std::vector<v1::FitUnknown>()
@@ -157,7 +157,7 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budge
   if (result->synchronous.fits()) {
     forecast.set_synchronous_step_time_ns(result->synchronous_step_time_ns());
   }
-  // If it does not fit: what it would take.
+  // If it does not fit: the memory that it would need.
   const SimulationResult& ahead =
       result->fits ? result->launch_ahead : result->unlimited->launch_ahead;
   const SimulationResult& sync =
@@ -204,9 +204,9 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
 
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report) {
-  auto share = FindKnownShare(simulator->facts(), stop);  // Of the step, whatever the plan.
+  auto share = FindKnownShare(simulator->facts(), stop);  // For the step, whatever the plan.
   if (!share.ok()) return share.status();
-  simulator->EndPlanning();  // The costs go.
+  simulator->EndPlanning();  // Frees the costs.
   auto before = Forecast(SwapPlan(), ForecastBudget::kHardware, /*is_last=*/false, simulator, stop);
   if (!before.ok()) return before.status();
   *before->mutable_known_share() = *share;

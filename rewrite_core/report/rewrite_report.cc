@@ -17,13 +17,13 @@
 namespace spillway::core {
 namespace {
 
-// TensorFlow's own bound of pinned host memory where the variable is not set (gpu_process_state:
-// 64 GiB). Advising less than this would only take memory away.
+// TensorFlow's own limit on pinned host memory if the variable is not set (gpu_process_state: 64
+// GiB). Advising less than this would only reduce it.
 constexpr int64_t kDefaultHostLimitMib = 65536;
 constexpr int64_t kBytesPerMib = 1 << 20;
 
 void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
-  // Twice what is out at once at most: the host allocator rounds sizes up to powers of two.
+  // Twice the peak of swapped-out bytes: the host allocator rounds sizes up to powers of two.
   const int64_t needed_mib = swap_out_bytes / kBytesPerMib * 2 + 1;
   const int64_t mib = std::max(kDefaultHostLimitMib, needed_mib);
   advice->set_host_memory_variable(absl::StrCat("TF_GPU_HOST_MEM_LIMIT_IN_MB=", mib));
@@ -35,7 +35,7 @@ void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
       "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }");
 }
 
-// With as many digits as it takes for the same number to be read.
+// With as many digits as needed to parse to the same number.
 std::string NumberText(double number) {
   const std::string text = absl::StrFormat("%.15g", number);
   double read = 0;
@@ -143,7 +143,7 @@ absl::Status ReportSwaps(const Graph& graph, const SwapPlan& plan,
 
 absl::Status ReportDecisions(const Graph& graph, const std::vector<TensorDecision>& decisions,
                              const StopToken& stop, v1::RewriteReport* report) {
-  // Each tensor once; somebody reads it, and so the graph spells its name.
+  // Each tensor once; it has a reader, so the graph spells its name.
   StopPoller poll(stop);
   report->mutable_decisions()->Reserve(static_cast<int>(decisions.size()));
   for (const TensorDecision& decision : decisions) {
@@ -194,7 +194,7 @@ absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToke
                        v1::GraphPatch* patch) {
   patch->Clear();
   ToldNames told(graph, "the patch", stop);
-  // One at a time: there may be very many, and each is several times as large as its bytes.
+  // One at a time: there may be very many, and each takes several times its serialized size.
   for (WireReader nodes(edit.new_nodes()); nodes.Next();) {
     const NodeSpec node = ReadNode(nodes.bytes());
     v1::NewNode* out = patch->add_new_nodes();

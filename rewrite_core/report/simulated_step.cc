@@ -61,7 +61,7 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
       it->second = port;
       const int64_t bytes = facts.shapes().size_bytes({id, port});
       if (bytes == kUnknownSize) continue;
-      // Many tensors of nearly 2^63 bytes: the sum stays at the most that can be said.
+      // Many tensors of nearly 2^63 bytes: the sum saturates.
       if (__builtin_add_overflow(count.bytes, bytes, &count.bytes)) count.bytes = kUnlimited;
     }
   }
@@ -74,7 +74,7 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
   return absl::OkStatus();
 }
 
-// The timeline of one GPU, its peak, and what is live then: `ids`, which are sorted by size.
+// Describes the timeline of one GPU, its peak, and the buffers live then: `ids`, sorted by size.
 absl::Status AddMemory(const StepFacts& facts, const StepResult& result, const DeviceUse& use,
                        std::vector<BufferId> ids, const StopToken& stop, v1::DeviceMemory* memory) {
   memory->set_resident_bytes(use.resident_bytes);
@@ -89,7 +89,7 @@ absl::Status AddMemory(const StepFacts& facts, const StepResult& result, const D
   StopPoller poll(stop);
   for (const MemoryPoint& point : use.timeline) {
     if (poll.Tick()) return stop.status("simulate");
-    // What was there for no time shows, too: the peak may be that.
+    // Includes changes that last no time, because the peak may be one of them.
     if (point.high_bytes > point.bytes) add(point.time_ns, point.high_bytes);
     add(point.time_ns, point.bytes);
   }
@@ -129,12 +129,13 @@ absl::Status AddMemories(const StepFacts& facts, const StepResult& result,
   return CountDistances(facts, stop, report);
 }
 
-// `workload`: what `run` is a run of.
+// `run` is a run of `workload`.
 absl::Status AddTrace(const StepFacts& facts, const Workload& workload, const SimulationResult& run,
                       const StopToken& stop, v1::StepTrace* trace) {
   StopPoller poll(stop);
   std::vector<OpId> ran;
-  std::vector<OpId> writer(workload.buffers.size(), kNoOp);  // Of what copies to the host write.
+  std::vector<OpId> writer(workload.buffers.size(), kNoOp);  // The copy to the host that writes
+                                                             // each buffer.
   for (OpId id(0); id < static_cast<int32_t>(workload.ops.size()); ++id) {
     if (poll.Tick()) return stop.status("simulate");
     const OpTimes& times = run.times[id];
@@ -149,7 +150,7 @@ absl::Status AddTrace(const StepFacts& facts, const Workload& workload, const Si
     return run.times[a].start_ns < run.times[b].start_ns;
   };
   if (!PolledSort(ran.begin(), ran.end(), is_earlier, &poll)) return stop.status("simulate");
-  std::vector<int32_t> place(workload.ops.size(), -1);  // In the trace.
+  std::vector<int32_t> place(workload.ops.size(), -1);  // The index in the trace.
   for (OpId id : ran) {
     if (poll.Tick()) return stop.status("simulate");
     const WorkloadOp& op = workload.ops[id];
@@ -166,7 +167,7 @@ absl::Status AddTrace(const StepFacts& facts, const Workload& workload, const Si
     if (!IsCopy(op)) continue;
     const BufferId read = workload.reads[id][0];
     span->set_bytes(workload.buffers[read].bytes);
-    // A copy to the host ends before what it brought goes back.
+    // A copy to the host ends before its data is copied back.
     if (op.kind != OpKind::kCopyIn || writer[read] == kNoOp) continue;
     if (place[writer[read]] >= 0) span->set_copied_out(place[writer[read]]);
   }

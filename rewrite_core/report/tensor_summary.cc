@@ -9,7 +9,7 @@ namespace spillway::core {
 namespace {
 
 constexpr char kUnknown[] = "?";
-// No tensor of a program has 254 dimensions; a hostile one may have very many.
+// Tensors of real programs have few dimensions; hostile ones may have very many.
 constexpr size_t kMaxShownDims = 16;
 
 }  // namespace

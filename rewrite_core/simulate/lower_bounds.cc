@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kStage[] = "lower bounds";
 constexpr int32_t kNoStep = -1;
-// As the simulator's own limit: sums of a few do not overflow.
+// Like the simulator's limit: sums of a few do not overflow.
 constexpr int64_t kLongestNs = std::numeric_limits<int64_t>::max() / 4;
 
 int64_t CopyNs(int64_t bytes, double bytes_per_s) {
@@ -28,7 +28,7 @@ int64_t CopyNsRoundedUp(int64_t bytes, double bytes_per_s) {
   return bytes > 0 ? CopyNs(bytes, bytes_per_s) + 1 : 0;
 }
 
-// The same steps and demands, last first.
+// Returns the intervals with time reversed.
 std::vector<StepInterval> Reversed(const std::vector<StepInterval>& intervals, int32_t steps) {
   std::vector<StepInterval> reversed;
   reversed.reserve(intervals.size());
@@ -38,7 +38,7 @@ std::vector<StepInterval> Reversed(const std::vector<StepInterval>& intervals, i
   return reversed;
 }
 
-// By step: the bytes of all intervals over it.
+// Returns, by step, the bytes of all intervals over it.
 std::vector<int64_t> BytesOver(const std::vector<StepInterval>& intervals, int32_t steps) {
   std::vector<int64_t> bytes(steps + 1, 0);
   for (const StepInterval& i : intervals) {
@@ -49,7 +49,7 @@ std::vector<int64_t> BytesOver(const std::vector<StepInterval>& intervals, int32
   return bytes;
 }
 
-// The bounds of one device at a time.
+// Computes the bounds of one device at a time.
 class Bounds {
  public:
   Bounds(const Workload& workload, const PreparedWorkload& prepared,
@@ -60,11 +60,11 @@ class Bounds {
   absl::StatusOr<DeviceBounds> OfDevice(GpuIndex device, const StopToken& stop);
 
  private:
-  // What happens to a buffer on the device, as the steps go by.
+  // The uses of a buffer on the device up to the current step.
   struct Use {
     int32_t made_at = kNoStep;
     int32_t last_step = kNoStep;
-    bool may_be_taken_over = false;  // At its last step.
+    bool may_be_taken_over = false;  // At last_step.
     bool on_host_anyway = false;
     StepInterval all_gaps{kNoStep, kNoStep, 0};
   };
@@ -79,7 +79,7 @@ class Bounds {
   // REQUIRES: reused_ is that of `id`.
   int64_t Need(OpId id, GpuIndex device) const;
   void UseAt(int32_t step, BufferId id);
-  // By step: when it can begin at the earliest.
+  // Returns, by step, its earliest possible start.
   std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, GpuIndex device,
                                       const StopToken& stop) const;
   int64_t StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
@@ -90,15 +90,14 @@ class Bounds {
   const Workload& workload_;
   const LowerBoundOptions& options_;
   std::vector<std::vector<OpId>> steps_;  // By device.
-  // By device: copies that the step has anyway, in ns; the operation that copies the most in.
+  // By device: the time of the step's own copies, in ns; the operation that copies the most in.
   std::vector<int64_t> copy_out_ns_, copy_in_ns_;
   std::vector<OpId> largest_copy_in_;
-  // By output of one operation: what it may reuse in place, or kNoBufferId.
+  // By output of one operation: the input that it may reuse, or kNoBufferId.
   std::vector<BufferId> reused_;
-  std::vector<OpId>
-      taken_over_by_;           // By buffer: who may take it over, of those looked at the last.
-  std::vector<Use> uses_;       // By buffer.
-  std::vector<BufferId> used_;  // On this device.
+  std::vector<OpId> taken_over_by_;  // By buffer: the latest operation that may reuse it.
+  std::vector<Use> uses_;            // By buffer.
+  std::vector<BufferId> used_;       // On this device.
   std::vector<StepInterval> gaps_;
   std::vector<StepInterval> gaps_on_host_anyway_;
 };
@@ -206,7 +205,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
   gaps_.clear();
   used_.clear();
   gaps_on_host_anyway_.clear();
-  std::vector<int64_t> demand(steps, 0);  // For now what is needed, then what must be away.
+  std::vector<int64_t> demand(steps, 0);  // First the bytes needed, then those that must be away.
   for (int32_t step = 0; step < steps; ++step) {
     if (poll.Tick()) return stop.status(kStage);
     const OpId id = order[step];
@@ -231,7 +230,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
                              ? options_.device_budget_bytes[device]
                              : kUnlimited;
   std::vector<int64_t> demand_out(steps, 0);
-  {  // Of many steps these are large: for no longer than they are read.
+  {  // Large for many steps: freed after use.
     const std::vector<int64_t> waiting = BytesOver(gaps_, steps);
     const std::vector<int64_t> free = BytesOver(gaps_on_host_anyway_, steps);
     for (int32_t step = 0; step < steps; ++step) {
@@ -264,7 +263,7 @@ std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_unti
                                             const StopToken& stop) const {
   const int32_t steps = static_cast<int32_t>(out_until.size());
   const double rate = options_.copy_out_bytes_per_s;
-  // By step: bytes that it makes and that may have to leave.
+  // By step: bytes that it writes and that may have to leave.
   std::vector<int64_t> made(steps, 0);
   StopPoller poll(stop);
   for (BufferId id : used_) {
@@ -273,7 +272,7 @@ std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_unti
     if (!use.on_host_anyway && use.all_gaps.bytes > 0) made[use.made_at] += use.all_gaps.bytes;
   }
   std::vector<int64_t> starts(steps, 0);
-  // Over the steps s so far: the end of s, less what copies of what was made before s took of it.
+  // The maximum over the steps s so far: the end of s, less the copy time of what was made before.
   int64_t first_ns = 0, made_before = 0;
   for (int32_t step = 0; step < steps; ++step) {
     if (poll.Tick()) return {};
@@ -309,12 +308,12 @@ int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>&
   if (!stop.status(kStage).ok()) return time_ns;
   const std::vector<int64_t> starts = EarliestStarts(out_until, device, stop);
   if (!stop.status(kStage).ok()) return time_ns;
-  // By step: bytes of the gaps that it ends.
+  // By step: the bytes of the gaps that it ends.
   std::vector<int64_t> back(steps + 1, 0);
   for (const StepInterval& gap : gaps_) back[gap.last + 1] += gap.bytes;
   StopPoller poll(stop);
-  // From the start of a step to the end of all, at least. Over the steps u behind: that of u, less
-  // what copies of what is wanted behind u take of it.
+  // rest_ns: the minimum time from the start of a step to the end of all. last_ns: the maximum over
+  // the later steps u of rest(u), less the time to copy what is read after u.
   int64_t rest_ns = 0, last_ns = 0, wanted_behind = 0;
   for (int32_t step = steps - 1; step >= 0 && !poll.Tick(); --step) {
     if (step + 1 < steps) {
@@ -343,8 +342,8 @@ std::vector<int64_t> LeastCover(std::vector<StepInterval> intervals,
   const auto ends_before = [](const StepInterval& a, const StepInterval& b) {
     return a.last < b.last;
   };
-  std::vector<StepInterval> open;           // A heap: the one that ends last is its front.
-  std::vector<int64_t> ends(steps + 1, 0);  // What was taken of those whose last step is before.
+  std::vector<StepInterval> open;           // A heap: its front ends last.
+  std::vector<int64_t> ends(steps + 1, 0);  // Bytes taken from intervals that end before the step.
   int64_t taken = 0, covered = 0;
   size_t next = 0;
   for (int32_t step = 0; step < steps; ++step) {
@@ -358,7 +357,7 @@ std::vector<int64_t> LeastCover(std::vector<StepInterval> intervals,
     while (covered < demand[step] && !open.empty()) {
       if (poll.Tick()) return taken_until;
       StepInterval& best = open.front();
-      if (best.last < step) break;  // So are all others.
+      if (best.last < step) break;  // All others have ended, too.
       const int64_t bytes = std::min(best.bytes, demand[step] - covered);
       taken += bytes;
       covered += bytes;

@@ -27,7 +27,7 @@ int32_t WaitingList::FindFrom(int32_t from, int64_t free_bytes) const {
   if (from >= capacity_) return capacity_;
   int32_t node = capacity_ + from;
   while (least_[node] > free_bytes) {
-    // On to the part of the tree after this one.
+    // Moves to the next part of the tree.
     while (node % 2 == 1) node /= 2;
     if (node == 0) return capacity_;  // It was the last one.
     ++node;
@@ -49,7 +49,7 @@ OpId WaitingList::TakeFirst(int64_t free_bytes, absl::FunctionRef<bool(OpId)> ac
 }
 
 void WaitingList::Grow() {
-  // Those who still wait move together; the tree doubles only if they fill half of it.
+  // Compacts the waiting operations; the tree doubles only if they fill half of it.
   std::vector<std::pair<OpId, int64_t>> left;
   for (int32_t place = 0; place < end_; ++place) {
     const int64_t bytes = least_[capacity_ + place];

@@ -19,7 +19,7 @@ namespace spillway::core {
 class PlanOverlay {
  public:
   struct SwapNode {
-    Tensor tensor;  // What travels, as the graph has it.
+    Tensor tensor;  // The swapped tensor of the graph.
     Tensor input;   // What it reads: `tensor`, or the swap-out.
     absl::Span<const NodeId> triggers;
     Place place;           // Where it is placed.

@@ -16,8 +16,8 @@
 namespace spillway::core {
 namespace {
 
-// Who comes first of several at one moment: nodes in order of ids, the plan's swap nodes, then
-// copies by what they copy. The same order as BuildWorkload's.
+// The order of operations at one moment: nodes in order of ids, the plan's swap nodes, then copies
+// by key. The same order as BuildWorkload's.
 constexpr int64_t kFirstSwapNode = int64_t{1} << 31;
 constexpr int64_t kFirstCopy = int64_t{1} << 62;
 
@@ -41,14 +41,14 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
  private:
   friend class NodeLinker<PlanPatch::Impl>;
 
-  // An operation that is made anew, and its lists while they are made.
+  // An operation that is rebuilt, and its lists meanwhile.
   struct Linked {
     OpId op;
-    int32_t waits = -1;   // In wait_items_, the first of what it waits for, on by Item::next,
-    int32_t reads = -1;   // and in read_items_ the first of what it reads.
+    int32_t waits = -1;   // In wait_items_: the first operation that it waits for;
+    int32_t reads = -1;   // in read_items_: the first buffer that it reads, linked by Item::next.
     int32_t reuses = -1;  // In reuses_, by Reuse::next.
-    BufferId written = kNoBufferId;  // Of copies. Others write what they did.
-    int64_t mark = 0;                // In waited_ and read_.
+    BufferId written = kNoBufferId;  // For copies. Others write the same as before.
+    int64_t mark = 0;                // Its mark in waited_ and read_.
     bool is_relinked = true;         // False: only what it reuses in place changes.
   };
   template <typename Id>
@@ -72,7 +72,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   }
   bool RunsUnswapped(NodeId id) const { return trace_.op_of[id] != kNoOp; }
 
-  // False where more would run than does.
+  // Returns false if more nodes would run than do.
   bool FindActive();
   void AddSwapOps();
   absl::Status LinkAll(const StopToken& stop);
@@ -87,7 +87,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   bool LosesCopies() const;
   void ForgetUses(NodeId id);
 
-  // What follows LinkAll, each for all that was linked; false: stopped.
+  // The stages after LinkAll, for all that was linked; false if stopped.
   absl::Status AddToPrepared();
   void AddChoices();
   void ChangeReaders(BufferId id, int32_t by);
@@ -96,7 +96,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   bool FinishLists(StopPoller* poll);
   bool FinishEdges(StopPoller* poll);
 
-  // What NodeLinker asks for.
+  // The functions of a NodeLinker target.
   BufferId BufferOf(Tensor t) const {
     const int32_t index = Index(t);
     return changed_[index] != kUnchanged ? changed_[index] : trace_.buffer_of[index];
@@ -112,13 +112,13 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   void LinkCopy(OpId op, OpId before, BufferId from, BufferId to);
   void Wait(OpId op, OpId before);
   void Read(OpId op, BufferId buffer);
-  void Write(OpId, BufferId) {}  // As it did: Own sees to that.
+  void Write(OpId, BufferId) {}  // As before: Own handles it.
   BufferId Own(Tensor tensor, Place place, int64_t bytes, bool resident);
   void Share(Tensor tensor, BufferId shared, int64_t bytes);
   void AddReuse(OpId op, BufferId output, absl::Span<const BufferId> candidates);
 
   void Change(int32_t tensor, BufferId buffer);
-  // Whether a copy may read the buffer: those of the host that nobody copied are not there.
+  // Fails if a copy may not read the buffer: host buffers that were not copied are absent.
   void Travel(BufferId buffer);
   // Puts `id` before the item `next` of a list, and returns where it is now.
   template <typename Id>
@@ -134,37 +134,38 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   const WorkloadTrace& trace_;
   PreparedPatch prepared_;
   OpId first_copy_;
-  std::vector<int32_t> position_;  // By node: in the topological order.
-  // By buffer of the workload: in trace_.reuses, those with several candidates of which it is one.
+  std::vector<int32_t> position_;  // By node: its position in the topological order.
+  // By buffer of the workload: those of trace_.reuses with several candidates of which it is one.
   IndexLists<BufferId, int32_t> choices_;
-  // Of the plan at hand. Marks of what is at hand are numbers that grow from plan to plan.
+  // For the current plan. Marks are numbers that grow from plan to plan.
   bool failed_ = false;
   int64_t mark_ = 0;
   std::vector<WorkloadOp> added_ops_;
   std::vector<WorkloadBuffer> added_buffers_;
   std::vector<int64_t> added_ranks_;
   std::vector<OpId> swap_ops_;     // By swap node.
-  std::vector<BufferId> changed_;  // By tensor: its buffer, where it has another one.
+  std::vector<BufferId> changed_;  // By tensor: its new buffer, if it has one.
   std::vector<int32_t> changed_tensors_;
-  absl::flat_hash_map<std::pair<int32_t, Place>, View> made_;  // New copies: their views.
+  absl::flat_hash_map<std::pair<int32_t, Place>, View> made_;  // The views of new copies.
   // Positions of nodes to link.
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<int32_t>> queue_;
   enum : char { kNotQueued, kForItsSwapNodes, kToBeRelinked };
   std::vector<char> queued_;  // By node.
   std::vector<NodeId> queued_nodes_;
-  absl::flat_hash_set<NodeId> past_;  // Dead nodes that RelinkMerges has been at.
-  std::vector<int32_t> copy_uses_;    // By copy, as they change.
+  absl::flat_hash_set<NodeId> past_;  // Dead nodes that RelinkMerges has visited.
+  std::vector<int32_t> copy_uses_;    // By copy: the current counts.
   std::vector<int32_t> changed_uses_;
   std::vector<Linked> linked_;
-  std::vector<int32_t> linked_at_;  // By operation: in linked_, or -1.
+  std::vector<int32_t> linked_at_;  // By operation: its index in linked_, or -1.
   std::vector<Item<OpId>> wait_items_;
   std::vector<Item<BufferId>> read_items_;
   std::vector<Reuse> reuses_;
   std::vector<BufferId> candidates_;
-  std::vector<int64_t> waited_, read_;  // By operation and by buffer: who did of late, as a mark.
-  std::vector<int32_t> readers_;        // By buffer.
-  std::vector<std::pair<BufferId, int32_t>> changed_readers_;  // With what there were.
-  std::vector<BufferId> list_, chosen_;                        // Of the operation at hand.
+  std::vector<int64_t> waited_,
+      read_;                      // By operation, by buffer: the last mark that waited or read.
+  std::vector<int32_t> readers_;  // By buffer.
+  std::vector<std::pair<BufferId, int32_t>> changed_readers_;  // With the counts before.
+  std::vector<BufferId> list_, chosen_;                        // For the current operation.
 };
 
 PlanPatch::Impl::Impl(const StepFacts& facts, const Workload& workload, const WorkloadTrace& trace,
@@ -230,11 +231,11 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
   return true;
 }
 
-// As Builder::FindActive: what the edited inputs of nodes that are needed lead to.
+// Like Builder::FindActive: visits what the edited inputs of needed nodes lead to.
 bool PlanPatch::Impl::FindActive() {
   const NodeId num_nodes = graph_.num_nodes();
   const NodeFlags& needed = facts_.active_nodes().needed;
-  // For now 0 for those that are needed.
+  // For now, 0 marks those that are needed.
   swap_ops_.assign(plan_.swap_nodes().size(), kNoOp);
   std::vector<NodeId> stack;
   bool all_needed = true;
@@ -321,7 +322,7 @@ absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
 }
 
 void PlanPatch::Impl::Relink(NodeId id) {
-  // What shares memory across a loop, and who waits for its body, is the builder's matter.
+  // Memory shared across a loop, and waits for its body, are left to the builder.
   if (facts_.loops().loop(id) != nullptr || facts_.loops().last_value(id) != kNoNode) {
     failed_ = true;
   }
@@ -331,7 +332,7 @@ void PlanPatch::Impl::Relink(NodeId id) {
   Link(OpOf(id));
 }
 
-// The Merges that wait for what a dead node hangs on (WaitBeyond) may wait for others.
+// Relinks the Merges that wait for nodes behind a dead node (WaitBeyond), as those may change.
 bool PlanPatch::Impl::RelinkMerges(NodeId dead, StopPoller* poll) {
   std::vector<NodeId> stack = {dead};
   while (!stack.empty()) {
@@ -353,7 +354,7 @@ bool PlanPatch::Impl::RelinkMerges(NodeId dead, StopPoller* poll) {
   return true;
 }
 
-// What the node reads through copies as the graph has it, it may do so no longer.
+// Uncounts the copies through which the node reads in the unswapped graph, as that may change.
 void PlanPatch::Impl::ForgetUses(NodeId id) {
   if (facts_.shapes().IsFed(id)) return;
   const absl::Span<const Tensor> inputs = graph_.inputs(id);
@@ -366,8 +367,8 @@ void PlanPatch::Impl::ForgetUses(NodeId id) {
   }
 }
 
-// One input more, or one less, of those that need a copy, or two in a row: the position of the last
-// in trace_.copies; -1 if it is not there.
+// Counts one input more, or one less, that needs a copy, or two in a row. Returns the position of
+// the last one in trace_.copies; -1 if it is not there.
 int32_t PlanPatch::Impl::CountUse(int32_t tensor, Place want, int32_t by) {
   const std::vector<CopyKey>& copies = trace_.copies;
   auto it = std::lower_bound(copies.begin(), copies.end(), CopyKey{tensor, want, 0});
@@ -443,7 +444,7 @@ void PlanPatch::Impl::LinkCopy(OpId op, OpId before, BufferId from, BufferId to)
 }
 
 void PlanPatch::Impl::Travel(BufferId id) {
-  // Those of the host that nobody copied are not there.
+  // Host buffers that were not copied are absent.
   if (id == kNoBufferId || (id < num_buffers() && trace_.travels[id] == 0 && DeviceOf(id) < 0)) {
     failed_ = true;
   }
@@ -461,7 +462,7 @@ void PlanPatch::Impl::Read(OpId id, BufferId read) {
   Linked& linked = Link(id);
   const int64_t mark = linked.mark;
   if (read == kNoBufferId || read_[read] == mark) return;
-  // As Builder::Read; and what is on the host and does not travel, is not there.
+  // Like Builder::Read; besides, host buffers that are not copied are absent.
   const Place device = DeviceOf(read);
   if (device != kHostPlace && device != op(id).device) return;
   if (device == kHostPlace && read < num_buffers() && trace_.travels[read] == 0) return;
@@ -472,7 +473,7 @@ void PlanPatch::Impl::Read(OpId id, BufferId read) {
 BufferId PlanPatch::Impl::Own(Tensor tensor, Place, int64_t, bool) {
   const BufferId own = trace_.buffer_of[Index(tensor)];
   if (own != kNoBufferId && workload_.buffers[own].tensor == tensor) return own;
-  failed_ = true;  // It shared one.
+  failed_ = true;  // It shared a buffer.
   return std::max(own, BufferId(0));
 }
 
@@ -482,7 +483,7 @@ void PlanPatch::Impl::Share(Tensor tensor, BufferId shared, int64_t bytes) {
   if (shared == before) return;
   if (before == kNoBufferId || workload_.buffers[before].tensor == tensor ||
       trace_.is_larger[before] != 0 || DeviceOf(before) < 0) {
-    failed_ = true;  // It had one of its own, or perhaps gave one its size, or made it travel.
+    failed_ = true;  // It had its own, or may have given one its size, or caused its copy.
     return;
   }
   if (bytes > buffer(shared).bytes) {
@@ -502,7 +503,7 @@ void PlanPatch::Impl::Change(int32_t tensor, BufferId buffer) {
   changed_[tensor] = buffer;
 }
 
-// Those that read the tensor where it lies have another buffer to read.
+// Relinks the readers of the tensor in its own memory: they read another buffer.
 void PlanPatch::Impl::RelinkReaders(Tensor tensor) {
   const Graph::Readers readers = graph_.readers(tensor.node);
   for (uint32_t i = 0; i < readers.size(); ++i) {
@@ -513,7 +514,7 @@ void PlanPatch::Impl::RelinkReaders(Tensor tensor) {
   }
 }
 
-// The copies of the tensor, too.
+// Relinks the copies of the tensor, too.
 void PlanPatch::Impl::RelinkCopies(Tensor tensor, BufferId from) {
   const int32_t index = Index(tensor);
   auto it =
@@ -537,7 +538,7 @@ void PlanPatch::Impl::AddReuse(OpId op, BufferId output, absl::Span<const Buffer
 absl::Status PlanPatch::Impl::AddToPrepared() {
   prepared_.Reserve(added_ops_.size(), added_buffers_.size());
   for (WorkloadBuffer& added : added_buffers_) {
-    added.bytes = std::max<int64_t>(added.bytes, 0);  // Of unknown size: 0 bytes.
+    added.bytes = std::max<int64_t>(added.bytes, 0);  // Unknown sizes count as 0.
     if (absl::Status s = prepared_.AddBuffer(added); !s.ok()) return s;
   }
   for (size_t i = 0; i < added_ops_.size(); ++i) {
@@ -568,11 +569,11 @@ bool PlanPatch::Impl::CountReaders(StopPoller* poll) {
   return true;
 }
 
-// Where the number of readers changed, another buffer may be the best to reuse in place: of
-// operations that were not made anew, too.
+// If the number of readers changed, another buffer may be the best to reuse in place, even for
+// operations that were not rebuilt.
 bool PlanPatch::Impl::ChooseAgain(StopPoller* poll) {
   const int32_t num_linked = static_cast<int32_t>(linked_.size());
-  // A buffer may change very often, and one output choose among very many: each once.
+  // A buffer may change many times, and an output have many candidates: visit each once.
   absl::flat_hash_set<BufferId> seen;
   absl::flat_hash_set<int32_t> done;
   for (const auto& [id, before] : changed_readers_) {

@@ -3,15 +3,14 @@
 namespace spillway::core {
 namespace {
 
-// Budgets that are too small grow by one part in so many.
+// Budgets that are too small grow by one part in this many.
 constexpr int64_t kBudgetSteps = 32;
 
 }  // namespace
 
 absl::StatusOr<int64_t> FindNeed(PlanSimulator* simulator, const SwapPlan& plan, StepTerms terms,
                                  int64_t from_bytes, const StopToken& stop) {
-  // What a step takes where memory has no end is nearly enough, but it has to be there in one piece
-  // for each tensor.
+  // The peak with unlimited memory is nearly enough, but fragmentation takes more.
   for (int64_t budget = from_bytes; budget / 4 <= from_bytes; budget += budget / kBudgetSteps + 1) {
     terms.budget_bytes = budget;
     auto result = simulator->Simulate(plan, terms, stop);

@@ -11,7 +11,7 @@
 namespace spillway::core {
 namespace {
 
-// All bytes together, and all times, stay below: then no sum of a few of them overflows.
+// All bytes together, and all times, stay below this, so no sum of a few of them overflows.
 constexpr int64_t kMaxInAll = std::numeric_limits<int64_t>::max() / 4;
 
 absl::Status Broken(absl::string_view what, int32_t id, absl::string_view rule) {
@@ -27,14 +27,14 @@ absl::Status TooMuch(absl::string_view what) {
                    "; check the batch size, the feed shapes and the hardware's numbers"));
 }
 
-// Adds `more`, at least 0; false if the sum gets too large.
+// Adds `more`, at least 0; returns false if the sum gets too large.
 bool AddTo(int64_t* sum, int64_t more) {
   if (more > kMaxInAll - *sum) return false;
   *sum += more;
   return true;
 }
 
-// Whether an operation of `kind` on `device` may touch a buffer of device `where`.
+// Whether `op` may read a buffer of device `where`.
 bool MayRead(const WorkloadOp& op, Place where) {
   if (op.kind == OpKind::kCompute) return where == op.device || where == kHostPlace;
   return where == (op.kind == OpKind::kCopyOut ? op.device : kHostPlace);
@@ -85,7 +85,7 @@ absl::Status PreparedWorkload::CountOp(int64_t duration_ns, int64_t workspace_by
 }
 
 absl::Status PreparedWorkload::CountBuffer(int64_t bytes) {
-  // One allocation more than its bytes, for what it may be rounded up by.
+  // Adds one allocation unit for rounding up.
   if (!AddTo(&bytes_in_all, bytes) || !AddTo(&bytes_in_all, kAllocationBytes)) {
     return TooMuch("bytes");
   }
@@ -127,7 +127,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
   writes.reserve(workload.writes.num_items());
   holds.reserve(workload.reads.num_items() + workload.writes.num_items());
   std::vector<bool> has_writer(buffers.size(), false);
-  // First what is written, which says what counts on the host; then who holds it.
+  // First the writes, which determine what counts on the host; then the holders.
   for (OpId number(0); number < num_ops; ++number) {
     if (poll->Tick()) return stop.status("simulate");
     const OpId id = IdOf(number);
@@ -216,7 +216,7 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
   const int32_t num_ops = static_cast<int32_t>(ops.size());
   waits.resize(num_ops);
   after.resize(workload.waits_for.num_items());
-  // Counting sort: first how many of each kind, then each to its place.
+  // Counting sort: first count each kind, then move each to its place.
   const auto place_of = [this](OpId before, const Op& op) {
     Op& by = ops[before];
     switch (HowFollows(by.kind(), by.device(), op.kind(), op.device())) {
@@ -236,7 +236,7 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
     if (before.empty()) first.push_back(id);
     for (OpId other : before) ++*place_of(NumberOf(other), ops[id]);
   }
-  // Each end becomes the beginning of its part, from where the second pass moves it on.
+  // Each end becomes the beginning of its part, which the second pass advances.
   int32_t at = 0;
   for (OpId id(0); id < num_ops; ++id) {
     Op& op = ops[id];

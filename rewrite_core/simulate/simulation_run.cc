@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// A buffer of one holder that has memory: as SimulationRun::states_ has it.
+// In SimulationRun::states_: a buffer with one holder, and memory.
 constexpr int32_t kHeldByOne = 3;
 
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; };
@@ -112,7 +112,7 @@ bool SimulationRun::Round() {
     for (size_t i = 0; i < ready_.size() && !Stopped(); ++i) BecomeReady(ready_[i]);
     ready_.clear();
   }
-  // What is touched from here on, by memory given out, is for the next round.
+  // Devices touched from here on, by granting memory, are for the next round.
   std::swap(touched_, touched_now_);
   if (touched_now_.size() > 1) std::sort(touched_now_.begin(), touched_now_.end());
   for (GpuIndex device : touched_now_) {
@@ -150,7 +150,7 @@ bool SimulationRun::Advance() {
   if (first_wait_ < waited_.size()) {
     const int64_t deadline = waited_[first_wait_].time_ns + kMemoryWaitNs;
     if (events_.empty() || events_.front().time_ns > deadline) {
-      // Kernels whose end nobody waits for have no event.
+      // Kernels without operations waiting for their end have no event.
       now_ = events_.empty() ? std::min(deadline, std::max(now_, last_end_ns_)) : deadline;
       const OpId id = waited_[first_wait_].op;
       const Place device = op(id).memory();
@@ -169,7 +169,7 @@ bool SimulationRun::Advance() {
 }
 
 void SimulationRun::EndEvents() {
-  // In which order they end says nothing: what becomes ready by it is sorted.
+  // The order in which they end does not matter: what becomes ready is sorted.
   for (size_t i = 0; i < end_now_.size() && !Stopped(); ++i) End(end_now_[i]);
   end_now_.clear();
   while (!events_.empty() && events_.front().time_ns == now_ && !Stopped()) {
@@ -186,7 +186,7 @@ void SimulationRun::EndEvents() {
 
 void SimulationRun::BecomeReady(OpId id) {
   const Op& ready = op(id);
-  // Soon wanted.
+  // Needed soon.
   __builtin_prefetch(workload_->writes.data() + ready.writes);
   __builtin_prefetch(workload_->holds.data() + ready.holds);
   __builtin_prefetch(workload_->after.data() + ready.after);
@@ -306,7 +306,7 @@ bool SimulationRun::FindPlaces(OpId id, Device* device) {
   const auto writes = workload_->Writes(placed);
   bool all = true;
   for (const PreparedWorkload::Write& write : writes) {
-    // What is reused in place has a place.
+    // A buffer reused in place is already placed.
     if (is_held(write.buffer)) continue;
     chunks_[write.buffer] = allocator.Allocate(write.bytes);
     all = chunks_[write.buffer] != BestFitAllocator::kNoChunk;
@@ -329,7 +329,7 @@ void SimulationRun::Grant(OpId id, int64_t bytes, MemoryPool* memory) {
   const bool new_peak = memory->Take(id, bytes);
   --left_;
   for (const PreparedWorkload::Write& write : workload_->Writes(granted)) {
-    // What is reused in place is held since then.
+    // A buffer reused in place is already held.
     if (options_->record_timeline && !is_held(write.buffer)) from_step_[write.buffer] = step_ + 1;
     states_[write.buffer] |= 1;
   }
@@ -429,7 +429,7 @@ void SimulationRun::CountKernel(const Op& kernel) {
 void SimulationRun::Stall(GpuIndex index) {
   const Device& device = devices_[index];
   if (device.kernels_left == 0) return;
-  // Until its launcher is free, the engine waits for that.
+  // Until its launcher is free, the engine waits for the launcher.
   const int64_t since_ns = std::max(device.kernel_end_ns, device.launcher_free_ns);
   result_.devices[index].stall_ns += std::max<int64_t>(0, now_ - since_ns);
 }
@@ -458,7 +458,7 @@ void SimulationRun::LetGo(const Op& done) {
   for (BufferId buffer : workload_->Holds(done)) {
     int32_t& state = states_[buffer];
     state -= 2;
-    if (state != 1) continue;  // Held by others; or it has nothing, as it was reused in place.
+    if (state != 1) continue;  // Held by others, or without memory as it was reused in place.
     state = 0;
     FreeBuffer(buffer);
   }

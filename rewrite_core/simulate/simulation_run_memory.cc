@@ -1,4 +1,4 @@
-// SimulationRun: who is given memory, and what a run leaves behind.
+// SimulationRun: granting memory, and the result of a run.
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// Without the points at which as much was let go as was taken, and none was there in between.
+// Removes the points at which as much was released as was taken, with no peak in between.
 void KeepChanges(std::vector<MemoryPoint>* timeline) {
   size_t kept = 0;
   for (MemoryPoint point : *timeline) {
@@ -114,10 +114,10 @@ void SimulationRun::Wait(const Asked& asking, MemoryPool* memory, const Device* 
   memory->Wait(id, device != nullptr && device->diverged ? LargestPiece(id) : asking.need);
 }
 
-// Who is launched lets go of memory at once: somebody before him may be next.
+// A launched operation immediately releases memory, so an earlier one may be served next.
 void SimulationRun::Serve(MemoryPool* memory, Device* device) {
-  // Where places are what is short, the largest piece says more than the sum: of those with one
-  // piece it says all, so that a thousand copies that wait are not tried one after another.
+  // If memory is fragmented, the largest piece is a better key than the sum: it decides for
+  // operations with a single piece, so that a thousand waiting copies are not tried one by one.
   bool all_placed = true;
   const auto place = [&](OpId id) {
     if (device == nullptr || Stopped() || FindPlaces(id, device)) return true;
@@ -198,7 +198,7 @@ void SimulationRun::Record(GpuIndex device, bool taken) {
   std::vector<MemoryPoint>& timeline = result_.devices[device].timeline;
   const int64_t bytes = pool(device).in_use_bytes();
   if (timeline.empty() || timeline.back().time_ns != now_) timeline.push_back({now_, 0, 0});
-  // What is between two that let go at one moment depends on who is first, and says nothing.
+  // Between two releases at one moment the value depends on their order, and is meaningless.
   if (taken) timeline.back().high_bytes = std::max(timeline.back().high_bytes, bytes);
   timeline.back().bytes = bytes;
 }

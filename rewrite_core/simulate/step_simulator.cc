@@ -17,16 +17,16 @@ namespace {
 constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
 constexpr SimulationMode kSync = SimulationMode::kSynchronous;
 
-// The runs of one workload that the ladder asks for, each made once. A run with placed memory that
-// did not diverge is that with counted memory; and one in which nobody waited, that without
-// budgets.
+// The runs of one workload that the rungs need, each made once. A run with placed memory that did
+// not diverge is the same as one with counted memory; and one in which no allocation waited, as one
+// without budgets.
 class Runs {
  public:
   Runs(const PreparedWorkload& workload, const SimulationOptions& options,
        SimulationRun* simulation, const StopToken& stop)
       : workload_(workload), options_(options), simulation_(simulation), stop_(stop) {}
 
-  // `place_first`: as long as it is not known otherwise, memory is placed at once.
+  // `place_first`: place memory in the first run, unless it is already known to differ.
   absl::Status Counted(SimulationMode mode, bool place_first);
   absl::Status Placed(SimulationMode mode);
   const SimulationResult& counted(SimulationMode mode) const { return *of(mode).counted(); }
@@ -34,7 +34,7 @@ class Runs {
   struct OfMode {
     absl::optional<SimulationResult> as_counted;
     absl::optional<SimulationResult> as_placed;
-    bool is_same = false;  // as_placed is as_counted, too.
+    bool is_same = false;  // as_placed serves as as_counted, too.
     const SimulationResult* counted() const { return is_same ? &*as_placed : &*as_counted; }
     SimulationResult* placed() { return &*as_placed; }
   };
@@ -75,7 +75,8 @@ absl::Status Runs::Counted(SimulationMode mode, bool place_first) {
   return Run(mode, /*placed=*/false, &of(mode).as_counted);
 }
 
-// What the ids in `result` stand for: those of `workload`, and what a plan added behind them.
+// Fills in the operations and buffers of `result`: those of `workload`, then those that a plan
+// added.
 void Explain(const Workload& workload, absl::Span<const WorkloadOp> added_ops,
              absl::Span<const WorkloadBuffer> added_buffers, StepResult* result) {
   result->ops = workload.ops;
@@ -84,7 +85,7 @@ void Explain(const Workload& workload, absl::Span<const WorkloadOp> added_ops,
   result->buffers.insert(result->buffers.end(), added_buffers.begin(), added_buffers.end());
 }
 
-// What lies where, of the step that ran out.
+// Fills in the memory map of the step that ran out.
 void NamePieces(absl::Span<const WorkloadBuffer> buffers,
                 absl::Span<const WorkloadBuffer> added_buffers, StepResult* result) {
   const SimulationResult& failed =
@@ -100,9 +101,9 @@ void NamePieces(absl::Span<const WorkloadBuffer> buffers,
   }
 }
 
-// Whether a step with these peaks takes at most a quarter of the budgets. Then it is taken to find
-// its places, for speed: a chunk is less than twice as large as what is in it. (Of best fit in
-// general a factor of the logarithm of sizes is known, by steps that are made for that.)
+// Whether a step with these peaks takes at most a quarter of the budgets. For speed, it is then
+// assumed to be placeable: a chunk is less than twice as large as its buffer. (In general, best fit
+// may need a factor logarithmic in the sizes, in steps constructed for that.)
 bool IsSmall(const std::vector<int64_t>& peaks, const SimulationOptions& budgets) {
   for (size_t i = 0; i < peaks.size(); ++i) {
     if (peaks[i] > budgets.device_budget_bytes[i] / 4) return false;
@@ -126,14 +127,14 @@ class StepSimulator::Impl {
     }
     return options;
   }
-  // Unlimited memory, varied as `terms` say; and all that they say.
+  // Options for unlimited memory, with the variation of `terms`; and for all of `terms`.
   SimulationOptions UnlimitedOf(const StepTerms& terms) const;
   SimulationOptions OptionsOf(const StepTerms& terms) const;
   // Whether no GPU has more memory than the machine's.
   bool IsOfTheMachine(const SimulationOptions& options) const;
   absl::StatusOr<StepResult> Simulate(const PreparedWorkload& workload, const StepTerms& terms,
                                       bool is_unswapped, const StopToken& stop);
-  // Counted, and then, if that fits, placed. The result's verdict is there.
+  // Simulates with counted and, if that fits, with placed memory. Sets the verdict of `result`.
   absl::Status Climb(const StepTerms& terms, const SimulationOptions& options, Runs* runs,
                      StepResult* result);
   absl::Status PlaceAlone(const StepTerms& terms, Runs* runs, StepResult* result);
@@ -147,11 +148,11 @@ class StepSimulator::Impl {
   WorkloadTrace trace;
   PreparedWorkload prepared;
   absl::optional<PlanPatch> patch;
-  absl::optional<SimulationRun> simulation{absl::in_place};  // Anew, for its memory.
-  // Of the step as the graph is, launched ahead, with unlimited memory and no variation, once
-  // that is known.
+  absl::optional<SimulationRun> simulation{absl::in_place};  // Re-created to free its memory.
+  // The order of the unswapped step, launched ahead with unlimited memory and no variation, once it
+  // is known.
   std::vector<OpId> order;
-  // By GPU, of the last step: the peak. The next is likely to take as much.
+  // By GPU: the peak of the last step. The next is likely to be similar.
   std::vector<int64_t> last_peaks;
 };
 
@@ -225,7 +226,7 @@ absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload&
   }
   if (wants_order) KeepOrder(terms, &result);
   if (!is_unswapped && stop.tells_plans()) {
-    // With more memory than there is it is no plan for this machine.
+    // A plan for more memory than the machine has does not count.
     stop.TellPlan(result.fits && IsOfTheMachine(options) ? result.step_time_ns() : 0);
   }
   return result;
@@ -235,7 +236,7 @@ bool StepSimulator::Impl::IsOfTheMachine(const SimulationOptions& options) const
   const std::vector<int64_t> budgets = facts.Budgets();
   bool is_limited = false;
   for (size_t gpu = 0; gpu < std::min(budgets.size(), options.device_budget_bytes.size()); ++gpu) {
-    if (options.device_budget_bytes[gpu] == kUnlimited) continue;  // Another GPU's turn.
+    if (options.device_budget_bytes[gpu] == kUnlimited) continue;  // Another GPU is simulated.
     if (options.device_budget_bytes[gpu] > budgets[gpu]) return false;
     is_limited = true;
   }
@@ -287,8 +288,8 @@ absl::Status StepSimulator::Impl::PlaceAlone(const StepTerms& terms, Runs* runs,
   return absl::OkStatus();
 }
 
-// The order of operations launched ahead with unlimited memory, which lower bounds ask for, is
-// that of any run in which nobody waited.
+// Keeps the order of operations launched ahead with unlimited memory, which lower bounds need: that
+// of any run in which no allocation waited.
 void StepSimulator::Impl::KeepOrder(const StepTerms& terms, StepResult* result) {
   const bool nobody_waited = result->launch_ahead.fits() && !result->launch_ahead.waited;
   if (result->unlimited) {

@@ -15,17 +15,17 @@
 namespace spillway::core {
 namespace {
 
-// Items of operations' lists in any order, made into lists at the end.
+// Items of the operations' lists, added in any order, made into lists at the end.
 template <typename Id>
 class ListItems {
  public:
   void Add(OpId list, Id item) { items_.push_back({list, item}); }
-  // Gives list i the number `to`[i].
+  // Renumbers list i to `to`[i].
   void RenumberLists(const std::vector<OpId>& to) {
     for (Item& item : items_) item.list = to[item.list];
   }
-  // Each list in the order of Add; items for which `map` is negative are left out. Leaves nothing.
-  // False: stopped.
+  // Builds the lists, each in order of Add; items for which `map` is negative are left out.
+  // Consumes the items. Returns false if stopped.
   template <typename Map>
   bool Build(int32_t num_lists, Map map, StopPoller* poll, IndexLists<OpId, Id>* lists) {
     std::vector<int32_t> end(num_lists + 1, 0);
@@ -67,7 +67,7 @@ class Builder : private NodeLinker<Builder> {
         num_nodes_(graph_.num_nodes()),
         num_swap_nodes_(static_cast<int32_t>(overlay.swap_nodes().size())) {}
 
-  // With `keeps_all`, the host's buffers that do not travel are kept (BuildTracedWorkload).
+  // With `keeps_all`, host buffers that are not copied are kept (BuildTracedWorkload).
   absl::StatusOr<Workload> Build(bool keeps_all);
   const WorkloadNotes& notes() const { return notes_; }
   // After Build.
@@ -76,7 +76,7 @@ class Builder : private NodeLinker<Builder> {
  private:
   friend class NodeLinker<Builder>;
 
-  // A copy that is there: the view that it makes, and how many inputs it was made for.
+  // An existing copy: the view that it makes, and how many inputs use it.
   struct Made {
     View view;
     int32_t uses = 0;
@@ -92,7 +92,7 @@ class Builder : private NodeLinker<Builder> {
   absl::Status Finish(bool keeps_all);
   absl::Status Stopped() const { return stop_.status("workload"); }
 
-  // What NodeLinker asks for.
+  // The functions of a NodeLinker target.
   BufferId BufferOf(Tensor t) const { return buffer_of_[Index(t)]; }
   void SetBufferOf(Tensor t, BufferId buffer) { buffer_of_[Index(t)] = buffer; }
   OpId OpOf(NodeId id) const { return op_of_[id]; }
@@ -117,24 +117,24 @@ class Builder : private NodeLinker<Builder> {
   std::vector<bool> runs_;
   std::vector<OpId> op_of_;
   std::vector<BufferId> buffer_of_;  // By tensor.
-  // By tensor and where it was copied to.
+  // By tensor and destination.
   absl::flat_hash_map<std::pair<int32_t, Place>, Made> copies_;
   std::vector<CopyKey> copy_keys_;  // By copy operation.
   ListItems<OpId> waits_for_;
   ListItems<BufferId> reads_, writes_;
   std::vector<WorkloadTrace::Reuse> reuses_;
   std::vector<BufferId> candidates_;
-  std::vector<OpId> waited_;      // By operation: who waits for it already, of late.
-  std::vector<OpId> read_;        // By buffer: who reads it already, of late.
-  std::vector<int32_t> readers_;  // By buffer: how many.
+  std::vector<OpId> waited_;      // By operation: the last one that waits for it.
+  std::vector<OpId> read_;        // By buffer: the last operation that reads it.
+  std::vector<int32_t> readers_;  // By buffer: the number of readers.
   std::vector<char> travels_;     // By buffer: read or written by a copy.
   std::vector<char> is_larger_;   // By buffer: an alias is larger than the first.
   Workload workload_;
 };
 
-// Of a graph with a plan: what the targets need now, triggers among it. That is what they needed
-// before (a swap hands on what was read), and what the edited inputs of that lead to: dead or not,
-// for what is dead is waited for as well. What is dead does not run.
+// Finds what the targets need in a graph with a plan, triggers included: what they needed before (a
+// swap forwards what was read), and what the edited inputs of those nodes lead to, dead or not, as
+// dead nodes are waited for, too. Dead nodes do not run.
 absl::Status Builder::FindActive() {
   const NodeFlags& needed = facts_.active_nodes().needed;
   runs_ = needed;
@@ -251,7 +251,7 @@ BufferId Builder::AddCopied(const Copy& copy, Place place) {
 }
 
 void Builder::LinkCopy(OpId op, OpId before, BufferId from, BufferId to) {
-  // Not by Wait and Read, which remember the node at hand, and it is not this one.
+  // Not with Wait and Read, which remember the current node, as this is another one.
   if (before != kNoOp) waits_for_.Add(op, before);
   writes_.Add(op, to);
   travels_[to] = 1;
@@ -291,8 +291,8 @@ void Builder::AddReuse(OpId op, BufferId output, absl::Span<const BufferId> cand
   reuses_.push_back({op, output, begin, static_cast<int32_t>(candidates_.size())});
 }
 
-// What ends an iteration reads the lists that the loop takes from. When all nodes are linked: not
-// each comes after what it holds.
+// Makes the end of an iteration read the lists from which the loop takes. Called when all nodes are
+// linked, as some come before what they hold.
 absl::Status Builder::HoldInLoops() {
   if (facts_.loops().empty()) return absl::OkStatus();
   absl::flat_hash_set<BufferId> has;
@@ -315,7 +315,7 @@ absl::Status Builder::HoldInLoops() {
 }
 
 absl::Status Builder::FinishReuses() {
-  // `reuses` has an item for each buffer written, or none: outputs that reuse come with the others.
+  // `reuses` has an item for each buffer written, or none.
   std::vector<BufferId> chosen(workload_.buffers.size(), kNoBufferId);
   std::vector<bool> has_reuse(workload_.ops.size(), false);
   for (const WorkloadTrace::Reuse& reuse : reuses_) {
@@ -337,9 +337,9 @@ absl::Status Builder::FinishReuses() {
   return absl::OkStatus();
 }
 
-// Numbers the copies, which come behind all other operations, by what they copy: in the order of
-// nodes, not that in which the topological order meets them, which a plan's control edges change.
-// Who comes first of several at one moment is then the same as for the graph with the plan in it.
+// Numbers the copies, which follow all other operations, by key: in order of nodes, not in the
+// topological order, which a plan's control edges change. The order of operations at one moment is
+// then the same as for the graph with the plan written into it.
 absl::Status Builder::SortCopies() {
   const int32_t num_ops = static_cast<int32_t>(workload_.ops.size());
   const int32_t first = num_ops - static_cast<int32_t>(copy_keys_.size());
@@ -378,7 +378,7 @@ absl::Status Builder::Finish(bool keeps_all) {
     ++notes_.unknown_buffers;
     notes_.unknown.Add(v1::FIT_UNKNOWN_CAUSE_SIZES, buffer.device, buffer.tensor.node);
   }
-  // Of the host's buffers only those that travel are kept.
+  // Host buffers are kept only if they are copied.
   std::vector<BufferId> renumbered(workload_.buffers.size(), kNoBufferId);
   BufferId kept(0);
   for (size_t i = 0; i < workload_.buffers.size(); ++i) {
@@ -405,7 +405,7 @@ absl::Status Builder::Finish(bool keeps_all) {
     return Stopped();
   }
   if (absl::Status status = FinishReuses(); !status.ok()) return status;
-  if (keeps_all) {  // For a long time.
+  if (keeps_all) {  // They live long.
     workload_.ops.shrink_to_fit();
     workload_.buffers.shrink_to_fit();
   }
@@ -421,7 +421,7 @@ absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
   for (NodeId id : facts_.step_order()) {
     if (poll_.Tick()) return Stopped();
     if (!runs_[id]) {
-      // Its memory is there all the same.
+      // Its memory is resident anyway.
       if (facts_.placement().node(id) != kHostPlace && facts_.buffers().num_outputs(id) > 0 &&
           facts_.buffers().storage({id, 0}) == Storage::kVariable &&
           facts_.buffers().alias_input({id, 0}) == kNoAlias) {
@@ -489,7 +489,7 @@ std::vector<OpId> LayoutOf(const StepFacts& facts, const Workload& workload,
   for (NodeId id : facts.step_order()) {
     if (trace.op_of[id] != kNoOp) layout.push_back(trace.op_of[id]);
   }
-  // The copies come behind.
+  // The copies follow.
   const int32_t num_ops = static_cast<int32_t>(workload.ops.size());
   for (OpId id(layout.size()); id < num_ops; ++id) layout.push_back(id);
   return layout;

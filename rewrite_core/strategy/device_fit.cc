@@ -36,11 +36,11 @@ absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, GpuInde
   fit->set_step_time_ns(outcome.step_time_ns());
   fit->set_synchronous_step_time_ns(outcome.synchronous_step_time_ns());
   fit->set_peak_bytes(outcome.peak_bytes(gpu));
-  // Where it is not known whether the budget suffices, neither is what would.
+  // If it is unknown whether the budget suffices, the need is unknown, too.
   if (fit->fit() != v1::FIT_FITS || simulator == nullptr) return absl::OkStatus();
   auto need = FindNeed(simulator, plan, StepTerms::OneGpu(gpu, 0), fit->peak_bytes(), stop);
   if (!need.ok()) return need.status();
-  // The budget suffices, though more than it may not.
+  // The budget suffices, although a larger one may not.
   if (*need > 0) fit->set_need_bytes(std::min(*need, fit->budget_bytes()));
   return absl::OkStatus();
 }
@@ -50,7 +50,7 @@ std::string NotNeededText(const google::protobuf::RepeatedPtrField<v1::DeviceFit
   const v1::DeviceFit* tightest = nullptr;
   for (const v1::DeviceFit& fit : fits) {
     if (!fit.not_needed()) return "";
-    // One of which not all is known says more than one that is tight.
+    // A GPU about which something is unknown takes precedence over a tight one.
     const auto rank = [](const v1::DeviceFit& f) {
       return std::make_pair(f.fit() != v1::FIT_UNKNOWN, Margin(f));
     };

@@ -32,7 +32,7 @@ absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& fac
                                       PlanSimulator* simulator, const StopToken& stop,
                                       FitFailure* failure);
 
-// FAILED_PRECONDITION (DOES_NOT_FIT): no plan that fits each GPU alone fits all at once.
+// FAILED_PRECONDITION (DOES_NOT_FIT): no plan that fits each GPU alone fits them all together.
 // `unswapped_peak_bytes`: the highest peak of a GPU in the unswapped step. The remedy is what each
 // GPU needs then, with no swaps and no waits: whether less suffices, only another search could
 // tell.

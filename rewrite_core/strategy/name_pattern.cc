@@ -15,7 +15,7 @@ namespace {
 
 // A pattern above this is a mistake or an attack; names are far shorter.
 constexpr size_t kMaxPatternBytes = 4096;
-// What RE2 may hold for one, its table of states that it met included: enough for a pattern of
+// The memory limit of RE2 for one pattern, including its cache of states: enough for a pattern of
 // kMaxPatternBytes letters (re2/compile.cc: a quarter of it in instructions of 16 bytes). RE2's own
 // default is 8 MiB.
 constexpr int64_t kMaxRegexBytes = 384 << 10;
@@ -24,11 +24,11 @@ bool IsSpecial(char c) {
   return absl::string_view("\\^$.|?*+()[]{}").find(c) != absl::string_view::npos;
 }
 
-// What a text means that has no special characters but escaped ones and a $ at its end, as scripts
-// make them of names (Python's re.escape): the bytes to compare.
+// The bytes to compare for a text without special characters except escaped ones and a $ at its
+// end, as scripts make from names (Python's re.escape).
 struct Literal {
   std::string text;
-  bool ends = false;  // Whether it has the $.
+  bool ends = false;  // Whether it has the $ at its end.
 };
 
 absl::optional<Literal> AsLiteral(absl::string_view text) {
@@ -36,7 +36,7 @@ absl::optional<Literal> AsLiteral(absl::string_view text) {
   literal.ends = absl::ConsumeSuffix(&text, "$");
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\') {
-      // A letter, a digit or _ after \ is a class, a number or an error of RE2's.
+      // A letter, a digit or _ after \ is a class, a number or an error in RE2.
       if (++i == text.size() || !absl::ascii_ispunct(text[i]) || text[i] == '_') return {};
     } else if (IsSpecial(text[i])) {
       return {};
@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<NamePattern>> CreatePatterns(NamePattern::Kind kind,
   std::vector<NamePattern> patterns;
   int regexes = 0, program_size = 0;
   for (const std::string& text : texts) {
-    // To compile one takes up to milliseconds.
+    // Compiling a pattern may take milliseconds.
     if (stop.ShouldStop(StopPoller::kStride)) return stop.status("strategy");
     auto pattern = NamePattern::Create(kind, text, option);
     if (!pattern.ok()) return pattern.status();

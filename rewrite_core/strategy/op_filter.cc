@@ -13,7 +13,7 @@ namespace {
 
 using Strings = OpFilterOptions::Strings;
 
-// Of each filter that is given, an error shows so many values.
+// An error shows at most this many values of each given filter.
 constexpr size_t kShownValues = 3;
 
 std::string OptionName(absl::string_view kind, const OpFilterOptions& options,
@@ -83,7 +83,7 @@ absl::Status OpFilter::CheckLeft(const StopToken& stop) const {
   return LeavesNothing();
 }
 
-// As details, the first of them.
+// The details have the first values of each.
 absl::Status OpFilter::LeavesNothing() const {
   std::vector<std::string> given;
   std::string first, first_values;

@@ -60,7 +60,7 @@ const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
       return &kApply;
     case v1::STRATEGY_STRIP:
       return nullptr;
-    // No default: the compiler names what is missing.
+    // No default: the compiler reports missing cases.
     case v1::STRATEGY_UNSPECIFIED:
     case v1::Strategy_INT_MIN_SENTINEL_DO_NOT_USE_:
     case v1::Strategy_INT_MAX_SENTINEL_DO_NOT_USE_:

@@ -28,7 +28,7 @@ std::vector<WantedGpu> FindWantedGpus(const StepFacts& facts, const Eligibility&
       return gpus;
     }
     if (gpu == gpus.end()) {
-      // As forecasts call it.
+      // The name as in forecasts.
       gpus.push_back(
           {placement.devices()[index], index, std::vector<bool>(graph.num_devices(), false)});
       gpu = std::prev(gpus.end());

@@ -1,4 +1,4 @@
-// Constants of integers, in the text form of graphs.
+// Integer constants in the text form of graphs.
 #ifndef SPILLWAY_TESTS_TESTING_CONST_TEXT_H_
 #define SPILLWAY_TESTS_TESTING_CONST_TEXT_H_
 
@@ -13,7 +13,7 @@
 
 namespace spillway::testing {
 
-// A line: a Const of int32 of that shape and value.
+// One line: an int32 Const with that shape and value.
 inline std::string ConstText(const std::string& name, const std::vector<int64_t>& dims,
                              const std::vector<int>& values) {
   AttrValue value;

@@ -1,4 +1,4 @@
-// The vocabulary of the tests of rewrite_core: graphs (graph_text.h), matchers (matchers.h), and
+// Common helpers for the tests of rewrite_core: graphs (graph_text.h), matchers (matchers.h), and
 // graphs with their analyses.
 #ifndef SPILLWAY_TESTS_TESTING_CORE_TEST_UTIL_H_
 #define SPILLWAY_TESTS_TESTING_CORE_TEST_UTIL_H_
@@ -38,7 +38,7 @@ struct CaseName {
   }
 };
 
-// A graph with the facts of its step; those that rules and strategies read are computed.
+// A graph with the facts of its step. Facts that rules and strategies read are already computed.
 struct TestFacts {
   explicit TestFacts(TestGraph g, v1::Step s = {})
       : graph(std::move(g)), step(std::move(s)), facts(*graph, step) {
@@ -48,7 +48,7 @@ struct TestFacts {
   explicit TestFacts(absl::string_view text, v1::Step s = {})
       : TestFacts(TestGraph(text), std::move(s)) {}
 
-  // Computes more of them.
+  // Computes more facts.
   void Compute(std::initializer_list<core::Fact> wanted) const {
     if (absl::Status status = facts.Compute(wanted, core::StopToken()); !status.ok()) {
       std::cerr << "facts: " << status << "\n";
@@ -61,7 +61,7 @@ struct TestFacts {
   core::StepFacts facts;
 };
 
-// The same with all that a workload is made from.
+// The same with everything needed to build a workload.
 struct TestStep : TestFacts {
   template <typename Source>
   explicit TestStep(Source&& source, v1::Step s = {})

@@ -1,4 +1,4 @@
-// Values of TensorFlow's enum DataType, for graphs that tests make.
+// Values of TensorFlow's enum DataType, for graphs made by tests.
 #ifndef SPILLWAY_TESTS_TESTING_DATA_TYPES_H_
 #define SPILLWAY_TESTS_TESTING_DATA_TYPES_H_
 

@@ -1,6 +1,6 @@
-// A naive second implementation of what lower_bounds.h counts: which buffers are on a device at
-// each of its steps if these gaps are away and nothing else is. Looked up buffer by buffer, step by
-// step; for small workloads.
+// A naive second implementation of the counts in lower_bounds.h: the buffers on a device at each of
+// its steps if exactly the given gaps are swapped out. Computed buffer by buffer and step by step;
+// for small workloads.
 #ifndef SPILLWAY_TESTS_TESTING_DEVICE_STEPS_H_
 #define SPILLWAY_TESTS_TESTING_DEVICE_STEPS_H_
 
@@ -14,7 +14,7 @@
 
 namespace spillway::testing {
 
-// By gap: whether the buffer is away in it.
+// By gap: whether the buffer is swapped out in it.
 using GapSet = std::vector<bool>;
 
 // The gaps whose bits are set.
@@ -33,10 +33,10 @@ struct DeviceSteps {
   bool UsedAt(core::BufferId b, int t) const;
   GapSet no_gaps() const { return GapSet(gaps.size(), false); }
 
-  // The most memory in use, and that in use at step t.
+  // The peak memory, and the memory in use at step t.
   int64_t Peak(const GapSet& away) const;
   int64_t InUse(const GapSet& away, int t) const;
-  // Once per buffer that is not on the host anyway; per gap.
+  // Counted once per buffer that is not on the host anyway; counted per gap.
   int64_t BytesOut(const GapSet& away) const;
   int64_t BytesIn(const GapSet& away) const;
 

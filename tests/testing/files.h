@@ -1,4 +1,4 @@
-// Reading the files that tests are made of.
+// Reads test data files.
 #ifndef SPILLWAY_TESTS_TESTING_FILES_H_
 #define SPILLWAY_TESTS_TESTING_FILES_H_
 
@@ -11,7 +11,7 @@ namespace spillway::testing {
 // The bytes of a file; ends the program with a message if it cannot be read.
 std::string ReadFile(const std::string& path);
 
-// The bytes of tests/graphs/`name`, e.g. `mnist_deep/graph_shapes.pb`; where that is not there, of
+// The bytes of tests/graphs/`name`, e.g. `mnist_deep/graph_shapes.pb`; if that does not exist, of
 // `name`.gz, unpacked.
 std::string ReadTestGraph(absl::string_view name);
 

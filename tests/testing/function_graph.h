@@ -10,13 +10,13 @@
 
 namespace spillway::testing {
 
-// A function. Ends the program if the texts are none.
+// A function. Ends the program if the texts do not parse.
 //
 //   Function("f", "x:float32 r:resource", "y:float32",
 //            "relu = Relu(x) {T=float32}", {"y=relu:activations:0"}, {"relu"})
 //
 // Arguments and results are NAME:TYPE, or NAME:$ATTR for the type in an attribute of the call. The
-// body's inputs are spelled as functions spell them (`node:output:index`).
+// body's inputs are spelled as in functions (`node:output:index`).
 FunctionDef Function(const std::string& name, absl::string_view arguments,
                      absl::string_view results, absl::string_view body,
                      const std::vector<std::string>& returns,

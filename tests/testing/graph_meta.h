@@ -1,4 +1,4 @@
-// What tests/graphs/NAME/meta.json says of a graph: how one step of it is fed, and what it fetches.
+// The contents of tests/graphs/NAME/meta.json: the feeds and fetches of one step of a graph.
 #ifndef SPILLWAY_TESTS_TESTING_GRAPH_META_H_
 #define SPILLWAY_TESTS_TESTING_GRAPH_META_H_
 
@@ -14,15 +14,15 @@ namespace spillway::testing {
 std::vector<std::string> TestGraphNames();
 
 enum class RecordedBatch {
-  kPlanned,  // The large one that the graph is for.
-  kRun,      // The one of its recorded losses; not every graph has one.
+  kPlanned,  // The large batch that the graph is meant for.
+  kRun,      // The batch of its recorded losses; not every graph has one.
 };
 
-// The shapes that a step of the graph is fed with; where nothing is fed, its batch size: what is
-// not fed comes out of an iterator, a batch at a time.
+// The shapes of a step's feeds; if nothing is fed, its batch size, because the data then comes from
+// an iterator, one batch at a time.
 v1::Step RecordedStep(absl::string_view graph, RecordedBatch batch);
 
-// What a training loop runs: the train op and the loss.
+// The fetches of a training loop: the train op and the loss.
 std::vector<std::string> RecordedFetches(absl::string_view graph);
 
 }  // namespace spillway::testing

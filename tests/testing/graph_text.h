@@ -11,20 +11,20 @@
 
 namespace spillway::testing {
 
-// The serialized GraphDef of a text form; ends the program if the text is none, since then the test
-// itself is wrong.
+// The serialized GraphDef of a text form; ends the program if it does not parse, since the test
+// itself is then wrong.
 std::string GraphBytes(absl::string_view text);
 
-// Graph::Parse with the default limits and no end in time. `bytes` must outlive the graph.
+// Graph::Parse with the default limits and no deadline. `bytes` must outlive the graph.
 absl::StatusOr<core::Graph> ParseGraph(absl::string_view bytes);
 
-// A graph together with the bytes it is an index of. Ends the program if the graph is refused.
+// A graph together with its bytes. Ends the program if the graph is rejected.
 //
 //   TestGraph g("a = Relu(b)\nb = NoOp()");
 //   g->op(g["a"])
 class TestGraph {
  public:
-  // From the text form, or from bytes.
+  // Made from the text form, or from bytes.
   explicit TestGraph(absl::string_view text);
   static TestGraph FromBytes(std::string bytes);
 

@@ -1,5 +1,5 @@
-// Small linear programs, some of whose variables are 0 or 1, solved exactly by GLPK: an oracle that
-// knows nothing of swaps.
+// Small linear programs with some 0-1 variables, solved exactly by GLPK: an oracle that knows
+// nothing about swaps.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_TESTS_TESTING_INTEGER_PROGRAM_H_
@@ -19,15 +19,15 @@ class IntegerProgram {
   IntegerProgram(const IntegerProgram&) = delete;
   IntegerProgram& operator=(const IntegerProgram&) = delete;
 
-  // A variable that is 0 or 1, or any number from 0 on; one of it costs so much. Its index.
+  // Adds a 0-1 variable, or a nonnegative one, with that cost per unit. Returns its index.
   int AddChoice(double cost);
   int AddNumber(double cost);
-  // The sum of factor * variable is at least `least`.
+  // Requires that the sum of factor * variable is at least `least`.
   void AddRow(const std::vector<std::pair<int, double>>& terms, double least);
 
   enum class Outcome { kOptimal, kImpossible, kGivenUp };
-  // The values of the least cost; gives up after some seconds (nearly all that tests ask takes
-  // milliseconds).
+  // Returns the values with the minimum cost. Gives up after some seconds (nearly all programs in
+  // tests take milliseconds).
   Outcome Minimize();
   double value(int variable) const;
   bool is_chosen(int variable) const { return value(variable) > 0.5; }

@@ -1,4 +1,4 @@
-// Matchers for what the core returns.
+// Matchers for the core's results.
 #ifndef SPILLWAY_TESTS_TESTING_MATCHERS_H_
 #define SPILLWAY_TESTS_TESTING_MATCHERS_H_
 
@@ -28,7 +28,7 @@ MATCHER(IsOk, negation ? "is an error" : "is OK") {
   return StatusOf(arg).ok();
 }
 
-// A Status or StatusOr that is this error: code, reason, and a part of the message.
+// A Status or StatusOr with this error: code, reason, and part of the message.
 MATCHER_P3(FailsWith, code, reason, part,
            absl::StrCat(negation ? "isn't " : "is ", absl::StatusCodeToString(code), " ",
                         v1::ErrorReason_Name(reason), " saying \"", part, "\"")) {
@@ -38,19 +38,19 @@ MATCHER_P3(FailsWith, code, reason, part,
          absl::StrContains(status.message(), part);
 }
 
-// The same for INVALID_ARGUMENT, the code of what is wrong with a request.
+// The same for INVALID_ARGUMENT, the code for invalid requests.
 inline auto IsInvalid(v1::ErrorReason reason, const std::string& part = "") {
   return FailsWith(absl::StatusCode::kInvalidArgument, reason, part);
 }
 
-// An error of ours: INTERNAL, with a part of the message.
+// An internal error: INTERNAL, with part of the message.
 MATCHER_P(IsInternal, part, std::string("is INTERNAL saying ") + part) {
   const absl::Status& status = StatusOf(arg);
   *result_listener << status.ToString();
   return status.code() == absl::StatusCode::kInternal && absl::StrContains(status.message(), part);
 }
 
-// The value that a Status or StatusOr says `key` had; `(absent)` if it does not say.
+// The value of the detail `key` in a Status or StatusOr; `(absent)` if there is none.
 template <typename T>
 std::string ErrorDetailOf(const T& result, const std::string& key) {
   const v1::ErrorInfo info = core::GetErrorInfo(StatusOf(result));

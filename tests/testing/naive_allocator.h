@@ -1,5 +1,5 @@
-// A second allocator, written to be obviously what simulate/best_fit_allocator.h says and nothing
-// else: it looks at all pieces of the region, in order of addresses, at every call.
+// A second allocator, written to follow simulate/best_fit_allocator.h obviously and exactly: every
+// call examines all pieces of the region, in order of address.
 #ifndef SPILLWAY_TESTS_TESTING_NAIVE_ALLOCATOR_H_
 #define SPILLWAY_TESTS_TESTING_NAIVE_ALLOCATOR_H_
 
@@ -14,7 +14,7 @@ class NaiveAllocator {
   explicit NaiveAllocator(int64_t region_bytes, int64_t max_fragmentation = 128 * 1024 * 1024)
       : max_fragmentation_(max_fragmentation), pieces_{{0, region_bytes, true}} {}
 
-  // The address; nullopt if there is no place.
+  // Returns the address; nullopt if nothing fits.
   std::optional<int64_t> Allocate(int64_t bytes) {
     int best = -1;
     for (int i = 0; i < static_cast<int>(pieces_.size()); ++i) {

@@ -1,5 +1,5 @@
-// A second simulator, written to be obviously what simulate/simulator.h says and nothing else: at
-// every event it looks at all operations and adds up all buffers anew. For small workloads.
+// A second simulator, written to follow simulate/simulator.h obviously and exactly: at every event
+// it examines all operations and adds up all buffers again. For small workloads.
 #ifndef SPILLWAY_TESTS_TESTING_NAIVE_SIMULATOR_H_
 #define SPILLWAY_TESTS_TESTING_NAIVE_SIMULATOR_H_
 
@@ -7,7 +7,7 @@
 
 namespace spillway::testing {
 
-// REQUIRES: the workload keeps the rules of workload.h.
+// REQUIRES: the workload follows the rules of workload.h.
 core::SimulationResult NaiveSimulate(const core::Workload& workload,
                                      const core::SimulationOptions& options);
 

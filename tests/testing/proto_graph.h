@@ -1,6 +1,5 @@
-// Graphs as protobuf messages of our own schema: a way to look at a GraphDef that shares nothing
-// with rewrite_core's reader. Everything here is naive on purpose: it is what the core is held
-// against.
+// Graphs as protobuf messages with our own schema: a way to read a GraphDef that shares nothing
+// with rewrite_core's reader. Everything here is deliberately naive: the core is compared with it.
 #ifndef SPILLWAY_TESTS_TESTING_PROTO_GRAPH_H_
 #define SPILLWAY_TESTS_TESTING_PROTO_GRAPH_H_
 
@@ -16,7 +15,7 @@ namespace spillway::testing {
 // The message in `bytes`; ends the program if protobuf cannot read it.
 GraphDef ReadProto(absl::string_view bytes);
 
-// The message serialized as protobuf does it deterministically (maps in order of their keys).
+// The message in protobuf's deterministic serialization (maps in order of their keys).
 std::string WriteProto(const GraphDef& graph);
 
 // The same with the attributes of nodes in the opposite order, as another process may write them.
@@ -25,7 +24,7 @@ std::string WriteProtoBackward(const GraphDef& graph);
 // A length-delimited field of a message.
 std::string BytesField(int field, const std::string& payload);
 
-// An input of a node, taken apart.
+// A node's input, split into its parts.
 struct InputName {
   std::string node;
   int port = 0;
@@ -36,14 +35,14 @@ InputName SplitInput(const std::string& input);
 // Position of every node by name.
 std::map<std::string, int> IndexNodes(const GraphDef& graph);
 
-// Whether the graph has no cycle but those that an edge NextIteration -> Merge closes, and all its
-// inputs resolve.
+// Whether the graph has no cycles other than those closed by an edge NextIteration -> Merge, and
+// all its inputs resolve.
 bool IsAcyclic(const GraphDef& graph);
 
-// What protobuf says differs between two messages; empty if nothing does.
+// The differences between two messages according to protobuf; empty if there are none.
 std::string Difference(const GraphDef& expected, const GraphDef& actual);
 
-// `graph` after `patch`, as patch.proto says to apply it. Dies if the patch does not fit.
+// `graph` with `patch` applied as described in patch.proto. Dies if the patch does not apply.
 GraphDef ApplyPatch(const GraphDef& graph, const v1::GraphPatch& patch);
 
 // `graph` without the attribute `key` on any node.

@@ -1,6 +1,6 @@
-// Small random workloads that keep the rules of workload.h: kernels, host operations and copies on
-// one to three GPUs, swaps with triggers, deadline and pace edges, operations without duration,
-// workspace, outputs that may take over inputs, ids in no order.
+// Small random workloads that follow the rules of workload.h: kernels, host operations and copies
+// on one to three GPUs, swaps with triggers, deadline and pace edges, operations without duration,
+// workspace, outputs that may reuse inputs in place, ids in no order.
 #ifndef SPILLWAY_TESTS_TESTING_RANDOM_WORKLOAD_H_
 #define SPILLWAY_TESTS_TESTING_RANDOM_WORKLOAD_H_
 
@@ -12,10 +12,10 @@ namespace spillway::testing {
 struct RandomWorkloadOptions {
   int max_devices = 3;
   int max_steps = 12;         // A step adds one operation, or the four of a swap.
-  bool long_copies = true;    // Now and then one of some seconds.
+  bool long_copies = true;    // Occasionally one of some seconds.
   bool kernels_only = false;  // No host operations and no copies.
-  int max_units = 9;          // Buffers are of 0 to so many times unit_bytes,
-  bool odd_sizes = true;      // or a byte less.
+  int max_units = 9;          // Buffers are 0 to this many times unit_bytes,
+  bool odd_sizes = true;      // or one byte less.
   int64_t unit_bytes = 256;
 };
 

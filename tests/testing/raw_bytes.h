@@ -32,7 +32,7 @@ inline std::string RawNumber(uint32_t number, uint64_t value) {
   return RawVarint(number << 3) + RawVarint(value);
 }
 
-// A group, the wire format that proto3 has no more.
+// A group, a wire format that proto3 no longer has.
 inline std::string RawGroup(uint32_t number, const std::string& inside) {
   return RawVarint(number << 3 | 3) + inside + RawVarint(number << 3 | 4);
 }

@@ -1,5 +1,5 @@
-// What TFLMS v1 itself did to the graphs in tests/graphs: v1_orders.json and v1_swaps.json beside
-// each graph (tests/graphs/README.md says what they hold).
+// Recorded results of TFLMS v1 itself for the graphs in tests/graphs: v1_orders.json and
+// v1_swaps.json next to each graph (described in tests/graphs/README.md).
 #ifndef SPILLWAY_TESTS_TESTING_RECORDED_V1_H_
 #define SPILLWAY_TESTS_TESTING_RECORDED_V1_H_
 
@@ -20,7 +20,7 @@ struct RecordedOrders {
 
 struct RecordedSwapIn {
   std::vector<std::string> consumers;  // `node[index]`, sorted.
-  std::string trigger;                 // Empty: none.
+  std::string trigger;                 // Empty if none.
 };
 
 // One run, with one set of parameters.
@@ -28,7 +28,7 @@ struct RecordedSet {
   std::string name;
   v1::RewriteOptions options;
   bool usable = false;  // It gave a graph, without a cycle, that is not known to train wrongly.
-  // The parts that other runs gave again, as tests/graphs/README.md names them.
+  // The parts that other runs reproduced, as named in tests/graphs/README.md.
   std::set<std::string> stable;
   std::map<std::string, std::vector<RecordedSwapIn>> swaps;  // By tensor, `node:port`.
 };
@@ -37,7 +37,7 @@ struct RecordedSet {
 // trains wrongly.
 std::vector<std::string> GraphsWithV1Orders();
 
-// Of the graph of that name.
+// Reads the records of the graph of that name.
 RecordedOrders ReadV1Orders(const std::string& graph);
 std::vector<RecordedSet> ReadV1Sets(const std::string& graph);
 

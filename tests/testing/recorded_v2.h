@@ -1,5 +1,5 @@
-// What TFLMS v2 itself did to the graphs in tests/graphs: v2_levels.json and v2_swaps.json beside
-// each graph (tests/graphs/README.md says what they hold).
+// Recorded results of TFLMS v2 itself for the graphs in tests/graphs: v2_levels.json and
+// v2_swaps.json next to each graph (described in tests/graphs/README.md).
 #ifndef SPILLWAY_TESTS_TESTING_RECORDED_V2_H_
 #define SPILLWAY_TESTS_TESTING_RECORDED_V2_H_
 
@@ -34,21 +34,21 @@ struct RecordedSwapV2 {
 // One run, with one set of parameters.
 struct RecordedSetV2 {
   std::string name;
-  // `level`, with the parameters recorded; devices: all GPUs where there are several, since the
-  // program ran for one after another.
+  // `level`, with the recorded parameters; devices: all GPUs if there are several, since the
+  // program ran once for each.
   v1::RewriteOptions options;
-  bool tuned = false;  // Some of them were for the program to find.
+  bool tuned = false;  // The program had to find some of them.
   bool with_collections = false;
   double edit_ms = 0;  // Wall time of the edit: an order of magnitude.
-  std::string error;   // The program gave up; then there is nothing more.
-  std::string trains;  // What 4 steps of training gave.
+  std::string error;   // The program gave up; the rest is then empty.
+  std::string trains;  // The result of 4 steps of training.
   bool cyclic = false;
   bool usable = false;  // It gave a graph, without a cycle, that is not known to train wrongly.
-  // How many runs were compared, and the parts that were the same in all, as tests/graphs/README.md
-  // names them.
+  // The number of runs compared, and the parts that were the same in all, as named in
+  // tests/graphs/README.md.
   int run_count = 1;
   std::set<std::string> stable;
-  // As the program counts them. Nothing: not recorded, or not of the plain graph.
+  // As counted by the program. Absent if not recorded, or not for the plain graph.
   std::optional<int32_t> level_count;
   std::optional<int64_t> vertex_count, edge_count;
   std::map<std::string, RecordedSwapV2> swaps;             // By tensor, `node:port`.
@@ -58,12 +58,12 @@ struct RecordedSetV2 {
 // The names of the graphs that have records.
 std::vector<std::string> GraphsWithV2Records();
 
-// Of the graph of that name; sets sorted by name.
+// Reads the records of the graph of that name; sets are sorted by name.
 RecordedLevelsV2 ReadV2Levels(const std::string& graph);
 std::vector<RecordedSetV2> ReadV2Sets(const std::string& graph);
 
-// The GraphDef `graph_def` of the graph `name`, with what the set of parameters `set` added to it:
-// swap nodes on /cpu:0, rewired inputs, control edges. Written with protobuf alone.
+// The GraphDef `graph_def` of the graph `name`, with the additions of the parameter set `set`: swap
+// nodes on /cpu:0, rewired inputs, control edges. Uses only protobuf.
 std::string ApplyRecordedV2(const std::string& graph_def, const std::string& name,
                             const std::string& set);
 

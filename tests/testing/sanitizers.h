@@ -1,5 +1,5 @@
-// Whether a test runs under the address sanitizer, which takes ten times longer and looks for other
-// things than large sizes and long searches show.
+// Whether a test runs under the address sanitizer, which takes ten times longer and finds other
+// bugs than large sizes and long searches do.
 #ifndef SPILLWAY_TESTS_TESTING_SANITIZERS_H_
 #define SPILLWAY_TESTS_TESTING_SANITIZERS_H_
 

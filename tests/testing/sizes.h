@@ -1,4 +1,4 @@
-// Reads sizes.txt. Of the standard library alone: the plug-in's test links nothing of ours.
+// Reads sizes.txt. Uses only the standard library: the plug-in's test links none of our libraries.
 #ifndef SPILLWAY_TESTS_TESTING_SIZES_H_
 #define SPILLWAY_TESTS_TESTING_SIZES_H_
 
@@ -10,7 +10,7 @@
 
 namespace spillway::size_table {
 
-// Texts, and the bytes that they stand for; -1: none.
+// Texts, and the bytes that they stand for; -1 if invalid.
 inline std::vector<std::pair<std::string, int64_t>> ReadSizes() {
   std::vector<std::pair<std::string, int64_t>> sizes;
   std::ifstream file(SPILLWAY_TEST_GRAPHS "/../testing/sizes.txt");
@@ -23,7 +23,7 @@ inline std::vector<std::pair<std::string, int64_t>> ReadSizes() {
   return sizes;
 }
 
-// So that a file that is not found is no test that passes.
+// So that a missing file does not pass as a test.
 inline constexpr size_t kLeastSizes = 30;
 
 }  // namespace spillway::size_table

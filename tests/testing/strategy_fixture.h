@@ -1,5 +1,5 @@
-// The vocabulary of the tests of strategies: a plan as a rewrite would make it, and the answers of
-// a fake simulator.
+// Common helpers for strategy tests: a plan as a rewrite would make it, and the results of a fake
+// simulator.
 #ifndef SPILLWAY_TESTS_TESTING_STRATEGY_FIXTURE_H_
 #define SPILLWAY_TESTS_TESTING_STRATEGY_FIXTURE_H_
 
@@ -15,7 +15,7 @@
 
 namespace spillway::testing {
 
-// Checks `options`, sorts out what may be swapped, and plans with the strategy that they name.
+// Checks `options`, determines what may be swapped, and plans with the selected strategy.
 inline absl::StatusOr<core::StrategyResult> PlanWith(
     const TestFacts& f, const v1::RewriteOptions& options, core::PlanSimulator* simulator = nullptr,
     const v1::Limits& limits = core::DefaultLimits(),
@@ -42,7 +42,7 @@ inline core::StepResult FittingStep(int64_t time_ns, int64_t synchronous_ns, int
   return result;
 }
 
-// The same, but it was slower than the cutoff: the rest was not simulated.
+// The same, but slower than the cutoff: the rest was not simulated.
 inline core::StepResult PartialStep(int64_t time_ns, int64_t peak_bytes, int num_gpus = 1) {
   core::StepResult result = FittingStep(time_ns, 0, peak_bytes, num_gpus);
   result.fits = result.has_synchronous = false;
@@ -51,7 +51,7 @@ inline core::StepResult PartialStep(int64_t time_ns, int64_t peak_bytes, int num
   return result;
 }
 
-// A step that does not fit: what of it asked in vain.
+// A step that does not fit, with its failed allocation.
 inline core::StepResult UnfitStep(const core::OutOfMemory& oom, int64_t peak_bytes,
                                   int64_t resident_bytes, int num_gpus = 1) {
   core::StepResult result = PartialStep(0, peak_bytes, num_gpus);

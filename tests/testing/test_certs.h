@@ -1,4 +1,4 @@
-// Certificates for tests, made on the spot: no key lies in the repository.
+// Certificates for tests, created at run time: the repository contains no keys.
 #ifndef SPILLWAY_TESTS_TESTING_TEST_CERTS_H_
 #define SPILLWAY_TESTS_TESTING_TEST_CERTS_H_
 
@@ -14,22 +14,22 @@ struct CertAndKey {
   std::string key;
 };
 
-// What a certificate says.
+// The contents of a certificate.
 struct CertRequest {
-  // Names it holds for, as OpenSSL writes them: `DNS:host`, `IP:127.0.0.1`; empty: none.
+  // Its subject names in OpenSSL's form: `DNS:host`, `IP:127.0.0.1`; empty if none.
   std::string names = "DNS:localhost,IP:127.0.0.1,IP:::1";
   std::string common_name = "test";
-  // From an hour ago; negative days: expired already.
+  // Valid from an hour ago; negative days: already expired.
   int days = 1;
-  // From half a day ahead instead.
+  // Valid from half a day ahead instead.
   bool not_yet = false;
-  // An RSA key of so many bits; 0: P-256.
+  // An RSA key with this many bits; 0: P-256.
   int rsa_bits = 0;
   // Signed with SHA-1 instead of SHA-256.
   bool sha1 = false;
 };
 
-// A certificate authority of its own.
+// A separate certificate authority.
 class TestCa {
  public:
   explicit TestCa(const std::string& name);
@@ -45,7 +45,7 @@ class TestCa {
   CertAndKey self_;
 };
 
-// A folder that is gone with its files.
+// A folder that is deleted with its files on destruction.
 class TempFolder {
  public:
   TempFolder();
@@ -54,7 +54,7 @@ class TempFolder {
   TempFolder& operator=(const TempFolder&) = delete;
 
   std::string path(const std::string& name) const { return path_ + "/" + name; }
-  // Writes a file, in one step for readers, and gives its path.
+  // Writes a file, atomically for readers, and returns its path.
   std::string Write(const std::string& name, const std::string& content) const;
 
  private:

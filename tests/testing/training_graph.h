@@ -1,6 +1,6 @@
 // Synthetic training graphs of any size: a residual convolution net with its backward pass,
 // momentum optimizer and initializers, as TensorFlow's tf.train API would write it. For benchmarks
-// and scale.
+// and scale tests.
 #ifndef SPILLWAY_TESTS_TESTING_TRAINING_GRAPH_H_
 #define SPILLWAY_TESTS_TESTING_TRAINING_GRAPH_H_
 
@@ -10,7 +10,7 @@
 namespace spillway::testing {
 
 struct TrainingGraphOptions {
-  // The graph has exactly so many. At least kMinTrainingGraphNodes.
+  // The exact number of nodes. At least kMinTrainingGraphNodes.
   int64_t nodes = 10000;
   // `_output_shapes` on every node.
   bool shapes = true;
@@ -23,12 +23,12 @@ struct TrainingGraphOptions {
 
 inline constexpr int64_t kMinTrainingGraphNodes = 150;
 
-// A serialized GraphDef; the same bytes for the same options. Nodes are written as they are made,
-// each once: memory is that of the result.
+// Returns a serialized GraphDef; the same bytes for the same options. Nodes are written once, as
+// they are made, so it only takes the memory of the result.
 //
 // Forward: `images` -> blocks of x + relu(conv(relu(conv(x)))) -> mean -> matmul -> cross entropy.
-// Each forward tensor is read by the next op and by a gradient op at the mirrored place. What is
-// left over of `nodes` is a chain of scalar ops under `schedule/`.
+// Each forward tensor is read by the next op and by a gradient op at the mirrored position. The
+// remaining `nodes` are a chain of scalar ops under `schedule/`.
 std::string MakeTrainingGraph(const TrainingGraphOptions& options);
 
 }  // namespace spillway::testing

@@ -1,4 +1,4 @@
-// Workloads by hand: one call per operation and per buffer.
+// Hand-made workloads: one call per operation and per buffer.
 #ifndef SPILLWAY_TESTS_TESTING_WORKLOAD_MAKER_H_
 #define SPILLWAY_TESTS_TESTING_WORKLOAD_MAKER_H_
 
@@ -36,7 +36,7 @@ class WorkloadMaker {
     ops_.push_back(std::move(op));
     return core::OpId(ops_.size() - 1);
   }
-  // Shorter, for the kinds that have no more than this.
+  // Shorter forms for the kinds that need no more than this.
   core::OpId Compute(int64_t duration_ns, std::vector<core::OpId> waits_for,
                      std::vector<core::BufferId> reads, std::vector<core::BufferId> writes) {
     return Add({core::OpKind::kCompute, 0, duration_ns, waits_for, reads, writes, {}, 0});

@@ -1,6 +1,6 @@
-// Reads XML strictly, for tests of what writes it: what is not well-formed is told, never guessed.
-// The subset that pictures need: elements, attributes in double quotes, text, the five entities and
-// numeric ones, one declaration at the start.
+// Reads XML strictly, for tests of code that writes it: malformed input is reported, never guessed
+// at. Supports the subset used in pictures: elements, attributes in double quotes, text, the five
+// entities and numeric ones, one declaration at the start.
 #ifndef SPILLWAY_TESTS_TESTING_XML_ELEMENTS_H_
 #define SPILLWAY_TESTS_TESTING_XML_ELEMENTS_H_
 
@@ -14,9 +14,9 @@ namespace spillway::testing {
 
 struct XmlElement {
   std::string name;
-  std::map<std::string, std::string> attributes;  // With entities read.
-  std::string text;                               // Its own, without that of elements in it.
-  int parent = -1;                                // An index into the list; -1: it is the root.
+  std::map<std::string, std::string> attributes;  // With entities decoded.
+  std::string text;                               // Its own text, without that of nested elements.
+  int parent = -1;                                // An index into the list; -1 for the root.
 };
 
 // The elements in order of their start. `*problem` is "" if the text is well-formed.

@@ -1,4 +1,4 @@
-// `spillway check`: after the run, what was simulated beside what a traced step did.
+// `spillway check`: compares a simulated step with a traced one after a run.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_CHECK_COMMAND_H_
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_CHECK_COMMAND_H_
 

@@ -1,4 +1,4 @@
-// Compares what is simulated of a graph's step with what a traced step of it did.
+// Compares the simulated step of a graph with a traced one.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_CHECK_RUN_H_
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_CHECK_RUN_H_
 
@@ -14,16 +14,16 @@ namespace spillway::cli {
 
 struct CheckedRun {
   v1::RunCheck check;
-  // The graph as it was before Spillway rewrote it; as it ran, if it was not.
+  // The graph before Spillway rewrote it; as it ran, if it was not rewritten.
   std::string original;
 };
 
-// `graph_def` is the graph that ran, `run_metadata` the trace of one step of it. What it swaps is
-// what its own record says, or, where `original` is not empty, what differs from that graph,
-// whoever rewrote it. `step` has no profile; `no_budget` as in SimulateOptions. `call.timeout`
-// holds for all that is asked of `client`.
+// `graph_def` is the graph that ran, `run_metadata` the trace of one step of it. Its swaps are read
+// from its own records, or if `original` is not empty, from the difference to that graph, whichever
+// program rewrote it. `step` has no profile; `no_budget` as in SimulateOptions. `call.timeout`
+// covers all calls of `client`.
 //
-// Errors: BAD_OPTION if `run_metadata` is no trace or of another graph; those of Client::Strip,
+// Errors: BAD_OPTION if `run_metadata` is not a trace or of another graph; those of Client::Strip,
 // Diff and Simulate.
 absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view graph_def,
                                     absl::string_view original, const v1::Step& step,

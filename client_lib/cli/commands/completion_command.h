@@ -7,7 +7,7 @@
 
 namespace spillway::cli {
 
-// Adds the command to `app`, of which it completes all commands. When the command line names it, it
+// Adds the command to `app`, all of whose commands it completes. When the command line names it, it
 // sets session->run. `session` must outlive `app`.
 void AddCompletionCommand(CLI::App* app, Session* session);
 

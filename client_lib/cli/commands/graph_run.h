@@ -1,5 +1,5 @@
-// What `rewrite`, `apply` and `strip` share: read a graph, have it rewritten, write what was asked
-// for.
+// The common part of `rewrite`, `apply` and `strip`: reads a graph, rewrites it, and writes the
+// requested outputs.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_GRAPH_RUN_H_
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_GRAPH_RUN_H_
 
@@ -13,10 +13,10 @@
 
 namespace spillway::cli {
 
-// Reads files.input, rewrites it as `options` say, and writes all of `files` or, where anything
-// fails, none of them. `options.outputs` is set from `files`. `plans`, unless it is null, are
-// applied. `profiles`, unless it is null, has profiles of runs. kFitUnknown: a plan was made for a
-// budget, and it is not known whether the step fits.
+// Reads files.input, rewrites it as `options` specify, and writes all of `files`, or none if
+// anything fails. Sets `options.outputs` from `files`. Applies `plans`, if not null. `profiles`, if
+// not null, provides profiles of runs. Returns kFitUnknown if a plan was made for a budget and it
+// is unknown whether the step fits.
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
                                     const SavedPlans* plans = nullptr,

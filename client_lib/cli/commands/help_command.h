@@ -1,4 +1,4 @@
-// `spillway help [COMMAND]` and `spillway version`, as many programs have them.
+// `spillway help [COMMAND]` and `spillway version`.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_HELP_COMMAND_H_
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_HELP_COMMAND_H_
 
@@ -9,11 +9,11 @@
 
 namespace spillway::cli {
 
-// Both must be added once the other commands are there.
+// Both must be added after the other commands.
 void AddHelpCommand(CLI::App* app, Session* session);
 void AddVersionCommand(CLI::App* app, Session* session);
 
-// `there is no command 'rewrit'; did you mean 'rewrite'?`
+// Returns `there is no command 'rewrit'; did you mean 'rewrite'?`
 std::string NoSuchCommand(const CLI::App& app, const std::string& name);
 
 }  // namespace spillway::cli

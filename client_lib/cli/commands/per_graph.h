@@ -1,4 +1,4 @@
-// A command that asks about a graph file and prints the answer: the same for every graph in it.
+// Commands that ask about a graph file and print the answer, for every graph in it.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PER_GRAPH_H_
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PER_GRAPH_H_
 
@@ -18,34 +18,34 @@
 
 namespace spillway::cli {
 
-// Asks `client` about one serialized GraphDef, and writes to `out` what there is to print, in JSON
-// or as text, with a line end.
+// Asks `client` about one serialized GraphDef and writes the answer to `out`, as JSON or text, with
+// a final newline.
 using GraphPrinter =
     std::function<absl::Status(absl::string_view graph_def, const Client& client,
                                const CallOptions& call, Style style, std::ostream& out)>;
 
-// What such a command was asked for.
+// The parameters of such a command.
 struct PerGraphRun {
   const std::string& input;
   absl::optional<format::GraphFormat> format;
   bool json = false;
-  const char* key;    // Of the value, in the JSON of a SavedModel.
-  const char* doing;  // What the core does, for the progress line: `simulating`.
-  // What is printed as text is printed as it comes, and not only if all goes well.
+  const char* key;    // The key of the value in the JSON of a SavedModel.
+  const char* doing;  // The activity of the core for the progress line: `simulating`.
+  // Whether text is printed as it arrives, not only if everything succeeds.
   bool as_it_comes = false;
   const ConnectionFlags& connection;
-  // What is printed as it comes goes by PrintBesideProgress.
+  // Whether text that is printed as it arrives goes through PrintBesideProgress.
   bool tells_progress = false;
 };
 
-// Prints what `print` says of each graph of the file on standard output: as text, each under its
-// name if there are several; as JSON the value alone, or for a SavedModel a list with the value
-// under the key. --timeout holds for all of them. Errors have the file's name, and the graph's, in
-// front.
+// Prints the output of `print` for each graph of the file on standard output: as text, each under
+// its name if there are several; as JSON, the value alone, or for a SavedModel a list with the
+// value under the key. --timeout covers all of them. Errors are prefixed with the names of file and
+// graph.
 absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& session,
                                        const GraphPrinter& print);
 
-// `call` with what is left of its time at `deadline`: for a file of several graphs.
+// Returns `call` with the time left until `deadline` as its timeout, for files of several graphs.
 CallOptions Until(absl::Time deadline, const CallOptions& call);
 
 }  // namespace spillway::cli

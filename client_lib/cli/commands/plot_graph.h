@@ -1,4 +1,4 @@
-// What `spillway plot` draws of a graph: the step with its swaps beside the step without.
+// The simulations that `spillway plot` draws for a graph: the step with and without swaps.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PLOT_GRAPH_H_
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PLOT_GRAPH_H_
 
@@ -12,17 +12,17 @@
 
 namespace spillway::cli {
 
-// A step, and the one before it was rewritten.
+// A step, and the same step before the rewrite.
 struct DrawnStep {
   v1::SimulateReport step;
   absl::optional<v1::SimulateReport> before;
-  std::vector<std::string> notes;  // What there is to say of the two, a sentence each.
+  std::vector<std::string> notes;  // Remarks on the two, a sentence each.
 };
 
-// `options`: the step, and which way of running it; memory and trace are asked for in any case.
-// Of a graph that was rewritten, before is what strip gives; any other is planned for, by the
-// default strategy, unless `plans` is false. Where there is nothing before or after, the notes say
-// why. Errors: those of Client::Simulate.
+// `options`: the step and its execution model; memory and trace are always requested. For a
+// rewritten graph, `before` is the result of strip; any other graph is planned with the default
+// strategy, unless `plans` is false. If there is nothing before or after, the notes say why.
+// Errors: those of Client::Simulate.
 absl::StatusOr<DrawnStep> SimulateToDraw(absl::string_view graph, v1::SimulateOptions options,
                                          bool plans, const Client& client, const CallOptions& call);
 

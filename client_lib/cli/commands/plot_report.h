@@ -1,4 +1,4 @@
-// Reports as files: which message a JSON is, and whether there is something to draw in it.
+// Report files: determines the message of a JSON file and whether it can be drawn.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PLOT_REPORT_H_
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_PLOT_REPORT_H_
 
@@ -13,12 +13,12 @@ namespace spillway::cli {
 
 using PlotReport = absl::variant<v1::SimulateReport, v1::ExploreReport>;
 
-// Whether a file with these bytes is JSON and no graph: no graph begins with a brace.
+// Whether a file with these bytes is JSON rather than a graph: no graph begins with a brace.
 bool IsReport(absl::string_view bytes);
 
-// The report in the file `path`, as `simulate --json`, `inspect --memory --json` and `explore
-// --json` print them. BAD_OPTION if it is damaged, none of these, or has no memory over time: with
-// the command that makes one.
+// Parses the report in the file `path`, as printed by `simulate --json`, `inspect --memory --json`
+// and `explore --json`. BAD_OPTION, naming the command to use, if it is damaged, none of these, or
+// has no memory over time.
 absl::StatusOr<PlotReport> ReadReport(absl::string_view json, const std::string& path);
 
 }  // namespace spillway::cli

@@ -10,12 +10,12 @@ namespace spillway::cli {
 // Must live as long as the App.
 void AddRunCommand(CLI::App* app, Session* session);
 
-// Whether the command line is one of `run`: known before it is parsed, since such a process must
-// not have another thread, nor signals of its own.
+// Whether the command line is one of `run`. This is determined before parsing, since such a process
+// must not start threads or change signal handling.
 bool IsRunCommand(int argc, char** argv);
 
-// Moves what follows the first "--" to session->command: it is not ours to parse. Returns how many
-// arguments are left.
+// Moves the arguments after the first "--" to session->command; they are not parsed. Returns the
+// number of arguments left.
 int TakeCommand(int argc, char** argv, Session* session);
 
 }  // namespace spillway::cli

@@ -1,5 +1,5 @@
-// Waiting for a file descriptor without going deaf to a cancellation: a pipe from which nothing
-// comes must not keep Ctrl-C from ending the program.
+// Waits for a file descriptor or a cancellation: an idle pipe must not keep Ctrl-C from ending the
+// program.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_FD_WAIT_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_FD_WAIT_H_
 
@@ -15,7 +15,7 @@ class FdWaiter {
   explicit FdWaiter(const CancellationToken& token);
   ~FdWaiter();
 
-  // Waits until `fd` has one of `events` (those of poll). False: the token was cancelled.
+  // Waits until `fd` has one of `events` (those of poll). Returns false if the token was cancelled.
   bool Wait(int fd, short events);
 
  private:

@@ -1,4 +1,4 @@
-// Errors of reading and writing files, told apart from those of a rewrite (exit code 4).
+// Errors of reading and writing files, distinct from those of a rewrite (exit code 4).
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_FILE_ERROR_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_FILE_ERROR_H_
 
@@ -7,14 +7,14 @@
 
 namespace spillway::cli {
 
-// "cannot ACTION 'PATH': REASON; ADVICE", with the code that fits `error_number` (an errno).
-// `path` may be "-": then the message says standard input or output, by `action`.
+// Returns "cannot ACTION 'PATH': REASON; ADVICE", with the status code for `error_number` (an
+// errno). `path` may be "-": the message then says standard input or output, depending on `action`.
 absl::Status FileError(int error_number, absl::string_view action, absl::string_view path,
                        absl::string_view advice);
 
 bool IsFileError(const absl::Status& status);
 
-// Whether one is that nobody reads what is written (EPIPE): `spillway ... | head`.
+// Whether the error is a closed pipe (EPIPE): `spillway ... | head`.
 bool IsClosedPipe(const absl::Status& status);
 
 }  // namespace spillway::cli

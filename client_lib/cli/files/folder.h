@@ -1,4 +1,4 @@
-// Folders that are held open, and whole files in them.
+// Open folders, and reading and writing whole files in them.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_FOLDER_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_FOLDER_H_
 
@@ -32,31 +32,31 @@ class UniqueFd {
   int fd_;
 };
 
-// A folder that is held open: what is at its path later does not matter.
+// An open folder: later changes of what its path names have no effect.
 struct Folder {
-  std::string path;  // For messages, and for whoever opens what is in it.
+  std::string path;  // For messages, and for opening files in it by path.
   UniqueFd fd;
 
   std::string PathOf(const std::string& name) const;
 };
 
-// The folder at `path`, followed if it is a link. A FileError if there is none.
+// Opens the folder at `path`, following links. A FileError if there is none.
 absl::StatusOr<Folder> OpenFolder(const std::string& path);
 
-// Writes `folder`/`name`: brought to the disk, then named, in place of what had that name
-// (pending_file.h). Where a kill can leave something behind, it is a file `.NAME.tmp`, which the
-// next write of that name takes away (in the cache, also PruneCache). Two writers of one name at
-// once need a lock around this. Errors: FileError.
+// Writes `folder`/`name`: syncs the file to disk, then gives it its name, replacing any file of
+// that name (pending_file.h). If a kill leaves anything behind, it is a file `.NAME.tmp`, which the
+// next write of that name removes (in the cache, also PruneCache). Concurrent writers of one name
+// need a lock around this. Errors: FileError.
 absl::Status WriteWholeFile(const Folder& folder, const std::string& name, absl::string_view bytes,
                             mode_t mode);
 
-// The whole of `folder`/`name`, not followed if it is a link; at most `max_bytes`. Errors:
-// FileError; EFBIG where it is larger.
+// Reads all of `folder`/`name`, without following links; at most `max_bytes`. Errors: FileError,
+// with EFBIG if it is larger.
 absl::StatusOr<std::string> ReadWholeFile(const Folder& folder, const std::string& name,
                                           size_t max_bytes);
 
-// Waits until `fd` is this process's alone; a lock ends with its process. A FileError where the
-// file system has no locks.
+// Waits for an exclusive lock on `fd`; a lock ends with its process. A FileError if the file system
+// has no locks.
 absl::Status LockFile(const UniqueFd& fd, const std::string& path);
 
 }  // namespace spillway::cli

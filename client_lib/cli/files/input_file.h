@@ -11,28 +11,30 @@
 
 namespace spillway::cli {
 
-// The file that `path` stands for: in the directory of a SavedModel its saved_model.pb, or, where
-// there is none, its saved_model.pbtxt; otherwise `path` itself.
+// Returns the file that `path` stands for: for the directory of a SavedModel its saved_model.pb, or
+// if there is none, its saved_model.pbtxt; otherwise `path` itself.
 std::string ResolveInput(const std::string& path);
 
-// The bytes of the file `path`, or of standard input for "-". Read once into memory and not mapped:
-// a mapped file that someone truncates meanwhile ends the program with SIGBUS. An unreadable file
-// or a directory is a FileError with that advice, one of more than 2 GiB LIMIT_EXCEEDED; CANCELLED
-// if `token` is.
+// Reads the file `path`, or standard input for "-", into memory. The file is not mapped: if a
+// mapped file is truncated meanwhile, the program dies of SIGBUS. Errors: FileError with that
+// advice for an unreadable file or a directory; LIMIT_EXCEEDED above 2 GiB; CANCELLED if `token`
+// is.
 absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view advice,
                                       const CancellationToken& token);
 
-// The bytes of the graph file that `path` stands for. Errors as ReadBytes', and EMPTY_GRAPH if
-// there are none.
+// Reads the graph file that `path` stands for. Errors: those of ReadBytes, and EMPTY_GRAPH if it is
+// empty.
 absl::StatusOr<std::string> ReadInput(const std::string& path, const CancellationToken& token);
 
-// The graph file that `path` stands for, in `format` or, without, in the one that it is recognised
-// as. Errors as ReadInput's and GraphFile::Read's, the latter with the file's name in front.
+// Reads and parses the graph file that `path` stands for, in `format`, or without one in the format
+// that is recognised. Errors: those of ReadInput and GraphFile::Read, the latter prefixed with the
+// file's name.
 absl::StatusOr<format::GraphFile> ReadGraphFile(const std::string& path,
                                                 absl::optional<format::GraphFormat> format,
                                                 const CancellationToken& token);
 
-// An error about the graph in the file `path`, with its name in front; any other as it is.
+// Prefixes an error about the graph in the file `path` with the file's name; other errors are
+// unchanged.
 absl::Status WithInputName(const absl::Status& status, const std::string& path);
 
 }  // namespace spillway::cli

@@ -1,5 +1,5 @@
-// Reads a server's journal (spillwayd --journal), line by line. A line is a claim of whoever wrote
-// the file: one that is none is counted and passed over, whatever is in it.
+// Reads a server's journal (spillwayd --journal), line by line. The file is untrusted: an invalid
+// line is counted and skipped.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_JOURNAL_READER_H_
@@ -21,11 +21,11 @@
 
 namespace spillway::cli {
 
-// A longer line is none, and is not kept while it is read. A server's have a few hundred bytes.
+// Longer lines are invalid and are not buffered. A server's lines have a few hundred bytes.
 inline constexpr size_t kMaxJournalLine = 1 << 20;
 
-// A line: the fields of journal_fields.h that statistics are made of. What it does not have is
-// empty, or absent.
+// A line: the fields of journal_fields.h that are used for statistics. Missing fields are empty or
+// absent.
 struct JournalEntry {
   absl::Time time;
   std::string strategy, code, reason, outcome, machine;
@@ -35,11 +35,11 @@ struct JournalEntry {
   absl::optional<int64_t> host_peak_bytes, step_before_ns, step_after_ns;
 };
 
-// Nothing if `line` is no line of a journal: no JSON object, no time, or a field above of another
-// type than it has. Names are cut to what a server takes of them.
+// Parses a line. Returns nothing if `line` is invalid: not a JSON object, without a time, or with a
+// field above of the wrong type. Names are truncated to the server's limit.
 absl::optional<JournalEntry> ParseJournalLine(absl::string_view line);
 
-// The lines that were passed over.
+// The lines that were skipped.
 struct DamagedLines {
   int64_t count = 0;
   std::string file;  // Of the first one; "-": standard input.
@@ -48,20 +48,19 @@ struct DamagedLines {
 
 class JournalReader {
  public:
-  // Opens files, the journals in folders (the oldest file first), and standard input ("-"). A file
-  // that is given twice is read once. FileError for what cannot be read, and for a folder without a
-  // journal.
+  // Opens files, the journals in folders (oldest file first), and standard input ("-"). A file that
+  // is given twice is read once. FileError for unreadable files and folders without a journal.
   static absl::StatusOr<JournalReader> Open(const std::vector<std::string>& paths,
                                             const CancellationToken& token);
 
-  // Copies what can be read only once, pipes for example, to a file without a name, so that all can
-  // be read again.
+  // Copies inputs that can be read only once, such as pipes, to an unnamed file, so that everything
+  // can be read again.
   absl::Status KeepForAnotherRead();
 
   // Calls `take` with each entry, in order, from the beginning. CANCELLED if the token is.
   absl::Status Read(const std::function<void(const JournalEntry&)>& take);
 
-  // Of the last Read.
+  // The lines that the last Read skipped.
   const DamagedLines& damaged() const { return damaged_; }
 
  private:

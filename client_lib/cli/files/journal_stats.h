@@ -1,8 +1,8 @@
-// What the lines of a journal say together: who swaps what, and what it costs. A pure sum: no file,
-// no clock.
+// Statistics of the lines of a journal: who swaps what, and what it costs. A pure sum: no file, no
+// clock.
 //
-// Bounded by a number of names, not by the journal's length: a name above the bound is counted as
-// one of "others". Sums end at the largest number rather than begin anew. Ties break by name.
+// Memory is bounded by a number of names, not by the journal's length: names beyond the bound are
+// counted as "others". Sums saturate rather than overflow. Ties break by name.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_JOURNAL_STATS_H_
@@ -23,36 +23,36 @@
 
 namespace spillway::cli {
 
-// Of each dimension. With names of 128 bytes some 40 MB.
+// For each dimension. With names of 128 bytes, about 40 MB.
 inline constexpr size_t kMaxJournalNames = 100'000;
 
-// No claim has a space in it, so nobody is called so.
+// Names in a journal contain no space, so these are unambiguous.
 inline constexpr char kNoName[] = "(not given)";
 inline constexpr char kOtherNames[] = "(all others)";
 
-// By what lines are told apart.
+// A field by which lines are grouped.
 struct JournalDimension {
-  const char* name;  // As `--by` has it.
+  const char* name;  // As in `--by`.
   std::string JournalEntry::*field;
 };
 // job, user, queue, model, machine, strategy, caller.
 absl::Span<const JournalDimension> JournalDimensions();
 
-// Of some lines. Bytes and times are those of one step of each request, added up.
+// Sums over some lines. Bytes and times are those of one step of each request.
 struct JournalSums {
   int64_t requests = 0;
   int64_t rewritten = 0;
   int64_t nothing_to_do = 0;
   int64_t does_not_fit = 0;
-  int64_t failed = 0;       // For another reason.
-  int64_t swapping = 0;     // Of `rewritten`, the graphs that swap. What follows is theirs alone.
+  int64_t failed = 0;       // For other reasons.
+  int64_t swapping = 0;     // Those of `rewritten` that swap. The sums below are of these only.
   int64_t swap_bytes = 0;   // Both ways.
   int64_t saved_bytes = 0;  // Peaks before less peaks after, of each graph's fullest GPU.
   int64_t most_host_bytes = 0;
-  // Of those where both are known.
+  // Of those for which both are known.
   int64_t step_before_ns = 0;
   int64_t step_after_ns = 0;
-  // Of does_not_fit: the largest need, and the budget beside it.
+  // Of does_not_fit: the largest need, and the budget of the same request.
   absl::optional<int64_t> need_bytes;
   absl::optional<int64_t> need_budget_bytes;
 
@@ -67,12 +67,12 @@ using NamedSums = std::pair<std::string, JournalSums>;
 // Sums over time, in columns of one width.
 class JournalTimeline {
  public:
-  // Few enough to keep, and ten times as many as are drawn.
+  // Few enough to keep, and ten times the number that is drawn.
   static constexpr size_t kMaxColumns = 4096;
 
   void Add(const JournalEntry& entry);
-  // The columns from the first to the last that has a line, at most `most` (> 0), those without a
-  // line included; nothing without lines.
+  // Returns the columns from the first to the last with a line, including empty ones between, at
+  // most `most` (> 0); nothing if there are no lines.
   struct Columns {
     int64_t start_s = 0;  // Unix time, of the first one.
     int64_t width_s = 1;
@@ -87,7 +87,7 @@ class JournalTimeline {
 
 class JournalStats {
  public:
-  // By these of JournalDimensions.
+  // `dimensions`: a selection of JournalDimensions.
   explicit JournalStats(std::vector<const JournalDimension*> dimensions);
 
   void Add(const JournalEntry& entry);
@@ -98,10 +98,10 @@ class JournalStats {
   const JournalTimeline& timeline() const { return timeline_; }
   const std::vector<const JournalDimension*>& dimensions() const { return dimensions_; }
 
-  // The names of dimensions()[index], most swapped bytes first; those that stand for several or
-  // none are ordered like others.
+  // Returns the names of dimensions()[index], most swapped bytes first; kNoName and kOtherNames are
+  // ordered like the others.
   std::vector<NamedSums> BySwapBytes(size_t index) const;
-  // The names with requests that did not fit, most of them first.
+  // Returns the names with requests that did not fit, most first.
   std::vector<NamedSums> ByDoesNotFit(size_t index) const;
 
  private:

@@ -1,4 +1,4 @@
-// Writing the program's output: all of it or nothing.
+// Writes the program's output: all or nothing.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_OUTPUT_FILE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_OUTPUT_FILE_H_
 
@@ -18,14 +18,14 @@
 
 namespace spillway::cli {
 
-// One output. A file is written and brought to the disk without its name, or under a temporary one,
-// and gets its name by Commit (pending_file.h): whoever looks sees the old file or the whole new
-// one. Without a Commit nothing is left. Standard output ("-") and what is no regular file
-// (/dev/null, a pipe) are written directly. A symbolic link is followed, and the mode of a file
-// that is replaced stays. Several processes, also on several machines, may write one path at once:
-// one of the files stays, whole. Not thread-safe.
+// One output. A file is written and synced to disk without its name, or under a temporary one, and
+// gets its name in Commit (pending_file.h): readers see the old file or the whole new one. Without
+// a Commit nothing is left. Standard output ("-") and anything but a regular file (/dev/null, a
+// pipe) is written directly. Symbolic links are followed, and a replaced file keeps its mode.
+// Several processes, also on several machines, may write one path concurrently: one of the files
+// remains, whole. Not thread-safe.
 //
-//   auto file = OutputFile::Create(path, token);  // Early: says at once if it cannot be written.
+//   auto file = OutputFile::Create(path, token);  // Fails early if the path is not writable.
 //   (*file)->Write(bytes);
 //   (*file)->Commit();
 class OutputFile {
@@ -37,13 +37,13 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  // Writes `bytes`, all there are, and brings them to the disk. CANCELLED if the token is.
+  // Writes `bytes`, the whole content, and syncs them to disk. CANCELLED if the token is.
   absl::Status Write(absl::string_view bytes);
 
   // Gives the file its name. REQUIRES: Write succeeded.
   absl::Status Commit();
 
-  // True if Write shows at once, and cannot be taken back.
+  // Whether Write takes effect immediately and cannot be undone.
   bool direct() const { return !pending_.has_value(); }
 
  private:
@@ -53,32 +53,33 @@ class OutputFile {
   int fd() const { return direct() ? fd_ : pending_->fd(); }
 
   std::string path_;  // As given, or what that links to.
-  int fd_ = -1;       // Of what is written directly.
-  // Of a file: where it is to be, and with which mode.
+  int fd_ = -1;       // If written directly.
+  // Of a file: its folder, and its mode.
   Folder folder_;
   std::optional<PendingFile> pending_;
   mode_t mode_ = 0;
   const CancellationToken token_;
 };
 
-// One OutputFile per path that is not empty, in order; the first error where one cannot be opened.
+// Creates an OutputFile for each path that is not empty, in order. Returns the first error.
 absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateOutputs(
     const std::vector<std::string>& paths, const CancellationToken& token);
 
-// Writes contents[i] to outputs[i] and commits them: what cannot be taken back is written last, and
-// no file gets its name before all are written. REQUIRES: as many contents as outputs.
+// Writes contents[i] to outputs[i] and commits them: direct outputs are written last, and no file
+// gets its name before all are written. REQUIRES: as many contents as outputs.
 absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& outputs,
                           const std::vector<std::string>& contents);
 
-// CONFLICTING_OPTIONS if `path` is standard output, that is a terminal, and what would be written
-// there, `what`, is no text.
+// Returns CONFLICTING_OPTIONS if `path` is standard output, which is a terminal, and the output,
+// named `what`, is not text.
 absl::Status CheckNotBinaryOnTerminal(const std::string& path, bool is_text,
                                       absl::string_view what = "graph");
 
-// Creates `path`, writes `bytes` and commits it. Not cancelled: for who bounds it otherwise.
+// Creates `path`, writes `bytes` and commits it. Cannot be cancelled: the caller bounds it by other
+// means.
 absl::Status WriteUserFile(const std::string& path, absl::string_view bytes);
 
-// Whether both paths name one file, existing or not; "-" is no file.
+// Whether both paths name the same file, existing or not; "-" is not a file.
 bool SameFile(const std::string& a, const std::string& b);
 
 }  // namespace spillway::cli

@@ -1,8 +1,8 @@
-// The one way to write a file that appears whole or not at all, whenever the program is killed.
+// Writes a file atomically: it appears whole or not at all, whenever the program is killed.
 //
-// It has no name until it is complete, where the file system has such files (O_TMPFILE), so that a
-// kill leaves nothing behind; elsewhere, and for the moment between two system calls where it takes
-// the place of another file, it has a temporary name.
+// If the file system supports O_TMPFILE, the file has no name until it is complete, so that a kill
+// leaves nothing behind. Otherwise, and between the two system calls that replace another file, it
+// has a temporary name.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_PENDING_FILE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_PENDING_FILE_H_
 
@@ -21,8 +21,8 @@ namespace spillway::cli {
 class PendingFile {
  public:
   // Begins `folder`/`name`; `folder` must outlive it. `temporary`: the name, in the same folder,
-  // that it may have meanwhile; what has it is taken away. `advice` is for errors, which are
-  // FileErrors.
+  // that it may have meanwhile; an existing file of that name is removed. `advice` is for errors,
+  // which are FileErrors.
   static absl::StatusOr<PendingFile> Begin(const Folder& folder, std::string name,
                                            std::string temporary, std::string advice);
   PendingFile(PendingFile&& other) noexcept;
@@ -32,13 +32,13 @@ class PendingFile {
   // To write to.
   int fd() const { return fd_.get(); }
 
-  // Brings it to the disk and gives it `mode` and its name, in place of what had that name. Called
-  // once. Errors: FileErrors.
+  // Syncs the file to disk and gives it `mode` and its name, replacing any file of that name.
+  // Called once. Errors: FileErrors.
   absl::Status Commit(mode_t mode);
 
  private:
   PendingFile(const Folder& folder, std::string name, std::string temporary, std::string advice);
-  // 0, or an errno.
+  // Returns 0 or an errno.
   int TakeName(mode_t mode);
 
   const Folder* folder_;
@@ -46,10 +46,10 @@ class PendingFile {
   std::string temporary_;
   std::string advice_;
   UniqueFd fd_;
-  bool has_temporary_ = false;  // It has that name now.
+  bool has_temporary_ = false;  // Whether it has the temporary name now.
 };
 
-// A temporary name for `name` that no other process has, on no machine.
+// Returns a temporary name for `name` that is unique among processes and machines.
 std::string OwnTemporaryName(const std::string& name);
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// In which form a picture is written, and PNG, which another program makes of SVG.
+// The file formats of pictures. PNG is converted from SVG by another program.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_PICTURE_FILE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_PICTURE_FILE_H_
 
@@ -11,17 +11,17 @@ namespace spillway::cli {
 
 enum class PictureForm { kSvg, kHtml, kPng };
 
-// By `form` (`svg`, `html`, `png`), or if that is empty by the end of the name `path`; standard
-// output is SVG. BAD_OPTION if neither says.
-// `flag`: whose value `path` is.
+// Returns the form given by `form` (`svg`, `html`, `png`), or if that is empty, by the extension of
+// `path`; standard output is SVG. BAD_OPTION if neither determines it. `flag`: the flag whose value
+// `path` is.
 absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form,
                                           absl::string_view flag = "-o");
 
-// OK if SvgToPng can be expected to work. Else BAD_OPTION, with the package that is missing.
+// Returns OK if SvgToPng can be expected to work, otherwise BAD_OPTION naming the missing package.
 absl::Status CheckPng(absl::string_view flag = "-o");
 
-// By rsvg-convert, found in an absolute folder of PATH and run without a shell. Errors: as
-// CheckPng, and INTERNAL if it fails, or takes longer than a minute.
+// Converts with rsvg-convert, found in an absolute folder of PATH and run without a shell. Errors:
+// those of CheckPng, and INTERNAL if it fails or takes longer than a minute.
 absl::StatusOr<std::string> SvgToPng(absl::string_view svg);
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// The file of a plan, as `rewrite --save-plan` writes it and `apply` reads it.
+// Plan files, written by `rewrite --save-plan` and read by `apply`.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_SAVED_PLANS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_SAVED_PLANS_H_
 
@@ -12,15 +12,15 @@
 
 namespace spillway::cli {
 
-// Serialized v1::Plans. Whether they can be applied is the core's business.
+// Serialized v1::Plans. The core decides whether they can be applied.
 class SavedPlans {
  public:
-  // Of JSON: a Plan (plan.proto), or {"meta_graphs": [{"index": 0, "plan": PLAN}, ...]} of a
-  // SavedModel. INVALID_ARGUMENT (BAD_PLAN) for what is neither.
+  // Parses JSON: a Plan (plan.proto), or for a SavedModel
+  // {"meta_graphs": [{"index": 0, "plan": PLAN}, ...]}. INVALID_ARGUMENT (BAD_PLAN) otherwise.
   static absl::StatusOr<SavedPlans> FromJson(absl::string_view json);
 
-  // That of the graph at `index` of a file; null: there is none. A single Plan is that of all: the
-  // core says which graph it is for.
+  // Returns the plan for the graph at `index` of a file, or null if there is none. A single Plan is
+  // returned for every graph: the core decides which graph it is for.
   const std::string* Of(size_t index) const;
 
  private:

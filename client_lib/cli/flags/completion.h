@@ -1,5 +1,5 @@
-// Completion scripts for shells, made from the commands and flags as they are: they cannot lag
-// behind.
+// Completion scripts for shells, generated from the actual commands and flags, so they are always
+// up to date.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_COMPLETION_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_COMPLETION_H_
 
@@ -10,14 +10,14 @@
 
 namespace spillway::cli {
 
-// A flag, as a shell wants to know it.
+// A flag, as described to a shell.
 struct CompletionFlag {
   std::vector<std::string> names;  // With their dashes, the short one first.
   std::string help;                // One line.
   bool takes_value = false;
   bool repeatable = false;
   std::string value_name;
-  std::vector<std::string> values;  // The words that it takes, where these are known.
+  std::vector<std::string> values;  // The accepted values, if they are known.
 };
 
 struct CompletionCommand {
@@ -26,7 +26,7 @@ struct CompletionCommand {
   std::vector<CompletionFlag> flags;
 };
 
-// What can be completed: `root` has the flags that come before a command.
+// Everything that can be completed: `root` has the flags that precede a command.
 struct CompletionTree {
   CompletionCommand root;
   std::vector<CompletionCommand> commands;
@@ -34,7 +34,7 @@ struct CompletionTree {
 
 CompletionTree DescribeForCompletion(const CLI::App& app);
 
-// The scripts. What is no flag, no command and no known word is a file name.
+// The scripts. Anything but a flag, command or known value completes as a file name.
 std::string BashCompletion(const CompletionTree& tree);
 std::string ZshCompletion(const CompletionTree& tree);
 std::string FishCompletion(const CompletionTree& tree);

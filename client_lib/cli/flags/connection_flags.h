@@ -1,5 +1,5 @@
-// The flags of a connection: --server, --timeout, --retries, those of TLS and of what the server is
-// told of the caller, and what follows from them.
+// The flags of a connection: --server, --timeout, --retries, TLS and the identity of the caller;
+// and the client and call options made from them.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_CONNECTION_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_CONNECTION_FLAGS_H_
 
@@ -18,23 +18,23 @@ namespace spillway::cli {
 // Must live as long as the App. Not thread-safe.
 class ConnectionFlags {
  public:
-  // Which commands these are: those that may run in this process (no --server); of them, those that
-  // rewrite, which may ask twice; and `health`, which asks a server, once.
+  // The kind of command: one that may run in this process (no --server); one of these that
+  // rewrites, and may hedge; or `health`, which asks a server, once.
   enum class Kind { kCall, kRewrite, kProbe };
 
   ConnectionFlags(CLI::App* command, Kind kind);
 
-  // A client for what was given. Nothing is connected before the first call. Each time a call is
-  // tried again, a line on standard error says so, unless `quiet`.
+  // Returns a client as the flags specify. It connects at the first call. Each retry is reported in
+  // a line on standard error, unless `quiet`.
   Client Connect(bool quiet) const;
 
-  // Whether that is one to a server.
+  // Whether the client is one of a server.
   bool HasServer() const { return !server_.empty(); }
 
-  // The options of one call, with the session's cancellation. For a server also what --job, --user,
-  // --queue and --model say (what SPILLWAY_JOB and its like do is the connection's), the token in
-  // SPILLWAY_TOKEN, unless there is a file of one, and the span in TRACEPARENT, if it is well
-  // formed. BAD_OPTION for a wrong --timeout or --hedge-after.
+  // Returns the options of one call, with the session's cancellation. For a server, also sets the
+  // names from --job, --user, --queue and --model (the connection handles SPILLWAY_JOB and the
+  // like), the token in SPILLWAY_TOKEN, unless there is a token file, and the span in TRACEPARENT,
+  // if it is well formed. BAD_OPTION for an invalid --timeout or --hedge-after.
   absl::StatusOr<CallOptions> MakeCall(const Session& session) const;
 
  private:
@@ -50,11 +50,11 @@ class ConnectionFlags {
   std::string token_file_;
   bool token_in_clear_ = false;
   std::string request_id_;
-  // By the metadata that they are sent as.
+  // By metadata key.
   std::map<std::string, std::string> job_names_;
 };
 
-// `30s`, `500ms`, `1m30s`; positive, or BAD_OPTION.
+// Parses `30s`, `500ms`, `1m30s`. BAD_OPTION unless it is positive.
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text,
                                             const std::string& flag = "--timeout");
 

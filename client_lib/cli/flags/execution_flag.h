@@ -1,4 +1,4 @@
-// The flag --execution: which way of running a step is shown.
+// The flag --execution: the execution model that is shown.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_EXECUTION_FLAG_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_EXECUTION_FLAG_H_
 
@@ -13,7 +13,7 @@ namespace spillway::cli {
 
 inline constexpr char kExecutionFlag[] = "--execution";
 
-// `shown`: what it says of, for the help: `The memory`.
+// `shown`: the subject of the help text, e.g. `The memory`.
 inline CLI::Option* AddExecutionFlag(CLI::App* command, const std::string& shown,
                                      const std::string& group) {
   return AddFieldFlag(

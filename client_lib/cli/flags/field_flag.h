@@ -1,4 +1,4 @@
-// One flag that stands for one field of a message.
+// A flag for a field of a message.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_FIELD_FLAG_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_FIELD_FLAG_H_
 
@@ -17,7 +17,7 @@ namespace spillway::cli {
 CLI::Option* AddFieldFlag(CLI::App* command, const std::string& flag, const std::string& help,
                           const google::protobuf::FieldDescriptor* field, const std::string& group);
 
-// The help of a row with its default behind it.
+// Returns the help of a row followed by its default.
 std::string HelpOf(absl::string_view help, absl::string_view default_text);
 
 // Sets the field of that name in `message` if `option` was given. Errors are those of SetField.

@@ -13,7 +13,7 @@
 
 namespace spillway::cli {
 
-// Paths; "-" is standard input or output, empty means not asked for.
+// Paths; "-" is standard input or output, empty means not requested.
 struct GraphFiles {
   std::string input;
   std::string output;  // The graph.
@@ -21,27 +21,27 @@ struct GraphFiles {
   std::string patch;   // JSON.
   std::string plan;    // JSON.
   bool quiet = false;  // No summary on standard error.
-  // Of the input, and so of the output; none: recognised.
+  // The format of input and output; absent: recognised.
   absl::optional<format::GraphFormat> format = absl::nullopt;
   std::string trace = "";  // JSON, of a step of the graph after the rewrite.
 };
 
-// Adds --format to `command`, which sets `*format`. A name that is none is a CLI::ValidationError.
+// Adds --format to `command`, which sets `*format`. An unknown name is a CLI::ValidationError.
 void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* format);
 
-// What every IN may be, for --help.
+// The formats of IN, for --help.
 extern const char kGraphFileHelp[];
 
 // Must live as long as the App.
 class FileFlags {
  public:
-  // What a command can write besides graph and report.
+  // The outputs of a command besides graph and report.
   struct Also {
     bool patch, plan, trace;
   };
 
-  // Adds IN, -o, --report, --json, --format and --quiet to `command`; as `also` says, --patch,
-  // --save-plan and --trace, too.
+  // Adds IN, -o, --report, --json, --format and --quiet to `command`, and depending on `also`,
+  // --patch, --save-plan and --trace.
   FileFlags(CLI::App* command, Also also);
 
   const GraphFiles& files() const { return files_; }
@@ -50,21 +50,20 @@ class FileFlags {
   GraphFiles files_;
 };
 
-// A path that is written to, and the flag that gave it.
+// An output path and its flag.
 struct NamedPath {
   absl::string_view flag;
   const std::string& path;
 };
 
-// OK unless two paths cannot go together: an output over the input, or two outputs in one place
-// (CONFLICTING_OPTIONS). Empty paths do not count.
+// Returns CONFLICTING_OPTIONS if an output would overwrite the input, or two outputs have the same
+// path. Ignores empty paths.
 absl::Status CheckOutputs(const std::string& input, const std::vector<NamedPath>& outputs);
 
-// What `files` say is written.
+// Returns the outputs of `files`.
 std::vector<NamedPath> OutputsOf(const GraphFiles& files);
 
-// OK unless two of `files` cannot go together: an output over the input, two outputs in one place,
-// or no output at all (CONFLICTING_OPTIONS).
+// The same for `files`; also CONFLICTING_OPTIONS if there is no output at all.
 absl::Status CheckFiles(const GraphFiles& files);
 
 }  // namespace spillway::cli

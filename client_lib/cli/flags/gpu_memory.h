@@ -1,6 +1,6 @@
-// How much memory the GPUs of this machine leave to TensorFlow (internal/gpu_memory.h): the budget
-// where the user gives none. Where nvidia-smi has no answer, nothing is filled in, and the budget
-// is the preset's.
+// Fills in the memory that this machine's GPUs have for TensorFlow (internal/gpu_memory.h): the
+// default budget. If nvidia-smi gives no answer, nothing is filled in, and the budget is the
+// preset's.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_GPU_MEMORY_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_GPU_MEMORY_H_
 
@@ -16,19 +16,19 @@ namespace spillway::cli {
 
 using internal::kNvidiaSmiTime;
 
-// Fill in hardware.gpu_memory_bytes of the step and its source, if nothing says how much memory a
-// GPU has (bytes, a preset, autotune_gpu_mem) and what is asked for depends on it. nvidia-smi is
-// waited for no longer than `limit`. Returns a line for the user; empty: nothing was filled in.
+// Fill in hardware.gpu_memory_bytes of the step and its source, if no option specifies the memory
+// of a GPU (bytes, a preset, autotune_gpu_mem) and the request depends on it. Wait at most `limit`
+// for nvidia-smi. Return a line for the user, or empty if nothing was filled in.
 std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options);
 std::string FillGpuMemory(absl::Duration limit, bool no_budget, v1::Step* step);
 
-// In place of the preset `auto`, that of this machine's GPUs (internal/gpu_name.h), and, if nothing
-// says how much memory they have, what nvidia-smi says. Returns a line for the user; empty: the
-// preset was another. BAD_OPTION if this machine's is not known. In place of a preset that is a
-// file (hardware_file.h), what the file says.
+// Replaces the preset `auto` by that of this machine's GPUs (internal/gpu_name.h), and if no option
+// specifies their memory, fills in what nvidia-smi reports. Replaces a preset that is a file
+// (hardware_file.h) by its content. Returns a line for the user, or empty for any other preset.
+// BAD_OPTION if there is no preset for this machine.
 absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hardware);
 
-// Both, one after the other. FindMachine comes first: it says the memory, too.
+// Both, one after the other: first FindMachine, which fills in the memory, too.
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOptions* options);
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, bool no_budget, v1::Step* step);
 

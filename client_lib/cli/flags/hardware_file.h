@@ -1,4 +1,4 @@
-// A machine of one's own: `--hardware my_card.json` instead of a preset.
+// User-defined hardware: `--hardware my_card.json` instead of a preset.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_HARDWARE_FILE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_HARDWARE_FILE_H_
 
@@ -10,12 +10,12 @@
 
 namespace spillway::cli {
 
-// Whether `preset`, the value of --hardware, names a file: it has a slash, or ends in `.json`.
+// Whether `preset`, the value of --hardware, names a file: it contains a slash or ends in `.json`.
 bool IsHardwareFile(absl::string_view preset);
 
-// Puts the numbers of the file that `hardware->preset()` names into `hardware`, where it has none,
-// and the file's preset in place of its name. The file is a Hardware (hardware.proto) in proto3's
-// JSON. Errors: FileErrors; BAD_OPTION if it is none. REQUIRES: IsHardwareFile.
+// Fills the unset numbers of `hardware` from the file that `hardware->preset()` names, and replaces
+// that name by the file's preset. The file is a Hardware (hardware.proto) in proto3's JSON. Errors:
+// FileErrors; BAD_OPTION if it is not one. REQUIRES: IsHardwareFile.
 absl::Status TakeHardwareFile(v1::Hardware* hardware);
 
 }  // namespace spillway::cli

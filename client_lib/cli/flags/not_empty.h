@@ -1,5 +1,5 @@
-// The check of flags whose empty value would mean something weaker than what was asked for:
-// `--tls-ca "$CA"` with a variable that is not set must not turn the authority off.
+// Validation of flags whose empty value would weaken the request: `--tls-ca "$CA"` with an unset
+// variable must not drop the CA.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_NOT_EMPTY_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_NOT_EMPTY_H_
 
@@ -7,7 +7,7 @@
 
 namespace spillway::cli {
 
-// For CLI::Option::check: an error message, or "" where `text` is right.
+// For CLI::Option::check: returns an error message, or "" if `text` is valid.
 inline std::string NotEmpty(const std::string& text) {
   return text.empty() ? "the value is empty; give one, or leave the flag out" : "";
 }

@@ -1,4 +1,4 @@
-// Puts the flags of the option table on a command, and makes v1::RewriteOptions of what was given.
+// Adds the flags of the option table to a command, and builds v1::RewriteOptions from them.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_FLAGS_H_
 
@@ -16,14 +16,15 @@ namespace spillway::cli {
 // Must live as long as the App. Not thread-safe.
 class OptionFlags {
  public:
-  // Adds --strategy, the common flags and those of every strategy, grouped, to `command`.
-  // `strategies` is given by tests alone.
+  // Adds --strategy, the common flags and those of every strategy, grouped, to `command`. Only
+  // tests pass `strategies`.
   explicit OptionFlags(CLI::App* command,
                        absl::Span<const StrategyTable> strategies = Strategies());
 
-  // The options given. Errors: UNKNOWN_OPTION for a strategy that does not exist,
-  // CONFLICTING_OPTIONS for a flag of another strategy, BAD_OPTION for a value that cannot be read.
-  // Without --strategy and its flags the strategy is left to whoever rewrites.
+  // Returns the given options. Errors: UNKNOWN_OPTION for a strategy that does not exist,
+  // CONFLICTING_OPTIONS for a flag of another strategy, BAD_OPTION for a value that cannot be
+  // parsed. Without --strategy and any strategy's flags, the strategy is left unset, for the core
+  // to choose.
   absl::StatusOr<v1::RewriteOptions> Build() const;
 
  private:

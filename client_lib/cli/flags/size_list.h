@@ -1,4 +1,4 @@
-// Sizes to explore, as flags give them.
+// Parses the sizes to explore from flags.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_SIZE_LIST_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_SIZE_LIST_H_
 
@@ -10,9 +10,9 @@
 
 namespace spillway::cli {
 
-// Appends the sizes of `texts`, one for each time that `flag` was given: lists of numbers and
-// ranges FROM:TO or FROM:TO:STEP. BAD_OPTION if one is none. The core judges whether a number is a
-// size.
+// Appends the sizes of `texts`, one for each occurrence of `flag`: lists of numbers and ranges
+// FROM:TO or FROM:TO:STEP. BAD_OPTION if one cannot be parsed. The core checks the range of the
+// numbers.
 absl::Status AddSizeLists(const std::string& flag, const std::vector<std::string>& texts,
                           v1::ExploreOptions* options);
 

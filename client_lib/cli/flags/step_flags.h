@@ -1,5 +1,5 @@
-// The flags of `simulate`, `explore` and `inspect` that say what one step is and what it runs on:
-// the rows of the option table for v1::Step and its v1::Hardware.
+// The flags of `simulate`, `explore` and `inspect` that define a step and its hardware: the rows of
+// the option table for v1::Step and its v1::Hardware.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_STEP_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_STEP_FLAGS_H_
 
@@ -17,22 +17,23 @@ namespace spillway::cli {
 // Must live as long as the App. Not thread-safe.
 class StepFlags {
  public:
-  // Adds the flags to `command`, but for that of the field `without`.
+  // Adds the flags to `command`, except that of the field `without`.
   explicit StepFlags(CLI::App* command, absl::string_view without = "");
 
-  // Those given. Errors: BAD_OPTION for a value that cannot be read, and a file that cannot.
+  // Returns the given step. Errors: BAD_OPTION for a value that cannot be parsed, and for an
+  // unreadable file.
   // `feeds_with_size`: a dimension of a feed may be N, which becomes -1.
   absl::StatusOr<v1::Step> Build(bool feeds_with_size = false) const;
 
   // Whether --no-budget was given.
   bool no_budget() const { return no_budget_; }
 
-  // The first flag given of those that stand for something else than shapes (`--feed`,
-  // `--batch-size`); empty if none is.
+  // Returns the first given flag other than those for shapes (`--feed`, `--batch-size`); empty if
+  // there is none.
   std::string FirstBeyondShapes() const;
 
  private:
-  // What a table's rows have been given as, by the row's field.
+  // The options of a table's rows, by field.
   using Options = std::map<std::string, CLI::Option*>;
 
   Options step_, hardware_;

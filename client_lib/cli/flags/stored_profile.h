@@ -1,4 +1,4 @@
-// Profiles that `check --save-profile` keeps beside a graph, and what uses them later: a file
+// Profiles that `check --save-profile` stores beside a graph, for later commands: a file
 // spillway-profile-HASH.pb (StoredProfile in check.proto), HASH of the graph before any rewrite.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_STORED_PROFILE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_STORED_PROFILE_H_
@@ -15,7 +15,7 @@
 
 namespace spillway::cli {
 
-// Writes `profile`, a serialized RunMetadata or StepStats of a step that fed what `step` says, into
+// Writes `profile`, a serialized RunMetadata or StepStats of a step with the feeds of `step`, into
 // the folder of the graph file `beside`, for the graph `graph_def`. Returns the file's path.
 // Errors: FileErrors; RESOURCE_EXHAUSTED (LIMIT_EXCEEDED) above 2 GiB.
 absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string_view graph_def,
@@ -28,16 +28,16 @@ class StoredProfiles {
   // None.
   StoredProfiles() = default;
 
-  // Those beside the file `input`; none beside standard input (`-`). The folder is looked through
-  // once, and no file is opened.
+  // Finds those beside the file `input`; none beside standard input (`-`). Lists the folder once
+  // and opens no file.
   static StoredProfiles Beside(const std::string& input);
 
   // Puts the profile of `graph_def` into `step`, unless it has one or there is none for this graph
-  // and what the step feeds. Returns a line for the user; empty: there is none. A file that cannot
-  // be read or is damaged is told of in the line, and left alone.
+  // and the feeds of the step. Returns a line for the user, or empty. An unreadable or damaged file
+  // is reported in the line and otherwise ignored.
   std::string AddTo(absl::string_view graph_def, v1::Step* step) const;
 
-  // What is in the files, for a key that changes when they do; empty if there are none.
+  // Returns the content of the files, for a key that changes with them; empty if there are none.
   std::string Contents() const;
 
  private:

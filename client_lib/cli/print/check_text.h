@@ -1,4 +1,4 @@
-// What `spillway check` prints.
+// The output of `spillway check`.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_CHECK_TEXT_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_CHECK_TEXT_H_
 
@@ -9,7 +9,7 @@
 
 namespace spillway::cli {
 
-// A sentence on the swaps, a table of figures as simulated and as seen, and what there is to note.
+// Returns a sentence on the swaps, a table of simulated and measured figures, and notes.
 std::string FormatCheck(const v1::RunCheck& check, Style style);
 
 }  // namespace spillway::cli

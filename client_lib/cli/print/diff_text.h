@@ -1,4 +1,4 @@
-// The difference of two graphs, in words.
+// The difference of two graphs, as text.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_DIFF_TEXT_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_DIFF_TEXT_H_
 
@@ -9,7 +9,7 @@
 
 namespace spillway::cli {
 
-// Counts, one sentence per swap, one line per other difference, and a closing line that sums up.
+// Returns counts, one sentence per swap, one line per other difference, and a closing summary.
 std::string FormatGraphDiff(const v1::GraphDiff& diff, Style style = Style());
 
 }  // namespace spillway::cli

@@ -1,5 +1,5 @@
-// What the fit of a plan into each GPU looks like, whatever the strategy: budget and where it is
-// from, what the step took as the graph came, and what is simulated of it as planned.
+// Prints the fit of a plan into each GPU, for every strategy: the budget and its source, the memory
+// of the original step, and the simulated memory of the planned one.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_FIT_TEXT_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_FIT_TEXT_H_
 
@@ -11,11 +11,11 @@
 
 namespace spillway::cli {
 
-// Rows for FormatFacts, of the GPU if there is but one: its setting by the strategy (level_text.h),
-// and its fit. Empty if nothing was planned for a budget or with a setting.
+// Returns rows for FormatFacts if there is only one GPU: the strategy's setting for it
+// (level_text.h), and its fit. Empty if nothing was planned for a budget or with a setting.
 std::vector<std::vector<std::string>> DeviceFacts(const v1::RewriteReport& report);
 
-// A block of such rows for each GPU, under its name. Empty if there is but one.
+// Returns a block of such rows for each GPU, under its name. Empty if there is only one.
 std::string FormatDeviceFacts(const v1::RewriteReport& report, Style style);
 
 }  // namespace spillway::cli

@@ -14,27 +14,27 @@ namespace spillway::cli {
 // A step before and after a rewrite, side by side; nothing if `report` has no forecast.
 std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style);
 
-// What there is to say of it in words, for FormatFacts.
+// Returns remarks on it, for FormatFacts.
 std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& report);
 
-// What `spillway simulate` prints.
+// The output of `spillway simulate`.
 std::string FormatSimulation(const v1::SimulateReport& report, Style style);
 
-// What `spillway inspect --memory` prints; at most `top` rows a table.
+// The output of `spillway inspect --memory`; at most `top` rows per table.
 std::string FormatMemory(const v1::SimulateReport& report, int top, Style style);
 
-// What `spillway explore` prints: a row for each size, as they come, then what came of it. Columns
-// have fixed widths, since nobody knows the rows to come. Not thread-safe.
+// The output of `spillway explore`: a row for each size, as it arrives, then the result. Columns
+// have fixed widths, since later rows are unknown. Not thread-safe.
 class ExplorationText {
  public:
-  // `size_is_batch`: as ExploreReport has it. `swapping`: that was asked for, too.
+  // `size_is_batch`: as in ExploreReport. `swapping`: whether that was requested, too.
   ExplorationText(bool size_is_batch, bool swapping, Style style)
       : size_is_batch_(size_is_batch), swapping_(swapping), style_(style) {}
 
-  // The row of one size; the first has the heading above it.
+  // Returns the row of one size; the first call puts the heading above it.
   std::string Row(const v1::ExploredSize& size);
 
-  // The largest that fits, the machine and what a step is, below the rows.
+  // Returns the text below the rows: the largest size that fits, the machine and the step.
   std::string Result(const v1::ExploreReport& report) const;
 
  private:

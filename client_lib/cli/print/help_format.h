@@ -1,4 +1,4 @@
-// How --help looks.
+// The format of --help.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_HELP_FORMAT_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_HELP_FORMAT_H_
 
@@ -10,13 +10,13 @@
 
 namespace spillway::cli {
 
-// What an option's value is called, `N` or `HOST:PORT`: without the words that validators
-// (IsMember, Range) put behind it.
+// Returns the name of an option's value, `N` or `HOST:PORT`, without the text that validators
+// (IsMember, Range) append.
 std::string TypeNameOf(const CLI::Option& option);
 
-// CLI11's own, with texts broken to fit the line (line_width.h; without one said, 80 columns). Of a
-// command with many flags, --help shows those that most need, one sentence each; --help-all shows
-// everything, and so do commands with few flags.
+// CLI11's formatter, with texts wrapped to the line width (line_width.h; 80 columns by default).
+// For a command with many flags, --help shows the most common ones, one sentence each; --help-all
+// shows everything, as does --help for commands with few flags.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter();
@@ -31,7 +31,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override;
 
  private:
-  // Of the help that is being made: CLI11 asks for its parts one by one, on one thread.
+  // Of the help being made: CLI11 requests its parts one by one, on one thread.
   mutable bool short_ = false;
 };
 

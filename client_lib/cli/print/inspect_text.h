@@ -9,7 +9,7 @@
 
 namespace spillway::cli {
 
-// Facts, then tables of at most `top` rows each; what is left out is counted.
+// Returns facts, then tables of at most `top` rows each; omitted rows are counted.
 std::string FormatGraphSummary(const v1::GraphSummary& summary, int top, Style style = Style());
 
 }  // namespace spillway::cli

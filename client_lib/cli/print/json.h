@@ -1,4 +1,4 @@
-// Messages as JSON, for files and for other programs.
+// Prints messages as JSON, for files and other programs.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_JSON_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_JSON_H_
 
@@ -9,20 +9,20 @@
 
 namespace spillway::cli {
 
-// The JSON form of proto3 with the field names of the .proto file, indented, with a line end.
-// 64-bit numbers are strings, as that form has them. An `optional` field is there only if it is
-// set; so is a plain one without `with_zeros`, otherwise it is there also where it is 0 or empty.
+// Returns proto3's JSON with the field names of the .proto file, indented, with a final newline.
+// 64-bit numbers are strings, as in that format. An `optional` field is printed only if it is set;
+// a plain one is also printed if it is 0 or empty, but only with `with_zeros`.
 std::string ToJson(const google::protobuf::Message& message, bool with_zeros);
 
-// What there is to say on one MetaGraph of a SavedModel, beside its index and its tags.
+// The entry for one MetaGraph of a SavedModel.
 struct MetaGraphJson {
   std::vector<std::string> tags;
   std::string key;
   std::string json;  // The value of `key`.
 };
 
-// {"meta_graphs": [{"index": 0, "tags": ["train"], KEY: JSON}, ...]}, indented, with a line end.
-// Bytes that are no UTF-8 are replaced: JSON has none.
+// Returns {"meta_graphs": [{"index": 0, "tags": ["train"], KEY: JSON}, ...]}, indented, with a
+// final newline. Invalid UTF-8, which JSON does not allow, is replaced.
 std::string MetaGraphsJson(const std::vector<MetaGraphJson>& graphs);
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// How wide a line may be.
+// The maximum width of a line.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_LINE_WIDTH_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_LINE_WIDTH_H_
 
@@ -6,8 +6,8 @@
 
 namespace spillway::cli {
 
-// What COLUMNS says, which shells and users set; without it the width of the terminal that standard
-// output is; else `otherwise`. At least 40 and at most 240: what is narrower or wider is not read.
+// Returns COLUMNS, which shells and users set, or without it the width of the terminal on standard
+// output, clamped to 40 to 240 for readability; without either, `otherwise`.
 size_t LineWidth(size_t otherwise);
 
 }  // namespace spillway::cli

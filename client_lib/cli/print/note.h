@@ -1,4 +1,4 @@
-// A line on standard error that is no error: what was filled in, or taken from elsewhere.
+// Notes on standard error that are not errors, such as values that were filled in.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_NOTE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_NOTE_H_
 

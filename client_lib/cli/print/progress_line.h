@@ -1,4 +1,4 @@
-// The line that says how far a call is, on a terminal.
+// The progress line of a call, on a terminal.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_PROGRESS_LINE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_PROGRESS_LINE_H_
 
@@ -14,14 +14,14 @@
 
 namespace spillway::cli {
 
-// `spillway: sending 120 of 480 MiB`: what is shown `elapsed` after the call began. `doing`: what
-// the core does, e.g. `rewriting`.
+// Returns the line at `elapsed` after the start of the call: `spillway: sending 120 of 480 MiB`.
+// `doing`: the activity of the core, e.g. `rewriting`.
 std::string FormatProgress(const Progress& progress, absl::Duration elapsed,
                            absl::string_view doing);
 
-// Draws the line on standard error, again and again in place, from half a second after it was made
-// until it ends, and then takes it away. Nothing is drawn unless standard error is a terminal: logs
-// and pipes stay clean.
+// Draws the line on standard error and keeps updating it in place, from half a second after its
+// construction until it ends, and then erases it. Nothing is drawn unless standard error is a
+// terminal: logs and pipes stay clean.
 //
 // One at a time in a process. Not thread-safe; the callback is.
 class ProgressLine {
@@ -32,10 +32,10 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // For CallOptions::on_progress; must not be called once the line is gone.
+  // For CallOptions::on_progress; must not be called after the line is destroyed.
   std::function<void(const Progress&)> callback();
 
-  // Takes the line away. Does nothing the second time.
+  // Erases the line. A second call has no effect.
   void End();
 
  private:
@@ -51,16 +51,16 @@ class ProgressLine {
   std::thread thread_;
 };
 
-// What the core does now, in place of what the line was made with: `exploring: 5 sizes tried`.
-// Until the line ends. Thread-safe.
+// Replaces the activity that the line shows, until it ends: `exploring: 5 sizes tried`.
+// Thread-safe.
 void TellProgress(std::string doing);
 
-// Calls `print`, which writes on standard output, with the progress line out of its way: both may
-// be one terminal.
+// Calls `print`, which writes to standard output, with the progress line hidden: both may be the
+// same terminal.
 void PrintBesideProgress(const std::function<void()>& print);
 
-// Writes `line`, which ends with a line end, on standard error: above the progress line, if there
-// is one.
+// Writes `line`, which ends with a newline, to standard error, above the progress line if there is
+// one.
 void PrintAboveProgress(absl::string_view line);
 
 }  // namespace spillway::cli

@@ -1,5 +1,5 @@
-// What `spillway stats` prints of a journal. Names are claims of whoever asked: what could move a
-// terminal's cursor is shown as a question mark, and JSON escapes it.
+// The output of `spillway stats`. Names are claims of callers: characters that could move a
+// terminal's cursor are printed as question marks, and escaped in JSON.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_STATS_TEXT_H_
@@ -14,14 +14,15 @@
 
 namespace spillway::cli {
 
-// The totals; a table for each dimension with its first `top` names; what does not fit by the first
-// dimension. A sentence if there is no line.
+// Returns the totals, a table for each dimension with its first `top` names, and requests that do
+// not fit by the first dimension. A sentence if there are no lines.
 std::string StatsText(const JournalStats& stats, size_t top, Style style);
 
-// The same, indented, with the timeline. Numbers are numbers, and what is not known is not there.
+// Returns the same as indented JSON, with the timeline. All numbers are JSON numbers; unknown
+// values are absent.
 std::string StatsJson(const JournalStats& stats, const DamagedLines& damaged, size_t top);
 
-// `5 % slower`, `twice as long` from 2 on; `-` where it is not known.
+// Returns `5 % slower`, `twice as long` from 2 on; `-` if unknown.
 std::string SlowdownText(const JournalSums& sums);
 
 }  // namespace spillway::cli

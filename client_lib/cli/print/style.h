@@ -1,5 +1,4 @@
-// Colour, sparingly: headings bold, warnings yellow, errors red. Without it, the texts are the
-// same.
+// Sparing colour: headings bold, warnings yellow, errors red. The texts are the same without it.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_STYLE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_STYLE_H_
 
@@ -20,17 +19,17 @@ class Style {
   std::string Error(absl::string_view text) const { return Marked("31", text); }
 
  private:
-  // `code`: of ECMA-48's SGR sequence.
+  // `code`: the parameter of ECMA-48's SGR sequence.
   std::string Marked(absl::string_view code, absl::string_view text) const;
 
   bool color_;
 };
 
-// Adds --color auto|always|never to `command`: what StyleOf goes by, in the whole process.
+// Adds --color auto|always|never to `command`, which StyleOf uses in the whole process.
 void AddColorFlag(CLI::App* command);
 
-// The style for what is written to a file descriptor: with `auto`, the default, in colour if that
-// is a terminal, NO_COLOR is not set (no-color.org), and TERM is set and not `dumb`.
+// Returns the style for output to a file descriptor: with `auto`, the default, in colour if it is a
+// terminal, NO_COLOR is not set (no-color.org), and TERM is set and not `dumb`.
 Style StyleOf(int fd);
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// The account of a rewrite for people, from its report.
+// The summary of a rewrite for people, from its report.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_SUMMARY_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_SUMMARY_H_
 
@@ -10,13 +10,13 @@
 
 namespace spillway::cli {
 
-// Some lines of at most kMaxLineWidth characters: the outcome, a row per device, nodes, times,
-// warnings and advice. What the report does not say is left out. `name` is that of the MetaGraph,
-// empty where there is but one graph.
+// Returns lines of at most kMaxLineWidth characters: the outcome, a row per device, nodes, times,
+// warnings and advice. Values missing from the report are omitted. `name`: the MetaGraph's, empty
+// if there is only one graph.
 std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name = "",
                           Style style = Style());
 
-// The line for a MetaGraph that is kept, and why.
+// Returns the line for a MetaGraph that is kept unchanged, with the reason.
 std::string FormatKept(absl::string_view name, absl::string_view why, Style style = Style());
 
 }  // namespace spillway::cli

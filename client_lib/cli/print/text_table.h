@@ -1,4 +1,4 @@
-// Text for people: aligned tables, sizes and times in units that fit, lines that fit.
+// Text for people: aligned tables, sizes and times in suitable units, wrapped lines.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_TEXT_TABLE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_TEXT_TABLE_H_
 
@@ -11,40 +11,41 @@
 
 namespace spillway::cli {
 
-// What no line of a report is longer than, in characters, unless COLUMNS or the terminal say
-// otherwise (line_width.h).
+// The maximum line length of a report in characters, unless COLUMNS or the terminal determine it
+// (line_width.h).
 inline constexpr size_t kMaxLineWidth = 100;
 
-// Rows of cells, one line each, indented by two spaces; the first row is the heading. The first
-// column is aligned to the left, the others to the right. Where a line would be too long, cells of
-// the widest column are shortened in the middle.
+// Formats rows of cells, one line each, indented by two spaces; the first row is the heading. The
+// first column is aligned to the left, the others to the right. If a line would be too long, the
+// cells of the widest column are shortened in the middle.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows, Style style = Style());
 
-// One such line, without its line end, where rows come one by one: columns of at least `widths`.
+// Formats one such line without a newline, for rows that arrive one by one: columns of at least
+// `widths`.
 std::string FormatTableRow(const std::vector<std::string>& cells,
                            const std::vector<size_t>& widths);
 
-// Rows of a word and what there is to say on it, aligned to the left, indented by two spaces. Long
-// texts are broken at spaces. The rows of the word `warning` are marked as such.
+// Formats rows of a label and text, aligned to the left, indented by two spaces. Long texts are
+// wrapped at spaces. Rows with the label `warning` are marked as such.
 std::string FormatFacts(const std::vector<std::vector<std::string>>& rows, Style style = Style());
 
-// "512 B", "1.50 KiB", "3.21 GiB".
+// Returns "512 B", "1.50 KiB", "3.21 GiB".
 std::string FormatBytes(int64_t bytes);
 
-// "0.12 ms", "1234 ms".
+// Returns "0.12 ms", "1234 ms".
 std::string FormatMilliseconds(int64_t nanoseconds);
 
-// "1 tensor", "2 tensors": `noun` takes an s.
+// Returns "1 tensor", "2 tensors". `noun` must take a plural s.
 std::string FormatCount(int64_t count, absl::string_view noun);
 
-// `text` with `...` in its middle, if it is longer than `width`.
+// Returns `text`, with `...` in its middle if it is longer than `width`.
 std::string Shortened(absl::string_view text, size_t width);
 
-// Breaks `text` at spaces into lines of at most `width` characters. Longer words stay whole.
+// Wraps `text` at spaces into lines of at most `width` characters. Longer words stay whole.
 std::string Wrap(absl::string_view text, size_t width);
 
-// `text` as lines of at most kMaxLineWidth characters, the first indented by `indent` and the
-// others by two more, with a line end. Longer words are shortened.
+// Wraps `text` into lines of at most kMaxLineWidth characters, the first indented by `indent` and
+// the others by two more, with a final newline. Longer words are shortened.
 std::string Paragraph(absl::string_view text, size_t indent);
 
 }  // namespace spillway::cli

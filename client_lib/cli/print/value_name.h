@@ -1,4 +1,4 @@
-// The name of an enum's value for people, where a newer server may send one that has none here.
+// Names of enum values for people. A newer server may send a value that is unknown here.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_VALUE_NAME_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_VALUE_NAME_H_
 
@@ -8,7 +8,7 @@
 
 namespace spillway::cli {
 
-// `name`, as rewrite_core/base/names.h gives it; "number 99" where that is empty.
+// Returns `name`, from rewrite_core/base/names.h; "number 99" if it is empty.
 inline std::string NameOrNumber(std::string name, int value) {
   return name.empty() ? absl::StrCat("number ", value) : name;
 }

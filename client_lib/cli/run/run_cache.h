@@ -1,19 +1,20 @@
-// Where `spillway run` keeps rewritten graphs, so that the tasks of a node, and the next job with
+// The cache of rewritten graphs of `spillway run`, so that the tasks of a node, and later jobs with
 // the same graph, share one rewrite.
 //
-// An entry is the files `KEY*` of a folder, KEY being the digest of all that decides the result:
+// An entry consists of the files `KEY*` of a folder, where KEY is the digest of everything that
+// determines the result:
 //
-//   KEY.entry      the lock, and once the entry is complete the digests of its files, and a note;
-//                  or why the last one who tried could not complete it
-//   KEY.pb, ...    what was stored; .KEY.pb.tmp where a kill ended that (files/folder.h)
+//   KEY.entry      the lock; once the entry is complete, the digests of its files and a note; or
+//                  why the last attempt to complete it failed
+//   KEY.pb, ...    the stored files; .KEY.pb.tmp if a kill interrupted storing (files/folder.h)
 //
-// Whoever works on an entry holds the lock of its `.entry`, which ends with the process: a killed
-// one leaves an empty entry to the next. Files are checked against their digests at each use: what
-// a crash or a program has damaged is made again. Entries that nobody used for kUnusedDays are
-// deleted when another is stored, and so is what kills have left. Other files in the folder are not
-// touched: the user may have given one that has them.
+// A process that works on an entry holds the lock of its `.entry`, which ends with the process: a
+// killed one leaves an empty entry to the next. Files are checked against their digests at each
+// use, and damaged entries are made again. Storing an entry deletes those that were not used for
+// kUnusedDays, and the remains of killed processes. Other files in the folder are not touched: the
+// user may have specified a folder that has them.
 //
-// Nothing here waits with a limit: run it in a child (run_child.h).
+// Waits here are unbounded: run it in a child (run_child.h).
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_CACHE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_RUN_CACHE_H_
 
@@ -31,47 +32,47 @@ namespace spillway::cli {
 // Longer than batch systems let a job run: a job may open its graph again at any time.
 inline constexpr int kUnusedDays = 30;
 
-// The folder for `path`, or without one the first of these that can be used: `spillway-UID` in
-// $SLURM_TMPDIR, in $TMPDIR, in /tmp. Created (mode 0700) if its parent is there.
+// Opens the folder `path`, or if it is empty, the first usable one of `spillway-UID` in
+// $SLURM_TMPDIR, in $TMPDIR, in /tmp. It is created (mode 0700) if its parent exists.
 //
-// It must belong to the user, and nobody else may write to it: a graph that another user can
-// exchange is a program of theirs that this user's job runs. Otherwise, and where there is no
-// usable folder: FileError.
+// The folder must belong to the user and be writable by no one else: another user who can replace a
+// graph can run a program in this user's job. Otherwise, and if there is no usable folder:
+// FileError.
 absl::StatusOr<Folder> OpenCacheFolder(const std::string& path);
 
-// Deletes the entries of `folder` that were last used before `time` and that nobody works on, and
-// temporary files of any entry that nobody works on.
+// Deletes the entries of `folder` that were last used before `time`, and all temporary files,
+// except those of locked entries.
 void PruneCache(const Folder& folder, absl::Time time);
 
 // One file of an entry.
 struct CacheFile {
-  std::string suffix;  // Of its name, after the key.
+  std::string suffix;  // The part of its name after the key.
   std::string bytes;
 };
 
 // An entry, locked from Lock to the destructor. Not thread-safe.
 class CacheEntry {
  public:
-  // What is known of a complete entry.
+  // The contents of a complete entry.
   struct Contents {
     std::vector<std::string> suffixes;
     std::string note;
   };
 
-  // Waits for whoever works on it. `folder` must outlive the entry.
+  // Waits until no other process works on it. `folder` must outlive the entry.
   static absl::StatusOr<CacheEntry> Lock(const Folder& folder, const std::string& key);
 
-  // Tells those who wait for the entry why it was not completed. In place of what is there; on a
-  // full disk they get nothing.
+  // Stores why the entry was not completed, for the processes that wait for it. Replaces the
+  // contents; nothing is stored on a full disk.
   void StoreFailure(const std::string& note) const;
 
-  // The note of a failure since Lock was called, by whoever had the entry meanwhile.
+  // Returns the note of a failure that another process stored while Lock was waiting.
   std::optional<std::string> FailureWhileWaiting() const;
 
-  // What was stored, and marks it as used; nothing if that was never completed, or is damaged.
+  // Returns the contents and marks the entry as used; nothing if it is incomplete or damaged.
   std::optional<Contents> Load() const;
 
-  // Replaces what is there. `note` is given back by Load.
+  // Replaces the contents. Load returns `note`.
   absl::Status Store(const std::vector<CacheFile>& files, const std::string& note) const;
 
   std::string PathOf(const std::string& suffix) const { return folder_->PathOf(key_ + suffix); }
@@ -83,7 +84,7 @@ class CacheEntry {
   const Folder* folder_;
   std::string key_;
   UniqueFd fd_;
-  std::string before_;  // What its file said when Lock was called.
+  std::string before_;  // The content of its file when Lock was called.
 };
 
 }  // namespace spillway::cli

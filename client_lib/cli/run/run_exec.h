@@ -1,4 +1,4 @@
-// Becoming the command that `spillway run` was given.
+// Executes the command of `spillway run` in place of this process.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_EXEC_H_
 #define SPILLWAY_CLIENT_LIB_CLI_RUN_EXEC_H_
 
@@ -11,8 +11,8 @@
 
 namespace spillway::cli {
 
-// While it lives, writing to a closed pipe is an error and ends nothing; afterwards it is as the
-// process got it from its parent, so that the command finds what it would have found.
+// While it lives, writing to a closed pipe is an error and does not end the process; its destructor
+// restores the inherited behaviour, so that the command starts with the same signal settings.
 class IgnoredSigpipe {
  public:
   IgnoredSigpipe();
@@ -24,16 +24,16 @@ class IgnoredSigpipe {
   struct sigaction inherited_;
 };
 
-// 0 if a program `name` is found as execvp would find it, otherwise the errno: ENOENT if there is
-// none, EACCES if it may not be executed.
+// Looks up the program `name` like execvp. Returns 0 if it is found, otherwise the errno: ENOENT if
+// there is none, EACCES if it may not be executed.
 int FindProgram(const std::string& name);
 
-// Replaces this process by `command` (not empty); its environment is this process's. Returns only
-// where that fails, with the errno.
+// Replaces this process by `command` (not empty), with the same environment. Returns only on
+// failure, with the errno.
 int ExecCommand(const std::vector<std::string>& command);
 
-// Says on standard error that `name` cannot be run, because of `error`. Gives the exit code, the
-// one that shells have for it.
+// Reports on standard error that `name` cannot be run because of `error`. Returns the exit code
+// that shells use for it.
 ExitCode ReportNotRun(const std::string& name, int error);
 
 }  // namespace spillway::cli

@@ -1,8 +1,8 @@
-// What `spillway run` did, in a file of node exporter's textfile collector.
+// Metrics of `spillway run`, in a file for node exporter's textfile collector.
 //
-// A hook is gone before anything could scrape it, so its counts are kept in the file: each run adds
-// to what is there. The names begin with spillway_hook_, since a server counts the rewrites that a
-// hook asks it for, too: the same names would count them twice.
+// A hook exits before it could be scraped, so its counts are kept in the file, and each run adds to
+// them. The names begin with spillway_hook_, because a server also counts the rewrites that a hook
+// requests: the same names would count them twice.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_METRICS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_RUN_METRICS_H_
 
@@ -17,29 +17,29 @@
 
 namespace spillway::cli {
 
-// One run, as it is counted.
+// One run.
 struct HookRun {
-  // What the command got: its own rewrite, one from the cache, or the graph as it was.
+  // The graph that the command got: its own rewrite, one from the cache, or the original.
   enum class Result { kRewritten, kCached, kUnchanged, kFailedOpen, kFailedClosed };
 
   Result result = Result::kFailedOpen;
   ExitCode failure = ExitCode::kDone;           // Of a failed one.
   absl::Duration duration;                      // Before the command began.
-  v1::Strategy strategy = v1::STRATEGY_BUDGET;  // That was asked for.
-  v1::RewriteReport report;                     // Of one that did not fail.
-  // Of one that failed since nothing fits: the smallest budget that is known to do / the budget.
+  v1::Strategy strategy = v1::STRATEGY_BUDGET;  // The requested one.
+  v1::RewriteReport report;                     // Of a run that did not fail.
+  // Of a run that failed because nothing fits: the smallest budget known to suffice / the budget.
   std::optional<double> need_ratio;
 };
 
-// The text of `old` (empty: a new file) with `run` added. INVALID_ARGUMENT if `old` is not such a
-// file: cut off, or somebody else's.
+// Returns the text of `old` (empty: a new file) with `run` added. INVALID_ARGUMENT if `old` is
+// truncated or not a file of `spillway run`.
 absl::StatusOr<std::string> AddToMetrics(absl::string_view old, const HookRun& run);
 
-// Adds `run` to the file `path`, alone of all runs that do so at once. One of spillway run that is
-// damaged begins anew; any other is left alone: BAD_OPTION. Returns what to warn of, or nothing.
-// Waits without a limit: run it in a child.
+// Adds `run` to the file `path` under a lock. A damaged file of spillway run is started over; any
+// other file is left unchanged: BAD_OPTION. Returns a warning, or empty. The wait is unbounded: run
+// it in a child.
 //
-// Beside the file there are `NAME.lock` and, while it is written, `.NAME.tmp`.
+// Beside the file there are `NAME.lock` and, during writing, `.NAME.tmp`.
 absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const HookRun& run);
 
 }  // namespace spillway::cli

@@ -21,40 +21,40 @@ namespace spillway::cli {
 // What to prepare.
 struct PrepareRequest {
   std::string input;                           // Path of the graph.
-  absl::optional<format::GraphFormat> format;  // Of the input; none: recognised.
+  absl::optional<format::GraphFormat> format;  // Of the input; absent: recognised.
   std::string cache_dir;                       // Empty: a default (run_cache.h).
-  // Where a copy of the report goes, as JSON; empty: nowhere. The graph itself is refused.
+  // The path for a copy of the report, as JSON; empty: none. It may not be the graph's.
   std::string report;
-  std::string server;  // Which one the client asks; empty: none.
-  // How it is asked: runs that give the same here and want the same fail for the same reasons.
+  std::string server;  // The server of the client; empty: none.
+  // The connection settings: runs that agree in these and in the request fail for the same reasons.
   std::string connection;
-  // What the server is told of who asks. It plays no part in what is done, and in none of the keys.
+  // Identifies the caller to the server. Affects neither the result nor any key.
   CallOptions call;
   v1::RewriteOptions options;
-  // Whether profiles of runs that are stored beside the graph are used.
+  // Whether to use the profiles of runs that are stored beside the graph.
   bool stored_profiles = true;
-  // Called in the child: a connection has threads, and this process may not.
+  // Called in the child: a connection has threads, which this process may not have.
   std::function<Client()> connect;
 };
 
 struct PreparedGraph {
-  // Absolute. Empty: the input itself, since the rewrite left it as it was.
+  // Absolute. Empty: the input itself, which the rewrite left unchanged.
   std::string graph_path;
   std::string report_path;  // JSON; absolute.
-  bool cached = false;      // It was there already: nothing was rewritten.
-  // Without its lists of tensors. Of several graphs counts are their sum, and forecasts, fits and
-  // hardware those of the one that is worst off.
+  bool cached = false;      // From the cache: nothing was rewritten.
+  // Without its lists of tensors. For several graphs, counts are summed, and forecasts, fits and
+  // hardware are those of the worst one.
   v1::RewriteReport report;
 };
 
-// That `path`, the value of `flag`, is the file of `other_flag`.
+// Returns the error that `path`, the value of `flag`, is the file of `other_flag`.
 absl::Status OverwritesError(absl::string_view flag, const std::string& path,
                              absl::string_view other_flag);
 
-// Prepares the graph in a child process, until `deadline`. One of several that want the same at
-// once rewrites, the others wait for it and take what it stored, or its failure: a server that is
-// away is waited for once, not once by each. Errors: those of Client::Rewrite,
-// of reading and writing files, and of RunInChild.
+// Prepares the graph in a child process, until `deadline`. Of several concurrent identical
+// requests, one rewrites, and the others wait for it and take its result or its failure: an
+// unreachable server is waited for once, not once for each. Errors: those of Client::Rewrite, of
+// reading and writing files, and of RunInChild.
 absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
                                            const internal::Deadline& deadline);
 

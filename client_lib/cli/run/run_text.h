@@ -1,4 +1,4 @@
-// What one run of `spillway run` did to its graph, and what that costs the job, in one line.
+// The line that describes what `spillway run` did to its graph and what that costs the job.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_TEXT_H_
@@ -11,11 +11,11 @@
 namespace spillway::cli {
 
 // `fits with 14 swaps, 3.10 GiB, 5 % slower, host memory 3.20 GiB`; of a graph that is
-// returned as it came `fits, 8.10 GiB of 14.40 GiB`. What was not computed is called unknown, and
-// never fitting. The bytes are those that a step copies to the host.
+// returned unchanged `fits, 8.10 GiB of 14.40 GiB`. A fit that was not computed is reported as
+// unknown, never as fitting. The bytes are those that a step copies to the host.
 std::string CostText(const v1::RewriteReport& report);
 
-// The line: `graph` is the file that was given.
+// Returns the line. `graph`: the input file.
 std::string RunText(const std::string& graph, const PreparedGraph& prepared);
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// What the scheduler that started this process says of its job: Slurm, or Kubernetes.
+// The job of this process according to its scheduler: Slurm or Kubernetes.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_SCHEDULER_NAMES_H_
 #define SPILLWAY_CLIENT_LIB_CLI_RUN_SCHEDULER_NAMES_H_
 
@@ -6,9 +6,9 @@
 
 namespace spillway::cli {
 
-// Adds the names of the job to the metadata of `call`: each that neither `call` has already nor a
-// variable SPILLWAY_* says. Of a task of a Slurm array the job is ARRAY_TASK; in a pod it is the
-// pod's name. What is not of the form that is sent is made so.
+// Adds the names of the job to the metadata of `call`, except those that `call` already has or a
+// variable SPILLWAY_* sets. For a task of a Slurm array the job is ARRAY_TASK; in a pod it is the
+// pod's name. Names are converted to the form that can be sent.
 void AddSchedulerNames(CallOptions* call);
 
 }  // namespace spillway::cli

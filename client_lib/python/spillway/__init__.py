@@ -6,7 +6,7 @@
     result.graph_def, result.report
 
 Loads neither TensorFlow nor grpc nor protobuf; the library behind it is loaded at the first call.
-`spillway.tensorflow` edits graphs where they are, in TensorFlow.
+`spillway.tensorflow` edits graphs in place, in TensorFlow.
 """
 
 from spillway._call import Progress

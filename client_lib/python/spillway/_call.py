@@ -1,4 +1,4 @@
-"""One call of the library: where it goes, how long it may take, who is told of its progress."""
+"""One call of the library: its destination, its timeout and its progress callback."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from spillway._values import whole_of
 
 __all__ = ["Call", "Progress", "Where"]
 
-# The longest time that the library is told.
+# The longest time that is passed to the library.
 _LONGEST_S = 1e12
 
 
 @dataclass(frozen=True)
 class Where:
-    """In process (`server` None), or a server: `host:port`, `unix:/path`, what gRPC resolves; several
-    as a list or with commas between. What the server is told of the call is here, too.
+    """In process (`server` None), or a server: `host:port`, `unix:/path`, or any name that gRPC
+    resolves; several as a list or comma-separated. Also the metadata that the call sends.
 
-    Raises TypeError for what does not go together, InvalidOptionError for a value of another kind.
+    Raises TypeError for arguments that conflict, InvalidOptionError for a value of a wrong type.
     """
 
     server: Union[str, List[str], None] = None
@@ -57,7 +57,7 @@ class Where:
                 raise errors.bad_option("retries", self.retries, "is below 0; 0 is to try once")
         self._set("hedge_after", seconds_of("hedge_after", self.hedge_after))
         if server is None:
-            # retries=0 is given, too.
+            # retries=0 counts as given, too.
             given = [item.name for item in fields(self)
                      if getattr(self, item.name) is not None and getattr(self, item.name) is not False]
             if given:
@@ -65,7 +65,7 @@ class Where:
                     ", ".join(given), "s" if len(given) == 1 else ""))
         if server is not None and not server:
             raise TypeError("server is empty; leave it out for a rewrite in this process")
-        # As the command line has it: who names an authority does not want to talk in clear.
+        # As on the command line: naming a CA or a certificate implies TLS.
         if (self.tls_ca, self.tls_cert, self.tls_key, self.tls_server_name) != (None,) * 4:
             self._set("tls", True)
 
@@ -80,7 +80,7 @@ def _checked(option: str, value: Any) -> Optional[str]:
 
 
 class Call:
-    """A context manager around one call. Not for several threads."""
+    """A context manager around one call. Not thread-safe."""
 
     def __init__(self, where: Where, timeout: Optional[Duration],
                  progress: Optional[Progress]) -> None:
@@ -141,7 +141,7 @@ class Call:
             _native.check(
                 lib.spillway_client_options_set_token_in_clear(options, where.token_in_clear))
             if where.hedge_after is not None:
-                # Where has made it a number.
+                # Where has converted it to a number.
                 milliseconds = math.ceil(min(float(where.hedge_after), _LONGEST_S) * 1000)
                 _native.check(
                     lib.spillway_client_options_set_hedge_after_ms(options, milliseconds))
@@ -150,7 +150,7 @@ class Call:
             lib.spillway_client_options_free(options)
 
     def _on_progress(self, stage: int, done: int, total: int, _: object) -> None:
-        # On a thread of the library. An exception cannot pass through C: it ends the call instead.
+        # On a thread of the library. An exception cannot propagate through C, so it ends the call.
         if self._failure is not None or self._progress is None:
             return
         try:
@@ -160,8 +160,8 @@ class Call:
             self._cancel()
 
     def part(self, take: Optional[Callable[[bytes], None]]) -> Any:
-        """A callback for the library that passes each part of an answer to `take`; None: none. What
-        it raises ends the call, and is raised by `run`."""
+        """Returns a callback for the library that passes each part of an answer to `take`; None: no
+        callback. Its exceptions end the call and are raised by `run`."""
         def on_part(message: int, size: int, _: object) -> None:
             if self._failure is not None or take is None:
                 return
@@ -176,8 +176,8 @@ class Call:
         return self._part
 
     def run(self, function: Callable[..., Optional[int]], *arguments: Any) -> None:
-        """Calls a function of the library that returns a status. Raises what the status says, what
-        the progress callback raised, or KeyboardInterrupt."""
+        """Calls a function of the library that returns a status. Raises the status as an exception,
+        the exception of the progress callback, or KeyboardInterrupt."""
         status: List[Optional[int]] = [None]
 
         def work() -> None:

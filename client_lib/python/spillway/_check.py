@@ -1,4 +1,4 @@
-"""After the run: what was planned, and what a traced step did."""
+"""After a run: compares the plan with a traced step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spillway._size import format_bytes, format_time
 from spillway.messages import DeviceForecast, TensorSwap
 from spillway.report import Report
 
-# Names in a sentence; the attributes have all.
+# The number of names in a sentence; the attributes have all.
 _NAMES_SHOWN = 5
 _SWAP_NODE = re.compile(r"(^|/)lms/swap(out|in)_")
 _PLACE = re.compile(r"(?:device:)?(cpu|gpu):(\d+)$", re.IGNORECASE)
@@ -22,13 +22,14 @@ _PLACE = re.compile(r"(?:device:)?(cpu|gpu):(\d+)$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Figure:
-    """A number twice. None: not known. `planned` may be a lower bound where sizes are unknown."""
+    """A planned and a measured number. None: unknown. `planned` may be a lower bound if sizes are
+    unknown."""
     planned: Optional[int] = None
     seen: Optional[int] = None
 
     @property
     def share(self) -> Optional[float]:
-        """What was seen, as a share of what was planned."""
+        """The measured number as a share of the planned one."""
         if self.planned is None or self.seen is None or self.planned <= 0:
             return None
         return self.seen / self.planned
@@ -39,11 +40,11 @@ class DeviceCheck:
     """One GPU, or the CPU that stands for it.
 
     Attributes:
-      device: as the report spells it; empty where nodes carry none.
-      seen_as: as the trace spells it; empty: not found there.
-      step_peak_bytes: the most that a step holds at once, variables apart. Seen: from the records
-        of allocations, a lower bound (a copy back takes its memory without a record).
-      in_use_peak_bytes: the same with all that is there; seen only where the allocator counts.
+      device: as spelled in the report; empty if nodes carry none.
+      seen_as: as spelled in the trace; empty: not found there.
+      step_peak_bytes: the peak of a step without variables. Measured: from the allocation records, a
+        lower bound (a swap-in allocates its memory without a record).
+      in_use_peak_bytes: the peak of all memory in use; measured only if the allocator counts it.
     """
     device: str
     seen_as: str
@@ -53,19 +54,19 @@ class DeviceCheck:
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """A plan and a traced step, side by side. `str()` says it in words; a notebook shows a table.
+    """A plan and a traced step, side by side. `str()` gives it as text; a notebook shows a table.
 
     Attributes:
-      swap_outs, swap_ins: swap nodes; seen are those that ran.
-      bytes_out, bytes_in: copied in the step. Seen are those of swap nodes that ran on another
-        device than the producer, or a reader, of the tensor.
-      step_time_ns: of the step; planned is the forecast. A trace makes a step slower.
+      swap_outs, swap_ins: swap nodes; measured are those that ran.
+      bytes_out, bytes_in: copied in the step. Measured are those of swap nodes that ran on a device
+        other than that of the tensor's producer, or of a reader.
+      step_time_ns: of the step; planned is the forecast. Tracing makes a step slower.
       devices: one per GPU of the forecast.
-      missing: swap nodes that did not run: pruned, since no fetch needs what reads them, or in a
+      missing: swap nodes that did not run: pruned, since no fetch needs their consumers, or in a
         branch that was not taken.
-      unmoved: swap nodes that ran on the device where the tensor was anyway.
-      unplanned: nodes that ran, named like swap nodes, that are not in the report.
-      unknown_size_count: swapped tensors whose size was not known; planned bytes are without them.
+      unmoved: swap nodes that ran on the device where the tensor already was.
+      unplanned: nodes that ran and are named like swap nodes, but are not in the report.
+      unknown_size_count: swapped tensors of unknown size, which planned bytes do not include.
     """
     swap_outs: Figure
     swap_ins: Figure
@@ -80,7 +81,7 @@ class Check:
 
     @property
     def as_planned(self) -> bool:
-        """Every planned swap ran and moved its tensor, and no other swap did."""
+        """Whether every planned swap ran and moved its tensor, and no other swap did."""
         return not (self.missing or self.unmoved or self.unplanned)
 
     def __repr__(self) -> str:
@@ -95,23 +96,23 @@ class Check:
 
 def check(report: Any, run_metadata: Any, *,
           trace: Union[None, str, "os.PathLike[str]"] = None, **keywords: Any) -> Check:
-    """Compares what was planned with what one step of training did.
+    """Compares a plan with a traced step of training.
 
     Run a step of the rewritten graph, not the first, with
     `options=tf.compat.v1.RunOptions(trace_level=FULL_TRACE)` and `run_metadata=`. The same
-    RunMetadata, as `profile=` of a new `rewrite` of the original graph, puts what was measured in
-    place of estimates.
+    RunMetadata, as `profile=` of a new `rewrite` of the original graph, replaces estimates by
+    measurements.
 
     Args:
       report: a Report, a RewriteResult, a serialized RewriteReport, or its JSON (`--report` of the
         program `spillway`).
       run_metadata: a RunMetadata or StepStats, or its bytes.
-      trace: a file: gets the step as it is simulated and the step that ran, side by side, in the
-        Trace Event format, for Perfetto and chrome://tracing. `report` has to be a RewriteResult.
-      **keywords: with `trace`, those of `simulate` that the rewrite was given: `batch_size`, ...
+      trace: a file to write: the simulated and the measured step, side by side, in the Trace Event
+        format, for Perfetto and chrome://tracing. `report` must be a RewriteResult.
+      **keywords: with `trace`, the keywords of `simulate` that the rewrite had: `batch_size`, ...
 
     Raises:
-      TypeError: something else was given.
+      TypeError: an argument has the wrong type.
       InvalidOptionError: run_metadata holds no step, or is of another graph.
       SpillwayError: the report is damaged.
     """
@@ -154,7 +155,7 @@ def _report(report: Any) -> Report:
     if isinstance(report, Report):
         return report
     if isinstance(report, (bytes, bytearray)):
-        if report.lstrip()[:1] != b"{":  # The first byte of no message.
+        if report.lstrip()[:1] != b"{":  # No message begins with this byte.
             try:
                 return Report.from_message(bytes(report))
             except ValueError as error:
@@ -173,7 +174,7 @@ def _producer(swap: TensorSwap) -> str:
 
 
 def _added(name: str) -> bool:
-    """What the partitioner adds between devices: `node/_12`."""
+    """Whether the partitioner added the node between devices: `node/_12`."""
     return re.search(r"/_\d+$", name) is not None
 
 
@@ -187,8 +188,8 @@ def _check_same_graph(plan: Report, trace: _trace.Trace) -> None:
 
 
 class _Ran:
-    """Which swap nodes ran, and what they moved. Names count only exactly: the partitioner adds
-    others that begin with them."""
+    """The swap nodes that ran, and the bytes that they moved. Names must match exactly: the
+    partitioner adds nodes whose names begin with them."""
 
     def __init__(self, plan: Report, trace: _trace.Trace) -> None:
         self.outs = self.ins = self.bytes_out = self.bytes_in = 0
@@ -205,7 +206,7 @@ class _Ran:
                 self.bytes_in += size or 0
 
     def _moved(self, name: str, others: List[str]) -> Optional[int]:
-        """Bytes between the node and the others; None if it did not run."""
+        """Returns the bytes moved between the node and the others; None if it did not run."""
         node = self._nodes.get(name)
         if node is None:
             self.missing.append(name)
@@ -236,7 +237,8 @@ def _devices(plan: Report, trace: _trace.Trace) -> Tuple[DeviceCheck, ...]:
 
 
 def _seen_as(device: str, plan: Report, trace: _trace.Trace) -> str:
-    """Where most producers of the device's swapped tensors ran; without any, by its name."""
+    """Returns the device on which most producers of its swapped tensors ran; without any, by its
+    name."""
     places = collections.Counter(
         trace.nodes[_producer(swap)].device for swap in plan.swaps
         if swap.device == device and _producer(swap) in trace.nodes)

@@ -1,4 +1,4 @@
-"""Every call, to one place."""
+"""A client: every call, to one destination."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Where calls go, said once: this process, or a server.
+    """A fixed destination for calls: this process, or a server.
 
         client = spillway.Client("host:7070", tls=True)
         client.simulate(graph_def, batch_size=128).forecast.fit
 
-    Its methods are the functions of this package, which have their documentation; what the client
-    was made with needs no repeating, and holds for every call. For any number of threads.
+    Its methods are the functions of this package, which document them; the arguments of the client
+    apply to every call. Thread-safe.
     """
 
     def __init__(self, server: Union[str, List[str], None] = None, *, tls: bool = False,
@@ -33,7 +33,7 @@ class Client:
             "server": server, "tls": tls, "tls_ca": tls_ca, "tls_cert": tls_cert,
             "tls_key": tls_key, "tls_server_name": tls_server_name, "retries": retries,
             "token_file": token_file, "token_in_clear": token_in_clear, "hedge_after": hedge_after}
-        _call.Where(**self._where)  # What does not go together is said now.
+        _call.Where(**self._where)  # Reports conflicts now.
 
     def __repr__(self) -> str:
         server = self._where["server"]

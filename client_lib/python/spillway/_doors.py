@@ -1,5 +1,5 @@
-"""The keywords of each function, for editors and type checkers (`**keywords: Unpack[...]`), and for
-whoever asks at run time (`inspect.signature`, a notebook's help): `visible`.
+"""The keywords of each function, for editors and type checkers (`**keywords: Unpack[...]`), and at
+run time (`inspect.signature`, a notebook's help) through `visible`.
 
 Options are in _keywords.py.
 """
@@ -17,76 +17,76 @@ Strategy = Literal["budget", "level", "scope", "apply", "strip"]
 
 
 class TlsKeywords(TypedDict, total=False):
-    """How a server is talked to. `Client` has these, too."""
+    """The connection to a server. `Client` has these, too."""
 
     tls: bool
-    """Talk TLS. Implied by the four below."""
+    """Use TLS. Implied by the four below."""
     tls_ca: Optional[Path]
-    """A PEM file with the authorities to trust. Default: the system's."""
+    """A PEM file with the CA certificates to trust. Default: the system's."""
     tls_cert: Optional[Path]
     """A PEM file with the client's certificate."""
     tls_key: Optional[Path]
     """A PEM file with its key."""
     tls_server_name: Optional[str]
-    """The name that the server's certificate must hold. Default: that of `server`."""
+    """The name that the server's certificate must contain. Default: the host in `server`."""
     retries: Optional[int]
-    """How often to try again where the server cannot be reached or is full. Default: 4."""
+    """The maximum number of retries if the server cannot be reached or is full. Default: 4."""
     token_file: Optional[Path]
-    """A file whose text is shown to the server (`authorization: Bearer TOKEN`), read by every call.
-    Without TLS it goes to no other machine, unless `token_in_clear`."""
+    """A file with the token for the server (`authorization: Bearer TOKEN`), read by every call.
+    Without TLS it is not sent to another machine, unless `token_in_clear` is set."""
     token_in_clear: bool
-    """Show the token without TLS, too."""
+    """Send the token without TLS, too."""
     hedge_after: Optional[Duration]
-    """The time after which a rewrite without an answer is asked for a second time, of another
-    server if there is one; the first answer counts. Default: never."""
+    """The time after which a rewrite without an answer is sent a second time, to another server if
+    there is one; the first answer wins. Default: never."""
 
 
 class OneCallKeywords(TypedDict, total=False):
-    """What the server is told of one call."""
+    """The metadata of one call."""
 
     token: Optional[str]
-    """In place of `token_file`: the token itself."""
+    """The token itself, instead of `token_file`."""
     request_id: Optional[str]
-    """A name for the server's log."""
+    """An id for the server's log."""
     traceparent: Optional[str]
-    """The span, as W3C has it, for the server's log."""
+    """The span in W3C format, for the server's log."""
 
 
 class LimitKeywords(TypedDict, total=False):
-    """Of one call."""
+    """Timeout and progress of one call."""
 
     timeout: Optional[Duration]
     """Seconds, or `"30s"`. None: no limit."""
     progress: Optional[Progress]
-    """Called with (stage, done bytes, total bytes), on another thread; must be short and not call
-    Spillway. What it raises ends the call and is raised here."""
+    """Called with (stage, done bytes, total bytes) on another thread; must be short and not call
+    Spillway. Its exceptions end the call and are raised here."""
 
 
 class ServerKeywords(TypedDict, total=False):
-    """Where a call goes."""
+    """The destination of a call."""
 
     server: Union[str, List[str], None]
-    """`host:port` of a spillwayd, `unix:/path`, or what gRPC resolves; of several servers one that
-    serves. None: in this process."""
+    """`host:port` of a spillwayd, `unix:/path`, or any name that gRPC resolves; of several servers,
+    one that serves. None: in this process."""
 
 
 class WhereKeywords(TlsKeywords, OneCallKeywords, total=False):
-    """Besides `server`."""
+    """The destination of a call, besides `server`."""
 
 
 class CallKeywords(ServerKeywords, LimitKeywords, WhereKeywords, total=False):
-    """Of every call, no options."""
+    """The keywords of every call that are not options."""
 
 
 class FailOpenKeywords(TypedDict, total=False):
-    """Of a rewrite."""
+    """The failure mode of a rewrite."""
 
     fail_open: bool
-    """After a failure, warn (SpillwayWarning) and go on without swaps."""
+    """After a failure, warn (SpillwayWarning) and continue without swaps."""
 
 
 class ResultKeywords(TypedDict, total=False):
-    """What a rewrite answers with, besides the graph and the report."""
+    """Results of a rewrite besides the graph and the report."""
 
     patch: bool
     """Also the edits, for a live graph."""
@@ -95,14 +95,14 @@ class ResultKeywords(TypedDict, total=False):
 
 
 class PlanKeywords(TypedDict, total=False):
-    """Of the strategy apply."""
+    """The keyword of the strategy apply."""
 
     plan: Union[Plan, str, bytes, None]
-    """What a rewrite with `save_plan` gave, or its JSON."""
+    """The plan of a rewrite with `save_plan`, or its JSON."""
 
 
 class StrategyKeywords(TypedDict, total=False):
-    """Of a rewrite."""
+    """The strategy of a rewrite."""
 
     strategy: Optional[Strategy]
     """`budget` (the default), `level` (TFLMS v2) or `scope` (TFLMS v1)."""
@@ -114,7 +114,7 @@ class PlaceKeywords(_keywords.StepKeywords, _keywords.HardwareKeywords, total=Fa
 
 class AnyStrategyKeywords(PlaceKeywords, _keywords.CommonKeywords, _keywords.SettledKeywords,
                           total=False):
-    """Options of every strategy, `cpu_device` apart."""
+    """Options of every strategy, except `cpu_device`."""
 
 
 class OptionKeywords(AnyStrategyKeywords, _keywords.CpuDeviceKeywords,
@@ -163,7 +163,7 @@ class LmsV1Keywords(LmsKeywords, _keywords.CpuDeviceKeywords, _keywords.ScopeKey
     """Of TFLMS v1's hook and callback, besides `optimizer_scopes`."""
 
     graph: Any
-    """Not used: they edit the graph that is trained."""
+    """Unused: they edit the graph that is trained."""
 
 
 class LmsV2Keywords(LmsKeywords, _keywords.LevelKeywords, _keywords.FilterKeywords, total=False):
@@ -171,7 +171,7 @@ class LmsV2Keywords(LmsKeywords, _keywords.LevelKeywords, _keywords.FilterKeywor
 
 
 class ClientPlainKeywords(LimitKeywords, OneCallKeywords, total=False):
-    """Of a client's calls: what it was made with is left out."""
+    """Of a client's calls: without the arguments of the client."""
 
 
 
@@ -191,18 +191,19 @@ class ClientRewriteKeywords(ClientStripKeywords, StrategyKeywords, OptionKeyword
     """Of `Client.rewrite`."""
 
 
-# Of keywords that are not None where they are not given.
+# The defaults of keywords whose default is not None.
 _DEFAULTS: Dict[str, Any] = {"tls": False, "token_in_clear": False, "fail_open": False,
                              "patch": False, "save_plan": False}
 
 
 def names(keywords: Type[Any]) -> List[str]:
-    """Those of a TypedDict, in order."""
+    """Returns the keywords of a TypedDict, in order."""
     return list(keywords.__annotations__)
 
 
 def visible(keywords: Type[Any], **defaults: Any) -> Callable[[F], F]:
-    """For a function that ends in `**keywords: Unpack[...]`: its signature names each of them."""
+    """Decorates a function that ends in `**keywords: Unpack[...]`, so that its signature names each
+    keyword."""
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
         own = [parameter for parameter in signature.parameters.values()

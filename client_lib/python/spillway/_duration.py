@@ -1,4 +1,4 @@
-"""Times, as the command line takes them: "30s", "500ms", "1h30m"; or seconds as a number.
+"""Durations, as on the command line: "30s", "500ms", "1h30m"; or a number of seconds.
 
 The grammar is that of absl::ParseDuration, which the program uses (absl/time/duration.cc).
 """
@@ -17,7 +17,7 @@ _INFINITE = re.compile(r"\+?inf", re.ASCII)
 
 
 def seconds_of(option: str, value: Any) -> Optional[float]:
-    """Seconds; None as it is. Raises InvalidOptionError."""
+    """Returns seconds; None stays None. Raises InvalidOptionError."""
     if value is None:
         return None
     if isinstance(value, str):

@@ -1,5 +1,4 @@
-"""A step that ran, beside the one that was simulated: both in one trace for Perfetto and
-chrome://tracing."""
+"""A measured step beside the simulated one, in one trace for Perfetto and chrome://tracing."""
 
 from __future__ import annotations
 
@@ -8,15 +7,15 @@ from typing import Any, Dict, List, Tuple
 
 from spillway import _trace
 
-# Behind the processes of the simulated step, which are one for each GPU, and the host.
+# After the processes of the simulated step: one for each GPU, and the host.
 _FIRST_PROCESS = 1000
-# What ran at once on one device, and is more, lies over the rest.
+# Concurrent operations of a device beyond this number overlap in the last lane.
 _MOST_LANES = 256
 
 
 def beside(simulated: str, seen: _trace.Trace) -> str:
-    """The trace `simulated`, as JSON, with a process more for each device of the step that ran. Times
-    of both count from their step's start."""
+    """Returns the trace `simulated` as JSON, with an additional process for each device of the
+    measured step. Times are relative to the start of each step."""
     document: Dict[str, Any] = json.loads(simulated)
     events: List[Dict[str, Any]] = document["traceEvents"]
     for event in events:
@@ -43,9 +42,9 @@ def _name(process: int, what: str, thread: int, name: str) -> Dict[str, Any]:
 
 
 def _spans(process: int, spans: List[Tuple[str, int, int]]) -> List[Dict[str, Any]]:
-    """As complete events; a thread shows one at a time, so what ran at once is on several."""
+    """Returns complete events. A thread shows one at a time, so concurrent ones are on several."""
     events: List[Dict[str, Any]] = []
-    lanes: List[int] = []  # When each is free again.
+    lanes: List[int] = []  # The time at which each is free again.
     for name, begin, end in sorted(spans, key=lambda span: span[1:]):
         for lane, free in enumerate(lanes):
             if free <= begin:

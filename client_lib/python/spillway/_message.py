@@ -1,6 +1,6 @@
-"""What the classes of messages.py have in common: from the library's JSON, and as text.
+"""The base of the classes of messages.py: conversion from the library's JSON and to text.
 
-Sizes are bytes, times nanoseconds. A figure that is not known or not computed is None, never 0.
+Sizes are bytes, times nanoseconds. A figure that is unknown or not computed is None, never 0.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ from spillway import _native
 
 T = TypeVar("T", bound="Message")
 
-# Of a list, and of what is in it: in repr, more are counted and not shown.
+# Limits of repr: longer lists and deeper messages are counted, not shown.
 _SHOWN_ITEMS = 3
 _SHOWN_DEPTH = 1
 
 
 class Enum:
-    """A field of an enum: its value is the name without the prefix, and "" where the message says
-    nothing."""
+    """An enum field: its value is the name without the prefix, and "" if it is unset."""
 
     def __init__(self, prefix: str, lower: bool = False) -> None:
         self.prefix, self.lower = prefix, lower
 
     def __call__(self, name: Any) -> str:
-        text = str(name)  # One that this package does not know is a number.
+        text = str(name)  # A value that this package does not know is a number.
         if text.startswith(self.prefix):
             text = text[len(self.prefix):]
         if text == "UNSPECIFIED":
@@ -35,25 +34,25 @@ class Enum:
 
 
 class Message:
-    """A message of spillway.v1. `print` tells it to people; attributes have the numbers.
+    """A message of spillway.v1. `print` formats it for people; attributes have the numbers.
 
-    `answer["field"]` is for programs of versions before 0.1.0, where answers were dicts: it gives
-    what proto3's JSON has (64-bit numbers as text, enums with their prefix), as does `to_dict`.
+    `answer["field"]` is for programs of versions before 0.1.0, where answers were dicts: it returns
+    proto3's JSON (64-bit numbers as text, enums with their prefix), as does `to_dict`.
     """
 
-    # The message's name in spillway.v1, and of each field that is more than a text or a bool: int,
+    # The message's name in spillway.v1, and the type of each field other than text and bool: int,
     # float, an Enum, or the class of a message.
     _name = ""
     _kinds: Mapping[str, Any] = {}
 
     @classmethod
     def from_message(cls: Type[T], message: bytes) -> T:
-        """From a serialized message."""
+        """Parses a serialized message."""
         return cls.from_dict(_native.decoded(cls._name, message))
 
     @classmethod
     def from_dict(cls: Type[T], data: Mapping[str, Any], keep: bool = True) -> T:
-        """From proto3's JSON. What the class does not have is left out. `keep`: for `to_dict`."""
+        """Converts proto3's JSON. Unknown fields are left out. `keep`: keep it for `to_dict`."""
         values = {}
         for item in fields(cls):  # type: ignore[arg-type]
             value = data.get(item.name)
@@ -70,8 +69,8 @@ class Message:
         return made
 
     def to_dict(self) -> Dict[str, Any]:
-        """As proto3's JSON with the field names of the .proto, where it is an answer; of what a
-        program made itself, or of a part of a report, plain values."""
+        """Returns proto3's JSON with the field names of the .proto for an answer; plain values for
+        an object that a program made itself, or a part of a report."""
         data: Optional[Dict[str, Any]] = self.__dict__.get("_data")
         if data is not None:
             return data
@@ -79,7 +78,7 @@ class Message:
                 for item in fields(self)}  # type: ignore[arg-type]
 
     def to_json(self) -> str:
-        """`to_dict` as text, indented."""
+        """Returns `to_dict` as indented text."""
         return json.dumps(self.to_dict(), indent=1)
 
     def __getitem__(self, name: str) -> Any:
@@ -126,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 
 def _repr(value: Any, depth: int) -> str:
-    """One line: what differs from the defaults; long lists are counted."""
+    """Returns one line with the fields that differ from the defaults; long lists are counted."""
     if isinstance(value, tuple):
         if len(value) > _SHOWN_ITEMS or (value and depth > _SHOWN_DEPTH):
             return "<%d>" % len(value)
@@ -140,7 +139,7 @@ def _repr(value: Any, depth: int) -> str:
 
 
 def told(message: Message) -> Iterator[Tuple[str, Any]]:
-    """(name, value) of the fields that say something."""
+    """Yields (name, value) of the fields that differ from their defaults."""
     for item in fields(message):  # type: ignore[arg-type]
         value = getattr(message, item.name)
         if item.repr and value != item.default:

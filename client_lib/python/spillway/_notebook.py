@@ -1,4 +1,4 @@
-"""What a notebook shows: plain HTML, no style of its own. Names come from graphs, and are escaped."""
+"""The notebook view: plain HTML without styles. Names come from graphs, and are escaped."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _FIT_WORDS = {"FITS": "yes", "DOES_NOT_FIT": "no"}
 
 
 def of(message: Message) -> str:
-    """An answer."""
+    """Returns the view of an answer."""
     return report_view(message) if isinstance(message, Report) else (
         "<pre>%s</pre>" % html.escape(str(message)))
 
 
 def of_result(result: Any) -> str:
-    """A RewriteResult: what was needed, the setting, its cost, the largest swaps, and a picture of
-    the step's memory where spillway.plot can draw one."""
+    """Returns the view of a RewriteResult: what was needed, the setting, its cost, the largest
+    swaps, and a picture of the step's memory if spillway.plot can draw one."""
     if result.report is None:
         return note("not rewritten: %s" % result.error)
     return report_view(result.report) + _picture(result)
@@ -79,8 +79,8 @@ def _rows(tag: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def _picture(result: Any) -> str:
-    """As an image, so that its styles are its own. Nothing where there is none: a view of a result
-    that is there must not fail for it."""
+    """Returns the picture as an image, which isolates its styles; "" if it cannot be drawn: that
+    must not make the view of a result fail."""
     try:
         from spillway import _plot  # type: ignore[attr-defined]  # pylint: disable=all
     except ImportError:

@@ -1,7 +1,7 @@
 """Pictures: the memory of a step before and after a rewrite, or throughput against size.
 
-They are drawn by the library, as SVG or as a page; PNG is made of SVG by the program rsvg-convert
-(Debian: librsvg2-bin).
+The library draws them as SVG or as an HTML page; the program rsvg-convert (Debian: librsvg2-bin)
+converts SVG to PNG.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from spillway.messages import ExploreReport, SimulateReport
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# By the end of a file's name. A trace is for Perfetto and chrome://tracing.
+# By file extension. A trace is for Perfetto and chrome://tracing.
 _FORMATS = {".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".json": "trace"}
 _CONVERTER = "rsvg-convert"
 _CONVERT_SECONDS = 60
-# Where there is no plan to draw, the graph is drawn as it is, and the title says why.
+# If there is no plan to draw, the graph is drawn unchanged, and the title says why.
 _NO_PLAN = ("DOES_NOT_FIT", "NO_BACKWARD_PART", "NAME_MATCHES_NOTHING", "FOREIGN_REWRITE",
             "SEARCH_TOO_LONG")
 
@@ -45,23 +45,23 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
          sizes: Union[Iterable[int], str] = (), server: Union[str, List[str], None] = None,
          timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
          **keywords: Unpack[_doors.SimulateKeywords]) -> Union[str, bytes]:
-    """Draws the memory of a step and what its engines do, beside the step before a rewrite; or
-    throughput against batch.
+    """Draws the memory of a step and the activity of its engines, beside the step before a rewrite;
+    or throughput against batch size.
 
     Args:
-      what: a graph (bytes, a GraphDef, a tf.Graph): one that was rewritten is drawn beside what
-        `strip` gives, any other beside what `rewrite` would make of it. Or an answer of `simulate`
-        with memory and trace, or of `explore`.
-      file: where the picture goes. None: nowhere; it is returned all the same.
+      what: a graph (bytes, a GraphDef, a tf.Graph): a rewritten one is drawn beside the result of
+        `strip`, any other beside the result of `rewrite`. Or an answer of `simulate` with memory
+        and trace, or of `explore`.
+      file: the file to write. None: none; the picture is returned in any case.
       before: the graph, or the answer of `simulate`, to be drawn beside `what`.
-      format: `svg`, `html` (a page that tells what is under the pointer), `png`, or `trace` (for
-        Perfetto and chrome://tracing). Default: by the file's name; svg without one.
-      theme: `light`, `dark`, or `auto`: as who looks at it prefers (a PNG is light then).
-      title: what stands above it.
-      plan: False draws a graph that was not rewritten as it is.
-      throughput: draw throughput against batch, as `explore` finds it, at `sizes` if they are given.
-      execution: which way of running the step is shown: `launched_ahead`, as TensorFlow does it (the
-        default), or `synchronous`.
+      format: `svg`, `html` (a page that describes the element under the pointer), `png`, or `trace`
+        (for Perfetto and chrome://tracing). Default: by the file's name; svg without one.
+      theme: `light`, `dark`, or `auto`: the viewer's preference (light for a PNG).
+      title: the heading.
+      plan: False draws a graph that was not rewritten without planning it.
+      throughput: draw throughput against batch size, from `explore`, at `sizes` if given.
+      execution: the execution model: `launched_ahead`, like TensorFlow (the default), or
+        `synchronous`.
       **keywords: those of `simulate`.
 
     Returns: the picture, as text; a PNG as bytes.
@@ -97,7 +97,7 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
 
 
 class _Caller:
-    """The calls that a picture takes, all with the same step."""
+    """The calls for a picture, all with the same step."""
 
     def __init__(self, server: Any, timeout: Optional[Duration], progress: Optional[Progress],
                  execution: Optional[Execution], no_budget: bool, keywords: Mapping[str, Any]) -> None:
@@ -118,7 +118,7 @@ class _Caller:
                          _native.PART(), None)
 
     def both(self, graph: bytes, plan: bool) -> Tuple[bytes, Optional[bytes], Optional[str]]:
-        """The graph to draw, the one before it was rewritten, and what to say if there is none."""
+        """Returns the graph to draw, the one before the rewrite, and a note if there is none."""
         where = {name: value for name, value in vars(self._where).items() if value is not None}
         where.update(timeout=self._timeout, progress=self._progress)
         try:
@@ -164,7 +164,8 @@ def _format_of(file: Any, given: Optional[str]) -> str:
 
 
 def _as_report(what: Any) -> Optional[_Message]:
-    """An answer of simulate or explore, also as a dict, as a message; None if it is no answer."""
+    """Converts an answer of simulate or explore, or its dict, to a message; None for anything
+    else."""
     if isinstance(what, (SimulateReport, ExploreReport)):
         what = what.to_dict()
     if isinstance(what, Message) or (
@@ -186,7 +187,7 @@ def _draw(report: _Message, before: Optional[_Message], kind: str, theme: str,
 
 
 def _folders() -> List[str]:
-    """Of PATH those that are absolute: what lies where someone happens to be is not for us to run."""
+    """Returns the absolute folders of PATH: programs relative to the current folder must not run."""
     return [folder for folder in os.environ.get("PATH", "").split(os.pathsep)
             if os.path.isabs(folder)]
 

@@ -1,7 +1,8 @@
-"""The calls that ask and change nothing: inspect, simulate, explore, diff, capabilities.
+"""The read-only calls: inspect, simulate, explore, diff, capabilities.
 
-Answers are the messages of spillway.v1 as dataclasses (messages.py): `print` tells them to people,
-attributes have the numbers. In process, or on the `server`; keywords of calls are in _doors.py.
+Answers are the messages of spillway.v1 as dataclasses (messages.py): `print` formats them for
+people, attributes have the numbers. In process, or on the `server`; keywords of calls are in
+_doors.py.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphD
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# What a call says of where it goes, besides `server`.
+# The keywords of a call's destination, besides `server`.
 _WHERE = frozenset(_doors.names(_doors.WhereKeywords))
 # No keywords.
 _GRAPHS = frozenset(("graph", "graph_a", "graph_b", "what"))
@@ -35,15 +36,15 @@ def inspect(graph: Any, *, server: Union[str, List[str], None] = None,
             largest_tensor_count: Optional[int] = None,
             on_tensors: Optional[Callable[[List[TensorSummary]], object]] = None,
             **where: Unpack[_doors.WhereKeywords]) -> GraphSummary:
-    """What a graph is made of.
+    """Reports what a graph contains.
 
         print(spillway.inspect(graph_def))
         spillway.inspect(graph_def).op_types[0].count
 
     Args:
       largest_tensor_count: how many of the largest tensors to list. Default: 10.
-      on_tensors: gets every tensor of the graph (TensorSummary), in lists of some thousands, in
-        file order, on another thread. What it raises ends the call and is raised here.
+      on_tensors: called with every tensor of the graph (TensorSummary), in lists of some thousands,
+        in file order, on another thread. Its exceptions end the call and are raised here.
       **where: TLS, retries and tokens of `rewrite`.
 
     Raises TypeError for another keyword, and SpillwayError.
@@ -73,20 +74,20 @@ def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
              memory: bool = False, trace: bool = False, execution: Optional[Execution] = None,
              no_budget: bool = False,
              **keywords: Unpack[_doors.SimulateKeywords]) -> SimulateReport:
-    """What a step of the graph takes on a machine, rewritten or not.
+    """Simulates a step of a graph, rewritten or not, on a machine.
 
         report = spillway.simulate(graph_def, batch_size=128, gpu_memory_bytes="16GiB")
         report.forecast.fit          # "FITS", "DOES_NOT_FIT" or "UNKNOWN"
 
     Args:
-      memory: also how much memory is in use over the step, and what is live at its peak.
-      trace: also when each operation ran, on which engine.
-      execution: which way of running the step memory and trace show: `launched_ahead`, as TensorFlow
-        does it (the default), or `synchronous`.
-      no_budget: with unlimited memory.
-      **keywords: of the options of `rewrite` those that say what a step is: `feeds`, `batch_size`,
-        `targets`, `hardware` and its numbers, `profile`, `convolution_workspace_bytes`,
-        `loop_counts`; TLS, retries and tokens.
+      memory: also report the memory in use over the step, and what is live at its peak.
+      trace: also report when each operation ran, and on which engine.
+      execution: the execution model of memory and trace: `launched_ahead`, like TensorFlow (the
+        default), or `synchronous`.
+      no_budget: simulate with unlimited memory.
+      **keywords: the options of `rewrite` that define a step: `feeds`, `batch_size`, `targets`,
+        `hardware` and its numbers, `profile`, `convolution_workspace_bytes`, `loop_counts`; TLS,
+        retries and tokens.
 
     Raises TypeError for another keyword, and SpillwayError.
     """
@@ -106,21 +107,21 @@ def explore(graph: Any, *, server: Union[str, List[str], None] = None,
             sizes: Union[Iterable[int], str] = (), multiple_of: Optional[int] = None,
             swapping: bool = False, no_budget: bool = False,
             **keywords: Unpack[_doors.SimulateKeywords]) -> ExploreReport:
-    """How large a batch or an image may be.
+    """Finds how large a batch or an image may be.
 
         spillway.explore(graph_def, multiple_of=8, swapping=True).largest_fitting_size_swapped
 
-    A dimension "N" or -1 in `feeds` stands for the size that varies; without any it is the batch
-    size.
+    A dimension "N" or -1 in `feeds` stands for the size that varies; without one, the batch size
+    varies.
 
     Args:
-      on_size: gets each size as it is found, in any order, on another thread. What it raises ends
-        the call and is raised here.
-      sizes: those to try, also as text: `"32:512:32"`. Default: powers of two up to the first that
-        does not fit.
-      multiple_of: the largest that fits is looked for among multiples of this. Default: 1.
-      swapping: also plan for the graph at every size, with the strategy budget.
-      no_budget: with unlimited memory; only `sizes` are tried.
+      on_size: called with each size as it is found, in any order, on another thread. Its exceptions
+        end the call and are raised here.
+      sizes: the sizes to try, also as text: `"32:512:32"`. Default: powers of two up to the first
+        that does not fit.
+      multiple_of: search for the largest size that fits among multiples of this. Default: 1.
+      swapping: also plan the graph at every size, with the strategy budget.
+      no_budget: simulate with unlimited memory; only `sizes` are tried.
       **keywords: those of `simulate`.
 
     Raises TypeError for another keyword, and SpillwayError.
@@ -150,8 +151,8 @@ def explore(graph: Any, *, server: Union[str, List[str], None] = None,
 def diff(graph_a: Any, graph_b: Any, *, server: Union[str, List[str], None] = None,
          timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
          **where: Unpack[_doors.WhereKeywords]) -> GraphDiff:
-    """What makes graph B of graph A, whoever made it. `where`: TLS, retries and tokens of
-    `rewrite`. Raises TypeError for another keyword, and SpillwayError."""
+    """Reports how graph B differs from graph A, whichever program rewrote it. `where`: TLS, retries
+    and tokens of `rewrite`. Raises TypeError for another keyword, and SpillwayError."""
     _check_names(diff, where)
     a, _ = _rewrite.serialized(graph_a)
     b, _ = _rewrite.serialized(graph_b)
@@ -163,8 +164,8 @@ def diff(graph_a: Any, graph_b: Any, *, server: Union[str, List[str], None] = No
 @_doors.visible(_doors.WhereKeywords)
 def capabilities(*, server: Union[str, List[str], None] = None, timeout: Optional[Duration] = None,
                  **where: Unpack[_doors.WhereKeywords]) -> Capabilities:
-    """Version, strategies, limits and machines of a server, or of this process. `where`: TLS,
-    retries and tokens of `rewrite`."""
+    """Returns version, strategies, limits and machines of a server or of this process. `where`:
+    TLS, retries and tokens of `rewrite`."""
     _check_names(capabilities, where)
     with _call.Call(_where(server, where), timeout, None) as call:
         return _answer(call, Capabilities, _native.library().spillway_get_capabilities, call.handle)
@@ -172,7 +173,7 @@ def capabilities(*, server: Union[str, List[str], None] = None, timeout: Optiona
 
 def simulate_options(keywords: Mapping[str, Any], *, memory: Any, trace: Any, execution: Any,
                      no_budget: Any) -> Dict[str, Any]:
-    """SimulateOptions as JSON; of `keywords` what says what a step is."""
+    """Returns SimulateOptions as JSON, with the `keywords` that define a step."""
     wanted = {"step": options.step_of(keywords), "memory": options.bool_of("memory", memory),
               "trace": options.bool_of("trace", trace),
               "no_budget": options.bool_of("no_budget", no_budget)}

@@ -26,14 +26,13 @@ class RewriteResult:
     its cost and the largest swaps.
 
     Attributes:
-      graph_def: the graph, of the type that went in: bytes for bytes, a GraphDef for a GraphDef or
-        a Graph. After a failure with `fail_open`, the graph as it came.
-      report: what was done and why; read from the library's answer when first asked for. None after
-        a failure.
-      patch: the same as edits; None unless `patch=True`.
-      plan: what was chosen, to be applied again; None unless `save_plan=True`, and where the graph
-        is kept or stripped.
-      error: the failure, with `fail_open`. None: there was none.
+      graph_def: the graph, of the type of the input: bytes for bytes, a GraphDef for a GraphDef or
+        a Graph. After a failure with `fail_open`, the original graph.
+      report: what was done and why; parsed on first access. None after a failure.
+      patch: the rewrite as a list of edits; None unless `patch=True`.
+      plan: the plan, to be applied again; None unless `save_plan=True`, and if the graph was kept
+        or stripped.
+      error: the failure, with `fail_open`. None: success.
     """
 
     def __init__(self, graph_def: Any, *, report_message: Optional[bytes] = None,
@@ -45,7 +44,7 @@ class RewriteResult:
         self.plan = plan
         self.error = error
         self._report_message = report_message
-        # Keywords of the step and its machine, for whoever asks about the graph later.
+        # Keywords of the step and its machine, for later calls about the graph.
         self._step = dict(step or {})
 
     @functools.cached_property
@@ -85,33 +84,34 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
 
     Args:
       graph: serialized GraphDef bytes, a GraphDef message, or a tf.Graph after `minimize`.
-      strategy: `budget` (the default: for the memory of each GPU, buffer by buffer; needs sizes:
-        give `batch_size` or `feeds` if the graph leaves its batch open), `level` (TFLMS v2, tuned
-        where nothing is given; needs sizes, too) or `scope` (TFLMS v1).
-      server: `host:port` of a spillwayd, `unix:/path`, or what gRPC resolves; of several servers, as
-        a list or with commas between, or `dns:///host:port`, one that serves. None: here.
-      progress: called with (stage, done bytes, total bytes), on another thread; must be short and
-        not call Spillway. What it raises ends the call and is raised here.
+      strategy: `budget` (the default: plans for the memory of each GPU, buffer by buffer; needs
+        sizes: give `batch_size` or `feeds` if the graph leaves its batch open), `level` (TFLMS v2;
+        tunes every parameter that is not given; needs sizes, too) or `scope` (TFLMS v1).
+      server: `host:port` of a spillwayd, `unix:/path`, or any name that gRPC resolves; of several
+        servers (a list, comma-separated, or `dns:///host:port`), one that serves. None: in this
+        process.
+      progress: called with (stage, done bytes, total bytes) on another thread; must be short and
+        not call Spillway. Its exceptions end the call and are raised here.
       timeout: seconds, or `"30s"`, `"2m"`. None: no limit.
-      fail_open: after a failure, warn (SpillwayWarning) and return the graph as it came. A wrong
-        keyword and Ctrl-C are raised all the same.
+      fail_open: after a failure, warn (SpillwayWarning) and return the original graph. A wrong
+        keyword and Ctrl-C still raise.
       patch: also return the edits, for a live graph.
       save_plan: also return the plan, for `apply`.
-      tls: talk TLS with the server; `tls_ca`, `tls_cert`, `tls_key` are PEM files,
-        `tls_server_name` the name that its certificate must hold; each of them implies it.
-      retries: how often to try again where the server cannot be reached or is full. Default: 4.
-      token_file, token: shown to the server (`authorization: Bearer TOKEN`): a file, read by every
-        call, or the token itself. Without TLS it goes to no other machine, unless `token_in_clear`.
-      hedge_after: the time (seconds, or `"500ms"`) after which a rewrite without an answer is asked
-        for a second time, of another server if there is one; the first answer counts. Default:
-        never.
-      request_id, traceparent: for the server's log: a name, and the span as W3C has it.
+      tls: use TLS; `tls_ca`, `tls_cert`, `tls_key` are PEM files, `tls_server_name` is the name that
+        the server's certificate must contain; each of them implies `tls`.
+      retries: the maximum number of retries if the server cannot be reached or is full. Default: 4.
+      token_file, token: the token for the server (`authorization: Bearer TOKEN`): a file, read by
+        every call, or the token itself. Without TLS it is not sent to another machine, unless
+        `token_in_clear` is set.
+      hedge_after: the time (seconds, or `"500ms"`) after which a rewrite without an answer is sent a
+        second time, to another server if there is one; the first answer wins. Default: never.
+      request_id, traceparent: for the server's log: an id, and the span in W3C format.
       **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
-        `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes, or what is fed; also
+        `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes or values; also
         `"128,224,224,3"`), `loop_counts={"rnn/while/while_context": 200}`,
         `hardware="v100_nvlink2"`, `gpu_memory_bytes="16GiB"`,
-        `gpu_memories={"/gpu:1": "12GiB"}` (GPUs that have another), `already_rewritten="replan"`,
-        `simulation=False`, ...
+        `gpu_memories={"/gpu:1": "12GiB"}` (exceptions for single GPUs),
+        `already_rewritten="replan"`, `simulation=False`, ...
 
     Raises:
       TypeError: a keyword that does not exist; a graph of another type.
@@ -142,7 +142,7 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
 
 
 def warn(error: errors.SpillwayError, stack_level: int = 3) -> None:
-    """Says that training goes on without swaps."""
+    """Warns that training continues without swaps."""
     warnings.warn("the graph is not rewritten, and trains as it is: %s" % error,
                   errors.SpillwayWarning, stacklevel=stack_level)
 
@@ -150,26 +150,25 @@ def warn(error: errors.SpillwayError, stack_level: int = 3) -> None:
 @_doors.visible(_doors.ApplyKeywords)
 def apply(graph: Any, plan: Union[Plan, str, bytes],
           **keywords: Unpack[_doors.ApplyKeywords]) -> RewriteResult:
-    """Writes a plan that a rewrite of this graph gave (`save_plan=True`), instead of making one: the
-    same graph, byte for byte. `plan`: a Plan, or its JSON. `keywords`: those of `rewrite`, but for
-    the options that the plan settles (cpu_device, min_tensor_bytes, swap_encoding,
-    inline_calls). Raises
-    InvalidOptionError: OTHER_GRAPH if the plan is for another graph, BAD_PLAN if it does what no
-    plan may."""
+    """Applies a plan from an earlier rewrite of this graph (`save_plan=True`) instead of planning:
+    the result is the same graph, byte for byte. `plan`: a Plan, or its JSON. `keywords`: those of
+    `rewrite`, except the options that the plan determines (cpu_device, min_tensor_bytes,
+    swap_encoding, inline_calls). Raises InvalidOptionError: OTHER_GRAPH if the plan is for another
+    graph, BAD_PLAN if it breaks the rules for plans."""
     return rewrite(graph, strategy="apply", plan=plan, **keywords)
 
 
 @_doors.visible(_doors.StripKeywords)
 def strip(graph: Any, **keywords: Unpack[_doors.StripKeywords]) -> RewriteResult:
-    """Takes the swaps of Spillway out again: the original graph, byte for byte, from the rewritten
-    one alone. `keywords`: those of `rewrite` that are no options. Raises InvalidGraphError
+    """Removes Spillway's swaps: restores the original graph, byte for byte, from the rewritten one
+    alone. `keywords`: those of `rewrite` that are not options. Raises InvalidGraphError
     (FOREIGN_REWRITE) for a graph that another program rewrote."""
     return rewrite(graph, strategy="strip", **keywords)
 
 
 def serialized(graph: Any) -> Tuple[bytes, Any]:
-    """The graph's bytes, and the type of message to give back; None: bytes. TensorFlow's types are
-    known by what they can do, so that TensorFlow need not be there."""
+    """Returns the graph's bytes, and the type of message to return (None: bytes). TensorFlow's types
+    are duck-typed, so that TensorFlow need not be installed."""
     if isinstance(graph, (bytes, bytearray, memoryview)):
         return bytes(graph), None
     if hasattr(graph, "SerializeToString"):

@@ -1,9 +1,9 @@
-"""What can go wrong, as exceptions.
+"""The exceptions.
 
-Every error of a call is a `SpillwayError` with the service's code, reason and metadata. Those that
-a caller would catch apart have classes of their own; where Python has a class for the kind, they
-are that, too (`ValueError`, `TimeoutError`, ...). A wrong keyword is a plain `TypeError`, as for
-any Python function.
+Every error of a call is a `SpillwayError` with the service's code, reason and metadata. Errors that
+callers may want to catch separately have their own classes; if Python has a class of that kind,
+they derive from it, too (`ValueError`, `TimeoutError`, ...). A wrong keyword is a plain `TypeError`,
+as for any Python function.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ CODE_NAMES = (
 
 
 class SpillwayError(Exception):
-    """A call failed. `str()` is one sentence that says what to do, in the words of Python's keywords.
+    """A call failed. `str()` is one sentence that says what to do, in terms of Python's keywords.
 
     Attributes:
-      message: the sentence as every program of Spillway says it, with the names of the API's fields.
+      message: the same sentence with the names of the API's fields, as in every Spillway program.
       code: the gRPC code as a name, e.g. `INVALID_ARGUMENT`.
       reason: for programs; a value of `ErrorReason` in error.proto without its prefix, e.g.
-        `DANGLING_INPUT`. Stable. Empty where there is none.
+        `DANGLING_INPUT`. Stable. Empty if there is none.
       metadata: the names and numbers in the message, by key.
     """
 
@@ -43,7 +43,7 @@ class SpillwayError(Exception):
 
 
 class NativeLibraryError(SpillwayError, ImportError):
-    """libspillway.so.0 is not there, cannot be loaded, or is too old for this package."""
+    """libspillway.so.0 is missing, cannot be loaded, or is too old for this package."""
 
 
 class InvalidOptionError(SpillwayError, ValueError):
@@ -51,7 +51,7 @@ class InvalidOptionError(SpillwayError, ValueError):
 
 
 class InvalidGraphError(SpillwayError, ValueError):
-    """The graph is damaged, or no graph that TensorFlow would run."""
+    """The graph is damaged, or TensorFlow would not run it."""
 
 
 class NoBackwardPartError(InvalidGraphError):
@@ -59,7 +59,7 @@ class NoBackwardPartError(InvalidGraphError):
 
 
 class LiveGraphError(SpillwayError, RuntimeError):
-    """A graph in TensorFlow cannot be edited now. It is as it was.
+    """A graph in TensorFlow cannot be edited now. It is unchanged.
 
     `reason` is FINALIZED_GRAPH, SESSION_HAS_RUN, NO_GRAPH or UNKNOWN_NODE.
     """
@@ -73,11 +73,11 @@ class DoesNotFitError(SpillwayError):
     """No plan of the strategy fits the memory of a GPU.
 
     Attributes:
-      smallest_budget_bytes: with which one does; None if not known.
-      smallest_gpu_memory_bytes: the same as the option `gpu_memory_bytes`, with what is left to
-        TensorFlow's allocator.
-      budget_bytes: what there is.
-      device: the GPU; empty where nodes carry none.
+      smallest_budget_bytes: the smallest sufficient budget; None if unknown.
+      smallest_gpu_memory_bytes: the same as a value of the option `gpu_memory_bytes`, including the
+        margin for TensorFlow's allocator.
+      budget_bytes: the available budget.
+      device: the GPU; empty if nodes carry none.
     """
 
     @property
@@ -113,14 +113,14 @@ class CancelledError(SpillwayError):
 
 
 class InternalError(SpillwayError):
-    """A bug of Spillway. Please report it."""
+    """A bug in Spillway. Please report it."""
 
 
 class SpillwayWarning(UserWarning):
     """With `fail_open`: the graph was not rewritten, for the reason in the message."""
 
 
-# Characters of a value in a sentence.
+# The maximum length of a value in a sentence, in characters.
 _SHOWN_VALUE = 80
 
 _OPTION = ("UNKNOWN_OPTION", "BAD_OPTION", "CONFLICTING_OPTIONS", "BAD_REGEX",
@@ -148,7 +148,7 @@ _BY_CODE = {
 
 
 def bad_option(option: str, value: object, wrong: str) -> InvalidOptionError:
-    """For a value of a keyword that cannot be sent: `OPTION: VALUE WRONG`."""
+    """Returns the error for a keyword's value that cannot be sent: `OPTION: VALUE WRONG`."""
     shown = repr(value)
     if len(shown) > _SHOWN_VALUE:
         shown = shown[:_SHOWN_VALUE] + "..."
@@ -157,7 +157,7 @@ def bad_option(option: str, value: object, wrong: str) -> InvalidOptionError:
 
 
 def make_error(code: int, message: str, reason: str, metadata: Mapping[str, str]) -> SpillwayError:
-    """The exception for a status of the library. `code`: as gRPC numbers it."""
+    """Returns the exception for a status of the library. `code`: the gRPC status code."""
     name = CODE_NAMES[code] if 0 <= code < len(CODE_NAMES) else "UNKNOWN"
     kind: Type[SpillwayError] = _BY_REASON.get(reason) or _BY_CODE.get(name) or SpillwayError
     return kind(message, code=name, reason=reason, metadata=metadata)

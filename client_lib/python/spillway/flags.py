@@ -1,4 +1,4 @@
-"""The LMS flags of tf_cnn_benchmarks, for a training script of one's own.
+"""The LMS flags of tf_cnn_benchmarks, for any training script.
 
     parser = argparse.ArgumentParser()
     spillway.flags.add_arguments(parser)          # or, with absl: spillway.flags.define_flags()
@@ -7,9 +7,9 @@
     if options is not None:                                               # --lms
         spillway.tensorflow.rewrite_graph(**options)
 
-`--lms` switches swapping on. The flags of TFLMS v1 (`--lms_lb`, `--lms_n_tensors`) choose the
-strategy `scope`, those of TFLMS v2 (`--lms_swapout_threshold`, ...) `level`, and none of them the
-default with everything tuned. Loads absl only in `define_flags`.
+`--lms` enables swapping. The flags of TFLMS v1 (`--lms_lb`, `--lms_n_tensors`) select the strategy
+`scope`, those of TFLMS v2 (`--lms_swapout_threshold`, ...) select `level`; without any of them, the
+default strategy is used, fully tuned. Loads absl only in `define_flags`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SWITCH_HELP = "swap tensors to host memory and back, so that larger models and 
 
 @dataclass(frozen=True)
 class _Flag:
-    """One that takes a whole number. `default`: what holds if the flag is not given."""
+    """A flag with an integer value. `default`: the value if the flag is not given."""
     strategy: str
     option: str
     default: int
@@ -55,20 +55,20 @@ _FLAGS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> Any:
-    """Adds the flags as a group. `--lms` is also `--lms=true` and `--lms=false`. Returns the
-    group."""
+    """Adds the flags as a group, and returns the group. `--lms` may also be `--lms=true` or
+    `--lms=false`."""
     group = parser.add_argument_group("Large Model Support")
     group.add_argument("--" + _SWITCH, nargs="?", const=True, default=False, type=_boolean,
                        metavar="BOOL", help=_SWITCH_HELP)
     for flag in _FLAGS:
-        # Not given is None: which ones are given decides on the strategy.
+        # None if not given: the given flags determine the strategy.
         group.add_argument("--" + flag.name, type=int, metavar="N", help=flag.text)
     return group
 
 
 def define_flags(flag_values: Any = None) -> None:
     """Defines the flags with absl, in `flag_values`; None: absl's FLAGS. Raises ImportError without
-    absl (package absl-py), absl.flags.DuplicateFlagError if the script has one of them."""
+    absl (package absl-py), absl.flags.DuplicateFlagError if the script already defines one."""
     from absl import flags  # pylint: disable=import-outside-toplevel
     values = flags.FLAGS if flag_values is None else flag_values
     flags.DEFINE_boolean(_SWITCH, False, _SWITCH_HELP, flag_values=values)
@@ -77,13 +77,13 @@ def define_flags(flag_values: Any = None) -> None:
 
 
 def options_from_flags(args: Any) -> Optional[Dict[str, Any]]:
-    """Keywords of `spillway.rewrite` and `spillway.tensorflow.rewrite_graph`.
+    """Returns keywords for `spillway.rewrite` and `spillway.tensorflow.rewrite_graph`.
 
     Args:
-      args: what `parse_args` returned, or absl's FLAGS after parsing.
+      args: the result of `parse_args`, or absl's FLAGS after parsing.
 
-    Returns None without `--lms`: train as it is. A flag that was not given is left out; {} is the
-    default strategy, everything tuned.
+    Returns None without `--lms`: train without swaps. Flags that were not given are left out; {}
+    stands for the default strategy, fully tuned.
 
     Raises ValueError for flags of both versions, AttributeError if the flags are not in `args`. The
     library checks ranges.
@@ -103,7 +103,7 @@ def options_from_flags(args: Any) -> Optional[Dict[str, Any]]:
 
 
 def _boolean(text: str) -> bool:
-    """As absl reads them."""
+    """Parses a boolean like absl."""
     values = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
     if text.lower() not in values:
         raise argparse.ArgumentTypeError("%r is neither true nor false" % text)

@@ -1,4 +1,4 @@
-"""One rewrite for all ranks of a Horovod job: rank 0 asks, the others reuse its answer.
+"""One rewrite for all ranks of a Horovod job: rank 0 requests it, the others reuse its result.
 
     import horovod.tensorflow as hvd
     hvd.init()
@@ -6,12 +6,12 @@
     spillway.horovod.rewrite_graph(hvd=hvd, strategy="scope")        # in place, before the session
     result = spillway.horovod.rewrite(graph_def, hvd)                # or bytes, a GraphDef, a Graph
 
-So a server is asked once, and all ranks train with the same swaps. Every rank has to make the call,
-in the same place. What is reused is the edits, not the graph: each rank's own seeds and shards
-stay. Either all ranks return, or all raise.
+A server is therefore asked only once, and all ranks train with the same swaps. Every rank must make
+the call, in the same place. The ranks reuse the edits, not the graph, so each keeps its own seeds
+and shards. Either all ranks return, or all raise.
 
-Ranks talk by Horovod's `broadcast_object`, or, with `folder=`, through a folder that all of them
-see: then Horovod is not needed. Host memory is that of a machine: each rank plans with its share.
+Ranks communicate through Horovod's `broadcast_object`, or with `folder=` through a shared folder,
+which does not need Horovod. Host memory belongs to the machine: each rank plans with its share.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 __all__ = ["rewrite", "rewrite_graph"]
 
-# Seconds; longer than any rewrite takes that is not stuck.
+# Seconds; longer than any rewrite that is not stuck.
 WAIT = 600.0
-# A year: what waits takes no more seconds than fit its clock.
+# A year: waiting functions accept no more seconds than fit their clock.
 _LONGEST_WAIT = 365 * 86400.0
 # The one of hardware.proto.
 _DEFAULT_PRESET = "p100_pcie"
 
 _Ranks = Union[_ranks.HorovodRanks, _ranks.FolderRanks]
-# The fields of what rank 0 tells the others.
+# The fields of the message from rank 0 to the others.
 _HEADER, _REPORT, _NODES = 1, 2, 3
 
 
@@ -53,25 +53,25 @@ def rewrite(graph: Any, hvd: Any = None, *, folder: Optional[str] = None,
     """`spillway.rewrite`, once for all ranks.
 
     Args:
-      graph: as `spillway.rewrite`. The same graph on all ranks: names, ops, inputs and devices;
+      graph: as in `spillway.rewrite`. The same graph on all ranks: names, ops, inputs and devices;
         attributes (seeds, shards) may differ.
       hvd: a Horovod module after `init`, or an object with its `rank()`, `size()`, `local_size()`
         and `broadcast_object(value, root_rank=, name=)`. None: horovod.tensorflow.
-      folder: talk through this folder instead; all ranks see it, and no other job uses it at the
-        same time. One folder inside it is left.
-      rank, size, local_size: with `folder`: which rank this is, of how many, and how many are on
-        this machine. None: what horovodrun, mpirun or srun say in the environment.
-      wait: seconds, or `"10m"`, to wait for the other ranks at each of three meetings. Rank 0's call
-        to Spillway is between two of them: give it a `timeout` below that.
-      fail_open: on all ranks alike: after a failure of any, all warn and keep their graph as it is.
-      **keywords: those of `spillway.rewrite`; those of rank 0 count. `host_memory_bytes`, or the
+      folder: communicate through this folder instead; all ranks must see it, and no other job may
+        use it at the same time. One folder remains inside it.
+      rank, size, local_size: with `folder`: the index of this rank, the number of ranks, and the
+        number on this machine. None: from the environment of horovodrun, mpirun or srun.
+      wait: seconds, or `"10m"`, to wait for the other ranks at each of three barriers. Rank 0's call
+        to Spillway is between two of them: give it a smaller `timeout`.
+      fail_open: the same on all ranks: after a failure of any rank, all warn and keep their graph.
+      **keywords: those of `spillway.rewrite`; those of rank 0 apply. `host_memory_bytes`, or the
         preset's, is that of the machine, and is divided by its number of ranks.
 
     Raises, on all ranks:
       TypeError: a keyword that does not exist, `strip` or `replan`, no Horovod and no folder.
       InvalidGraphError: the ranks have different graphs (GRAPH_DIFFERS).
-      DeadlineExceededError: a rank did not come.
-      SpillwayError: another failure of any rank; the message of the other ranks says whose.
+      DeadlineExceededError: a rank did not arrive.
+      SpillwayError: any other failure of a rank; on the other ranks, the message names it.
     """
     def prepare() -> Tuple[bytes, Any]:
         return _rewrite.serialized(graph)
@@ -117,14 +117,14 @@ def _seconds(wait: Duration) -> float:
 def _once(place: Tuple[Any, ...], prepare: Callable[[], Tuple[bytes, Any]],
           finish: Callable[[_rewrite.RewriteResult], None], unchanged: Callable[[], Any],
           fail_open: bool, keywords: Dict[str, Any]) -> _rewrite.RewriteResult:
-    """`_together` with the ranks of `place`, the arguments of `_meet`. A failure with `fail_open`
-    warns and gives the graph that `unchanged` makes."""
+    """Calls `_together` with the ranks of `place`, the arguments of `_meet`. On a failure with
+    `fail_open`, warns and returns the graph from `unchanged`."""
     try:
         return _together(_meet(*place), prepare, finish, keywords)
     except errors.SpillwayError as error:
         if not fail_open:
             raise
-        _rewrite.warn(error, stack_level=4)  # Whoever called `rewrite` or `rewrite_graph`.
+        _rewrite.warn(error, stack_level=4)  # The caller of `rewrite` or `rewrite_graph`.
         return _rewrite.RewriteResult(unchanged(), error=error)
 
 
@@ -163,8 +163,8 @@ def _horovod(hvd: Any) -> Any:
 def _together(ranks: _Ranks, prepare: Callable[[], Tuple[bytes, Any]],
               finish: Callable[[_rewrite.RewriteResult], None],
               keywords: Dict[str, Any]) -> _rewrite.RewriteResult:
-    """Three meetings: all have the same graph; rank 0 has an answer; all have used it. A rank that
-    fails says so at the next one, where all then raise."""
+    """Runs three barriers: all have the same graph; rank 0 has a result; all have used it. A rank
+    that fails reports it at the next one, where all then raise."""
     failure: Optional[BaseException] = None
     message, kind = b"", None
     state: Dict[str, Any] = {"local_size": ranks.local_size}
@@ -214,7 +214,8 @@ def _structure(message: bytes) -> Tuple[int, str]:
 
 def _all_well(ranks: _Ranks, what: str, state: Dict[str, Any],
               failure: Optional[BaseException]) -> List[Dict[str, Any]]:
-    """The states of all ranks. Raises this rank's failure, or that of the first other one."""
+    """Returns the states of all ranks. Raises this rank's failure, or that of the first other
+    one."""
     states = [json.loads(value) for value in ranks.everyone(what, json.dumps(state).encode())]
     if failure is not None:
         raise failure
@@ -236,7 +237,7 @@ def _check_same_graph(states: List[Dict[str, Any]]) -> None:
 
 def _ask(message: bytes, local_size: int,
          keywords: Dict[str, Any]) -> Tuple[bytes, Optional[BaseException]]:
-    """As rank 0: the answer for all ranks, and what was raised."""
+    """On rank 0: returns the result for all ranks, and the exception."""
     try:
         if keywords.get("strategy") == "strip" or str(
                 keywords.get("already_rewritten")).lower() == "replan":
@@ -253,7 +254,7 @@ def _ask(message: bytes, local_size: int,
 
 
 def _with_share(keywords: Dict[str, Any], local_size: int) -> Dict[str, Any]:
-    """With the host memory of one of `local_size` ranks on a machine."""
+    """Returns the keywords with the host memory of one of `local_size` ranks on a machine."""
     if local_size == 1:
         return keywords
     hardware = keywords.get("hardware") or {}
@@ -269,7 +270,7 @@ def _with_share(keywords: Dict[str, Any], local_size: int) -> Dict[str, Any]:
                  for preset in known if preset is not None}.get(
                      machine.get("preset") or _DEFAULT_PRESET)
     if whole is None:
-        return keywords  # No such preset: the rewrite says so.
+        return keywords  # No such preset: the rewrite reports it.
     return {**keywords,
             "host_memory_bytes": options.size_of("host_memory_bytes", whole) // local_size}
 
@@ -282,7 +283,7 @@ def _described(error: BaseException) -> Dict[str, Any]:
 
 
 def _told(rank: int, described: Dict[str, Any]) -> Exception:
-    """The failure of another rank, as an exception of the same kind."""
+    """Returns the failure of another rank as an exception of the same type."""
     kind = getattr(errors, described["type"], None)
     if isinstance(kind, type) and issubclass(kind, errors.SpillwayError):
         return kind("rank %d: %s" % (rank, described["message"]), code=described["code"],

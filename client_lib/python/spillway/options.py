@@ -1,10 +1,10 @@
 """Keywords of `rewrite` as a spillway.v1.RewriteOptions.
 
-A keyword has the name of its field in options.proto, step.proto or hardware.proto, which say what
-it does, its unit, range and default; `spillway rewrite --help-all` lists them too. Which names
-exist, and of what type they are, is in _keywords.py, so that a misspelled one is a TypeError before
-anything runs. What a value is to mean, as text too, is decided here; ranges are the library's
-business. Both refuse a value with InvalidOptionError, which names the keyword.
+A keyword has the name of its field in options.proto, step.proto or hardware.proto, which document
+its effect, unit, range and default; `spillway rewrite --help-all` lists them, too. _keywords.py
+defines the names and their types, so that a misspelled one is a TypeError before anything runs.
+This module interprets the values, including texts; the library checks ranges. Both reject a value
+with InvalidOptionError, which names the keyword.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ def _names_of(*kinds: Any) -> frozenset:
     return frozenset(name for kind in kinds for name in kind.__annotations__)
 
 
-# Of the strategies level and budget.
+# The filters of the strategies level and budget.
 FILTERS = _names_of(_keywords.FilterKeywords)
 
 STRATEGIES: Mapping[str, frozenset] = {
     name: frozenset(names) for name, names in _keywords.STRATEGIES.items()}
-# What plans nothing: `rewrite` takes them as strategies, and `strip` and `apply` are called so.
+# These do not plan: `rewrite` accepts them as strategies, and they have functions of these names.
 OTHERS: Mapping[str, frozenset] = {
     "strip": frozenset(),
     "apply": frozenset(("plan",)),
 }
-# The strategy that runs where none is named.
+# The strategy if none is named.
 DEFAULT_STRATEGY = "budget"
 
-# Of every strategy. `outputs` is not among them: it is decided by what is asked of `rewrite`.
+# Common to all strategies. `outputs` is not included: the arguments of `rewrite` determine it.
 COMMON = _names_of(_keywords.CommonKeywords, _keywords.CpuDeviceKeywords,
                    _keywords.SettledKeywords)
 
-# What one step is: fields of Step in step.proto.
+# The definition of a step: fields of Step in step.proto.
 STEP = _names_of(_keywords.StepKeywords)
 
-# Numbers of the machine: as keywords, they replace those of the preset that `hardware` names.
+# Numbers of the machine. As keywords, they override the preset that `hardware` names.
 HARDWARE = _names_of(_keywords.HardwareKeywords)
 
-# Fields of a machine in a file that are no keywords.
+# Fields of a machine in a file that are not keywords.
 _ONLY_IN_FILES = frozenset(("preset", "gpu_memory_source"))
 
-# Fields that hold a value of an enum, and the prefix of its names.
+# The enum fields, and the prefixes of their values' names.
 ENUMS: Mapping[str, str] = {name: prefix for name, (prefix, _) in _keywords.ENUMS.items()}
 
 
 def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
             outputs: Iterable[str] = ()) -> str:
-    """JSON of the RewriteOptions. A keyword that is None counts as not given.
+    """Returns the RewriteOptions as JSON. A keyword that is None counts as not given.
 
     Raises TypeError for a keyword that does not exist, or is of another strategy, and
     InvalidOptionError for a value that cannot be sent.
@@ -95,8 +95,8 @@ def check_names(strategy: str, names: Iterable[str]) -> None:
 
 
 def step_of(keywords: Mapping[str, Any], with_size: bool = False) -> Dict[str, Any]:
-    """The Step, as JSON, of those keywords that are of a step or its machine. `with_size`: feeds
-    may have a dimension that varies."""
+    """Returns the Step as JSON, from the keywords of a step or its machine. `with_size`: feeds may
+    have a dimension that varies."""
     step = {name: feeds_of(value, with_size) if name == "feeds" else _value(name, value)
             for name, value in keywords.items() if name in STEP and value is not None}
     machine = {name: _value(name, value) for name, value in keywords.items()
@@ -107,8 +107,8 @@ def step_of(keywords: Mapping[str, Any], with_size: bool = False) -> Dict[str, A
 
 
 def dump(options: Mapping[str, Any]) -> str:
-    """JSON of options. What is no number is spelled as proto3 has it, so that the library can say
-    what is wrong with it."""
+    """Returns options as JSON. NaN and infinities are spelled as in proto3, so that the library
+    reports the error."""
     return json.dumps(_finite(options))
 
 
@@ -143,7 +143,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _value(name: str, value: Any) -> Any:
-    """The value of a keyword as JSON."""
+    """Returns the value of a keyword as JSON."""
     if name == "plan":
         plan = value if isinstance(value, Plan) else Plan.from_json(value)
         return base64.b64encode(plan.message).decode()
@@ -159,7 +159,7 @@ def _int64(name: str, value: Any) -> int:
 
 
 def size_of(name: str, value: Any) -> int:
-    """Bytes: a number, or a text with a unit."""
+    """Parses bytes: a number, or a text with a unit."""
     if isinstance(value, str):
         return bytes_of(name, value)
     return whole_of(name, value, 64, "a number of bytes, plain or as text with a unit, e.g. "
@@ -176,7 +176,7 @@ def _float(name: str, value: Any) -> float:
 
 
 def bool_of(name: str, value: Any) -> bool:
-    """A bool; also 0 and 1, and the texts."""
+    """Parses a bool; also 0, 1 and their texts."""
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if isinstance(value, (str, bytes)) or not hasattr(value, "__bool__") or value not in (0, 1):
@@ -189,7 +189,7 @@ def _enum(name: str, value: Any) -> Any:
     if name == "simulation" and isinstance(value, bool):
         value = "on" if value else "off"
     if isinstance(value, int) and not isinstance(value, bool):
-        return value  # Of a newer library, perhaps: it says so if it is of none.
+        return value  # Perhaps of a newer library, which reports unknown ones.
     if isinstance(value, str) and value.lower() in known:
         return prefix + value.upper()
     near = _near.did_you_mean(value.lower(), known) if isinstance(value, str) else ""
@@ -245,7 +245,8 @@ def _machine(name: str, value: Any) -> Dict[str, Any]:
 
 
 def _machine_file(name: str, path: str) -> Dict[str, Any]:
-    """A Hardware in proto3's JSON, as the command line takes it (client_lib/cli/flags/hardware_file.h)."""
+    """Reads a Hardware in proto3's JSON, as on the command line
+    (client_lib/cli/flags/hardware_file.h)."""
     try:
         with open(path, encoding="utf-8") as file:
             machine = json.load(file)
@@ -258,7 +259,7 @@ def _machine_file(name: str, path: str) -> Dict[str, Any]:
                                             "hardware.proto has them, in JSON")
     numbers: Dict[str, Any] = {}
     for key, number in machine.items():
-        # Both spellings of a field are JSON of proto3.
+        # proto3's JSON allows both spellings of a field.
         field = re.sub("[A-Z]", lambda letter: "_" + letter.group().lower(), key)
         if field not in HARDWARE | _ONLY_IN_FILES:
             raise errors.bad_option(name, path, "has %r, which no machine has%s" % (

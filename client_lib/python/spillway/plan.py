@@ -9,8 +9,8 @@ from spillway import _native, errors
 
 
 class Plan:
-    """What a rewrite chose for one graph, to be reviewed, kept with a job, and applied without
-    planning. Equal if the messages behind are.
+    """The plan of a rewrite of one graph, to be reviewed, stored with a job, and applied without
+    planning again. Compares equal if the underlying messages are.
 
         plan = spillway.rewrite(graph_def, save_plan=True).plan
         pathlib.Path("plan.json").write_text(plan.to_json())
@@ -27,8 +27,9 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: Union[str, bytes]) -> "Plan":
-        """From what `to_json`, or `spillway rewrite --save-plan`, gave. Raises InvalidOptionError
-        (BAD_PLAN) for what is no plan; `apply` says whether it can be applied."""
+        """Parses the output of `to_json` or `spillway rewrite --save-plan`. Raises
+        InvalidOptionError (BAD_PLAN) if it is not a plan; `apply` checks whether it can be
+        applied."""
         if isinstance(text, bytes):
             text = text.decode("utf-8", "replace")
         try:
@@ -42,7 +43,7 @@ class Plan:
                 reason="BAD_PLAN") from error
 
     def to_json(self) -> str:
-        """As proto3's JSON with the field names of plan.proto, indented."""
+        """Returns proto3's JSON with the field names of plan.proto, indented."""
         return _native.message_to_json("Plan", self.message)
 
     def __repr__(self) -> str:

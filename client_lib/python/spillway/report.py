@@ -1,7 +1,7 @@
-"""What a rewrite did, and why: spillway.v1.RewriteReport (report.proto).
+"""The report of a rewrite, what it did and why: spillway.v1.RewriteReport (report.proto).
 
-What a report holds is in messages.py. Sizes are bytes, times nanoseconds. A figure that is not
-known or not computed is None, never 0.
+The fields are in messages.py. Sizes are bytes, times nanoseconds. A figure that is unknown or not
+computed is None, never 0.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ __all__ = [
     "StageTiming", "SwapIn", "TensorSwap", "format_bytes",
 ]
 
-# Of RewriteReport: may be as many as the graph has tensors, so they are read when asked for.
+# A field of RewriteReport that may have an entry for every tensor, so it is parsed on demand.
 _DECISIONS = 12
 
 
 @dataclass(frozen=True, repr=False)
 class Report(ReportFields):
-    """The account of one rewrite.
+    """The report of one rewrite.
 
     `outcome` is REWRITTEN, NOTHING_TO_DO, KEPT, FOREIGN or STRIPPED. `print` says what was done; a
-    notebook shows it as a table. Equal if the messages behind are.
+    notebook shows it as a table. Compares equal if the underlying messages are.
     """
     message: bytes = field(default=b"", repr=False)
 
     @classmethod
     def from_message(cls, message: bytes) -> "Report":
-        """From a serialized spillway.v1.RewriteReport."""
+        """Parses a serialized spillway.v1.RewriteReport."""
         rest, _ = _wire.split(message, _DECISIONS)
         known = ReportFields.from_dict(_native.decoded("RewriteReport", rest), keep=False)
         return cls(message=message, **{item.name: getattr(known, item.name)
@@ -56,16 +56,16 @@ class Report(ReportFields):
         return tuple(Decision.from_dict(entry, keep=False) for entry in data["decisions"])
 
     def to_json(self) -> str:
-        """All of it, as proto3's JSON with the field names of report.proto, indented."""
+        """Returns the whole report as proto3's JSON with the field names of report.proto, indented."""
         return _native.message_to_json("RewriteReport", self.message)
 
     def to_dict(self) -> Dict[str, Any]:
-        """The same as a dict."""
+        """Returns the same as a dict."""
         return _native.decoded("RewriteReport", self.message)
 
     @property
     def swapped_tensor_count(self) -> int:
-        """Tensors swapped, on all devices."""
+        """The number of swapped tensors on all devices."""
         return sum(device.swapped_tensor_count for device in self.devices)
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
-// Arrays: constants, shapes as tensors, and what hands on, reshapes or fills them. What joins and
-// cuts them is in slicing.cc.
+// Arrays: constants, shapes as tensors, and ops that forward, reshape or fill arrays. Joining and
+// slicing are in slicing.cc.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -65,8 +65,8 @@ void BroadcastArgs(ShapeContext& c) {
   }
 }
 
-// BroadcastGradientArgs(s0, s1) -> r0, r1: over which axes the gradients of two operands that were
-// broadcast are to be summed.
+// BroadcastGradientArgs(s0, s1) -> r0, r1: the axes over which to sum the gradients of two
+// broadcast operands.
 void BroadcastGradientArgs(ShapeContext& c) {
   c.set_all(c.OfRank(1));
   const auto a = c.Value(0), b = c.Value(1);
@@ -80,7 +80,7 @@ void BroadcastGradientArgs(ShapeContext& c) {
   for (int i = 0; i < size; ++i) {
     const int64_t x = at(*a, i), y = at(*b, i);
     if (x == kUnknownElement || y == kUnknownElement) return;
-    // Where both are 1, TensorFlow sums over both, which changes nothing.
+    // If both are 1, TensorFlow sums over both, which changes nothing.
     if (x == 1) sums[0].push_back(i);
     if (y == 1) sums[1].push_back(i);
   }
@@ -96,7 +96,7 @@ void Reshape(ShapeContext& c) {
   const ShapeId in = c.input(0);
   ShapeId out = c.ShapeFromValue(1);
   if (c.known(in) && c.known(out)) {
-    // One dimension that is not known follows from the number of elements.
+    // One unknown dimension follows from the number of elements.
     int64_t known = 1, open = -1, opens = 0;
     const Values dims = c.dims(out);
     for (int i = 0; i < c.rank(out); ++i) {
@@ -107,7 +107,7 @@ void Reshape(ShapeContext& c) {
         known = c.Mul(known, dims[i]);
       }
     }
-    // With less of the other dimensions it may be more.
+    // If the other dimensions are smaller, it may be larger.
     const int64_t elements = c.is_bound(1) ? kUnknownDim : c.Elements(in);
     if (elements >= 0 && opens == 0 && known != elements && known >= 0) {
       c.Fail(absl::StrCat(elements, " elements do not make a shape of ", known));
@@ -150,7 +150,7 @@ void Squeeze(ShapeContext& c) {
   DimVector out;
   for (int i = 0; i < c.rank(in); ++i) {
     const int64_t dim = c.dim(in, i);
-    // Without axes, one that is not known may be 1 or not: not even the rank is known.
+    // Without axes, an unknown dimension may or may not be 1, so even the rank is unknown.
     if (axes.empty() && dim == kUnknownDim) return;
     if (!drop[i] && (!axes.empty() || dim != 1)) out.push_back(dim);
   }
@@ -238,7 +238,7 @@ void Range(ShapeContext& c) {
 
 void LinSpace(ShapeContext& c) { c.set(0, c.Make({std::max(c.ScalarValue(2), kUnknownDim)})); }
 
-// ---- Of a size that depends on the values.
+// ---- Sizes that depend on values.
 void Where(ShapeContext& c) {
   const ShapeId in = c.input(0);
   c.set(0, c.Make({kUnknownDim, c.rank(in)}));
@@ -304,7 +304,7 @@ void DynamicStitch(ShapeContext& c) {
     for (size_t k = 0; value && k < value->size(); ++k) {
       const int64_t index = (*value)[k];
       if (index < 0 || index >= std::numeric_limits<int32_t>::max()) {
-        size = kUnknownDim;  // Not known, or not legal.
+        size = kUnknownDim;  // Unknown, or invalid.
       } else if (size != kUnknownDim) {
         size = std::max(size, index + 1);
       }
@@ -330,7 +330,7 @@ void DynamicPartition(ShapeContext& c) {
   if (c.rank(partitions) > c.rank(data)) return c.Fail("partitions has a higher rank than data");
   const ShapeId item = c.Slice(data, c.rank(partitions));
   c.set_all(c.Concat(c.OfRank(1), item));
-  // Each part may be all of it.
+  // Each part may be the whole input.
   const ShapeId all = c.Concat(c.Make({c.Elements(partitions)}), item);
   for (int port = 0; port < c.num_outputs(); ++port) c.set_bound(port, all);
 }
@@ -352,7 +352,7 @@ void ReverseMarked(ShapeContext& c) {
 
 // LowerBound(sorted, values).
 void Pass(ShapeContext& c) {
-  if (c.output_type(0) == kDtBool) c.Value(0);  // A constant predicate, perhaps.
+  if (c.output_type(0) == kDtBool) c.Value(0);  // May be a constant predicate.
   c.pass(0, 0);
 }
 

@@ -11,7 +11,7 @@ constexpr int kMaxWhileRounds = 8;
 
 // Input 0 on every output.
 void Forward(ShapeContext& c) {
-  c.Value(0);  // Of a constant, reads it: a loop may count from there.
+  c.Value(0);  // Reads a constant: a loop may count from it.
   for (int i = 0; i < c.num_outputs(); ++i) c.pass(i, 0);
 }
 
@@ -27,7 +27,7 @@ void Merge(ShapeContext& c) {
   TensorFact joined;
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (c.pending(i)) continue;
-    c.Value(i);  // Of constants, reads it.
+    c.Value(i);  // Reads constants.
     joined = any ? c.JoinFacts(joined, c.fact(i)) : c.fact(i);
     any = true;
   }
@@ -60,7 +60,7 @@ void Gradient(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.set(i, c.input(i));
 }
 
-// What a branch of several may return. A branch that cannot be told makes all unknown.
+// What any of several branches may return. An unknown branch makes everything unknown.
 void CallBranches(ShapeContext& c, const std::vector<absl::string_view>& branches) {
   const std::vector<TensorFact> arguments = Arguments(c, 1);
   std::vector<TensorFact> joined, results;
@@ -74,7 +74,7 @@ void CallBranches(ShapeContext& c, const std::vector<absl::string_view>& branche
     }
   }
   if (told) SetResults(c, joined);
-  // What the node states holds of every branch.
+  // What the node states holds for every branch.
   const std::vector<ShapeId> stated = c.ShapesAttr("output_shapes");
   for (int i = 0; i < static_cast<int>(stated.size()); ++i) c.refine(i, stated[i]);
 }
@@ -85,7 +85,7 @@ void If(ShapeContext& c) {
 
 void Case(ShapeContext& c) { CallBranches(c, c.Functions("branches")); }
 
-// The loop variables on entry, joined with what the body makes of them until that changes nothing.
+// The loop variables on entry, joined with the body's results until nothing changes.
 void While(ShapeContext& c) {
   const absl::string_view body = c.Function("body");
   const std::vector<ShapeId> stated = c.ShapesAttr("output_shapes");

@@ -1,5 +1,4 @@
-// Where data come from: queues, iterators, readers, lookup tables, accumulators; parsing of
-// examples.
+// Data sources: queues, iterators, readers, lookup tables, accumulators; parsing of examples.
 #include <algorithm>
 
 #include "rewrite_core/analysis/shape_functions/common.h"
@@ -8,14 +7,14 @@
 namespace spillway::core {
 namespace {
 
-// Versions before the resource handles have a reference to two strings.
+// Versions before resource handles have a reference to two strings.
 void TwoStrings(ShapeContext& c) { c.set(0, c.Make({2})); }
 
 void SetShapes(ShapeContext& c, const std::vector<ShapeId>& shapes) {
   for (size_t i = 0; i < shapes.size(); ++i) c.set(static_cast<int>(i), shapes[i]);
 }
 
-// IteratorGetNext and its like.
+// IteratorGetNext and the like.
 void OutputShapes(ShapeContext& c) { SetShapes(c, c.ShapesAttr("output_shapes")); }
 void TupleShapes(ShapeContext& c) { SetShapes(c, c.ShapesAttr("shapes")); }
 // MapDefun: the outputs of a function, one for each row.
@@ -27,11 +26,10 @@ void MapDefun(ShapeContext& c) {
   }
 }
 
-// ---- Queues. What comes out has the shapes that the queue was made with, if it stands right
-// before.
+// ---- Queues. Outputs have the queue's shapes, if the queue is the direct input.
 void Dequeue(ShapeContext& c) { SetShapes(c, c.SourceShapesAttr(0, "shapes")); }
 
-// `rows` elements at once.
+// `rows` elements together.
 void DequeueRows(ShapeContext& c, int64_t rows) {
   const std::vector<ShapeId> shapes = c.SourceShapesAttr(0, "shapes");
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -44,7 +42,7 @@ void DequeueMany(ShapeContext& c) { DequeueRows(c, std::max(c.ScalarValue(1), kU
 // QueueDequeueUpTo(handle, n): fewer at the end.
 void DequeueUpTo(ShapeContext& c) { DequeueRows(c, kUnknownDim); }
 
-// AccumulatorTakeGradient(handle, num_required): of the accumulator's shape.
+// AccumulatorTakeGradient(handle, num_required): has the accumulator's shape.
 void TakeGradient(ShapeContext& c) { c.set(0, c.SourceShapeAttr(0, "shape")); }
 
 // SparseAccumulatorTakeGradient -> indices (of rows), values, shape.
@@ -85,7 +83,7 @@ void RemappedMatrix(ShapeContext& c) {
                    std::max(c.Int("num_cols", kUnknownDim), kUnknownDim)}));
 }
 
-// ---- Lookup tables: the handle's shape is that of a value, where keys are scalars.
+// ---- Lookup tables: the handle's shape is that of a value, if keys are scalars.
 void HashTable(ShapeContext& c) {
   c.set(0, kScalar);
   c.set_handle(0, kScalar);
@@ -124,7 +122,7 @@ class ListSetter {
   void Add(int64_t count, ShapeId shape) {
     for (int64_t i = 0; i < count && port_ < c_.num_outputs(); ++i) c_.set(port_++, shape);
   }
-  // Each in a batch of that shape.
+  // Each output in a batch of that shape.
   void Add(ShapeId batch, const std::vector<ShapeId>& shapes) {
     for (ShapeId shape : shapes) Add(1, c_.Concat(batch, shape));
   }
@@ -140,12 +138,12 @@ class ListSetter {
   int port_ = 0;
 };
 
-// The rank of what a serialized batch of sparse features of `rank` is.
+// The rank of a serialized batch of sparse features of `rank`.
 int64_t RankIn(ShapeContext& c, ShapeId batch, int rank) {
   return c.known(batch) ? c.rank(batch) + rank : kUnknownDim;
 }
 
-// The row splits of ragged features: where those of each example begin, and the end.
+// The row splits of ragged features: where each example's begin, and the end.
 ShapeId RowSplits(ShapeContext& c, ShapeId batch) {
   return c.rank(batch) == 1 ? c.Make({c.Add(c.dim(batch, 0), 1)}) : c.OfRank(1);
 }
@@ -218,14 +216,14 @@ void ParseSingleSequenceExample(ShapeContext& c) {
 // DecodeCSV(records, defaults...): a column each.
 void DecodeCsv(ShapeContext& c) { c.set_all(c.input(0)); }
 
-// FakeParam(): what a branch gives out in the stead of a tensor that only another one computes.
+// FakeParam(): a branch's placeholder for a tensor that only another branch computes.
 void FakeParam(ShapeContext& c) {
   StatedShape(c);
   c.set_no_content(0);
 }
 
-// ---- Optionals, in which a conditional hands tensors to its gradient. As lists of one element,
-// where they hold one tensor.
+// ---- Optionals, with which a conditional passes tensors to its gradient. Treated as lists of one
+// element, if they hold one tensor.
 void OptionalFromValue(ShapeContext& c) {
   c.set(0, kScalar);
   if (c.num_inputs() == 1 && c.known(c.input(0))) {

@@ -34,7 +34,7 @@ struct Band {
 };
 
 absl::optional<Band> ReadBand(ShapeContext& c, int input) {
-  // More than a dimension can have; so sums do not overflow.
+  // More than any dimension, so that sums do not overflow.
   constexpr int64_t kMost = int64_t{1} << 40;
   const auto k = c.Value(input);
   if (!k || k->empty() || k->size() > 2) return absl::nullopt;

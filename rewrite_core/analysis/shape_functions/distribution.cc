@@ -5,7 +5,7 @@
 namespace spillway::core {
 namespace {
 
-// Rows of all members: nobody knows how many.
+// Rows of all members, whose number is unknown.
 void Rows(ShapeContext& c) {
   const ShapeId in = c.WithRankAtLeast(0, 1);
   if (c.known(in)) c.set(0, c.ReplaceDim(in, 0, kUnknownDim));

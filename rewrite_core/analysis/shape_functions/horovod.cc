@@ -1,4 +1,4 @@
-// Horovod's ops: the same shapes on every worker, but for what is gathered.
+// Horovod's ops: the same shapes on every worker, except for gathers.
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {

@@ -13,7 +13,7 @@ int64_t DimFromValue(ShapeContext& c, int input, size_t i) {
   return value && i < value->size() ? std::max((*value)[i], kUnknownDim) : kUnknownDim;
 }
 
-// [batch, ?, ?, channels] of input 0, in the size (rows, columns) that another input spells.
+// [batch, ?, ?, channels] of input 0, with the size (rows, columns) given by another input.
 void Sized(ShapeContext& c, int size) {
   const ShapeId images = c.WithRank(0, 4);
   c.set(0, c.Make({c.dim(images, 0), DimFromValue(c, size, 0), DimFromValue(c, size, 1),
@@ -55,7 +55,7 @@ void RandomCrop(ShapeContext& c) {
   c.set(0, c.Make({DimFromValue(c, 1, 0), DimFromValue(c, 1, 1), c.dim(image, 2)}));
 }
 
-// ---- Decoding. The attribute channels is 0 where the file decides.
+// ---- Decoding. The attribute channels is 0 if the file decides.
 int64_t Channels(ShapeContext& c) {
   const int64_t channels = c.Int("channels");
   return channels > 0 ? channels : kUnknownDim;
@@ -70,7 +70,7 @@ void DecodeAndCrop(ShapeContext& c) {
 
 void DecodeGif(ShapeContext& c) { c.set(0, c.Make({kUnknownDim, kUnknownDim, kUnknownDim, 3})); }
 
-// DecodeImage: an animation has a dimension more.
+// DecodeImage: an animation has one more dimension.
 void DecodeImage(ShapeContext& c) {
   if (!c.Bool("expand_animations", true)) Decode(c);
 }
@@ -98,7 +98,7 @@ void DistortedBox(ShapeContext& c) {
 }
 
 // NonMaxSuppression(boxes, scores, max_output_size, ...): indices, V5 scores too, and from V4 on
-// their number. They are padded if that is asked for.
+// their number. They are padded on request.
 void NonMaxSuppression(ShapeContext& c) {
   const ShapeId selected = c.Make(
       {c.Bool("pad_to_max_output_size") ? std::max(c.ScalarValue(2), kUnknownDim) : kUnknownDim});

@@ -1,5 +1,5 @@
 // Lists of tensors: TensorArray, Stack, TensorList. A handle's shape is the number of elements,
-// then theirs. What is written to a list is looked up where it is written (variable_handles.h).
+// then theirs. Facts about written elements come from the writes (variable_handles.h).
 #include <algorithm>
 
 #include "rewrite_core/analysis/shape_table.h"
@@ -7,19 +7,20 @@
 namespace spillway::core {
 namespace {
 
-// The one of two statements on the same elements that says more.
+// The more specific of two statements about the same elements.
 ShapeId MoreSpecific(ShapeContext& c, ShapeId a, ShapeId b) {
   return c.FullyKnown(b) || !c.known(a) ? b : a;
 }
 
-// What is known of the elements, or their number, of the list whose handle is input 0.
+// The facts about the elements, or their number, of the list whose handle is input 0.
 ShapeId Elements(ShapeContext& c, int handle = 0) {
   const ShapeId list = c.handle(handle);
   return c.rank(list) > 0 ? c.Slice(list, 1) : kUnknownShape;
 }
 int64_t Count(ShapeContext& c, int handle = 0) { return c.dim(c.handle(handle), 0); }
 
-// An element of the list whose handle is input 0, of which the shape is set: its value.
+// Sets the value of an output, an element of the list whose handle is input 0. Its shape is already
+// set.
 void SetElementValue(ShapeContext& c, int port) {
   if (const auto value = c.SaidValue(0)) c.set_value(port, *value);
 }
@@ -29,9 +30,9 @@ ShapeId Rows(ShapeContext& c, int64_t count, ShapeId element) {
   return c.Concat(c.Make({std::max(count, kUnknownDim)}), element);
 }
 
-// ---- TensorArray, versions 1 to 3. Those before 3 have strings for handles, which say nothing.
+// ---- TensorArray, versions 1 to 3. Those before 3 have strings as handles, which carry no facts.
 
-// A list of which its node states an element's shape, and others have said what they write.
+// A list whose node states an element's shape, while other nodes state what they write.
 void SetList(ShapeContext& c, int64_t count, ShapeId stated) {
   const ShapeId said = c.said_elements();
   const bool both = c.known(stated) && c.rank(said) == c.rank(stated);
@@ -39,7 +40,7 @@ void SetList(ShapeContext& c, int64_t count, ShapeId stated) {
   if (c.known(element)) c.set_handle(0, Rows(c, count, element));
 }
 
-// TensorArrayV3(size) -> handle, flow. Elements may differ unless the array says otherwise.
+// TensorArrayV3(size) -> handle, flow. Elements may differ unless the array states otherwise.
 void TensorArray(ShapeContext& c) {
   const ShapeId element = c.ShapeAttr("element_shape");
   c.set_all(kScalar);
@@ -119,7 +120,7 @@ void ReserveList(ShapeContext& c) {
   SetList(c, c.ScalarValue(1), c.ShapeFromValue(0));
 }
 
-// A list like that of input 0, of another number of elements.
+// A list like that of input 0, with a different number of elements.
 void ListOf(ShapeContext& c, int64_t count) {
   c.set(0, kScalar);
   if (c.known(Elements(c))) c.set_handle(0, Rows(c, count, Elements(c)));
@@ -137,7 +138,7 @@ void ListLength(ShapeContext& c) {
   if (Count(c) >= 0) c.set_value(0, {Count(c)});
 }
 
-// What gives out the list that it took.
+// Ops that output their input list.
 void SameList(ShapeContext& c) {
   c.set(0, kScalar);
   c.set_handle(0, c.handle(0));
@@ -179,7 +180,7 @@ void ListSplit(ShapeContext& c) {
   if (c.known(element)) c.set_handle(0, Rows(c, c.dim(c.input(2), 0), element));
 }
 
-// An element, as the list's handle and an input with its shape know it.
+// An element, according to the list's handle and an input with its shape.
 ShapeId Element(ShapeContext& c, int shape) {
   return c.Merge(Elements(c), c.ShapeFromValue(shape));
 }
@@ -207,7 +208,7 @@ void ListPopBack(ShapeContext& c) {
 }
 
 // TensorListConcatV2(input_handle, element_shape, ...) -> tensor, lengths; the first version has an
-// attribute. An element's first dimension is its own.
+// attribute. The first dimension may differ between elements.
 void ListConcat(ShapeContext& c) {
   const ShapeId stated = c.num_inputs() > 1 ? c.ShapeFromValue(1) : c.ShapeAttr("element_shape");
   c.set(0, Rows(c, kUnknownDim, c.Merge(c.Slice(Elements(c), 1), c.Slice(stated, 1))));

@@ -14,13 +14,13 @@ using Values = absl::Span<const int64_t>;
 
 // ---- Arithmetic on values: shapes are computed with these.
 
-// Calls op(a, b, &result) per element and sets output 0; op says whether there is a result.
+// Calls op(a, b, &result) per element and sets output 0; op returns whether there is a result.
 template <typename Op>
 void FoldBinary(ShapeContext& c, const Op& op) {
   if (!IsValueType(c.output_type(0))) return;
   const auto a = c.Value(0), b = c.Value(1);
   if (!a || !b) return;
-  // Broadcasting, as far as shapes are computed with it: equal sizes, or one element on a side.
+  // Broadcasting, as far as it is used to compute shapes: equal sizes, or one element on a side.
   if (a->size() != b->size() && a->size() != 1 && b->size() != 1) return;
   if (a->size() > 1 && b->size() > 1 && c.input(0) != c.input(1)) return;
   if (a->empty() || b->empty()) return;
@@ -30,14 +30,14 @@ void FoldBinary(ShapeContext& c, const Op& op) {
     const int64_t x = (*a)[a->size() == 1 ? 0 : i], y = (*b)[b->size() == 1 ? 0 : i];
     int64_t result;
     if (x == kUnknownElement || y == kUnknownElement || !op(x, y, &result)) continue;
-    // What wraps around in TensorFlow is no size.
+    // A value that wraps around in TensorFlow is not a size.
     if (narrow && result != static_cast<int32_t>(result)) continue;
     items[i] = result;
   }
   c.set_value(0, items);
 }
 
-// Whether x / y is a number: neither by 0 nor over the end.
+// Whether x / y is defined: no division by 0, no overflow.
 bool Divides(int64_t x, int64_t y) {
   return y != 0 && !(y == -1 && x == std::numeric_limits<int64_t>::min());
 }
@@ -115,7 +115,7 @@ void Cast(ShapeContext& c) {
   c.set_value(0, items);
 }
 
-// Predicates of conditionals, as far as they are computed from what is fed.
+// Predicates of conditionals, as far as they are computed from feeds.
 void LogicalNot(ShapeContext& c) {
   Unchanged(c);
   const auto value = c.Value(0);
@@ -159,7 +159,7 @@ void MergeAll(ShapeContext& c) {
   if (c.num_inputs() == 1) c.pass_extra(0, 0);
 }
 
-// Of variants, AddN knows the first input's handle.
+// For variants, AddN forwards the first input's handle.
 void AddN(ShapeContext& c) {
   MergeAll(c);
   if (IsHandleType(c.output_type(0))) c.pass_extra(0, 0);
@@ -179,7 +179,7 @@ void Select(ShapeContext& c) {
   if (c.rank(condition) == 1 && c.known(shape) && c.rank(shape) > 0) {
     c.set(0, c.ReplaceDim(shape, 0, c.MergeDims(c.dim(shape, 0), c.dim(condition, 0))));
   }
-  // Of integers and handles: what both sides agree in.
+  // For integers and handles: what both sides agree on.
   c.Value(1);
   c.Value(2);
   if (c.rank(c.output(0)) == c.rank(c.input(1))) {
@@ -189,7 +189,7 @@ void Select(ShapeContext& c) {
   }
 }
 
-// Betainc(a, b, x): those that are no scalars have one shape.
+// Betainc(a, b, x): those that are not scalars have the same shape.
 void Betainc(ShapeContext& c) {
   ShapeId shape = kScalar;
   bool all_known = true;
@@ -239,7 +239,7 @@ void Einsum(ShapeContext& c) {
   const std::vector<absl::string_view> terms = absl::StrSplit(sides.first, ',');
   if (static_cast<int>(terms.size()) != c.num_inputs()) return;
   absl::flat_hash_map<char, int64_t> dims;
-  ShapeId broadcast = kScalar;  // What the ellipses hold.
+  ShapeId broadcast = kScalar;  // The dimensions of the ellipses.
   for (int i = 0; i < c.num_inputs(); ++i) {
     const ShapeId in = c.input(i);
     const size_t dots = terms[i].find("...");
@@ -286,12 +286,12 @@ ShapeId Reduced(ShapeContext& c) {
   const bool keep = c.Bool("keep_dims");
   const auto axes = c.Value(1);
   if (!c.known(in)) {
-    // All axes of a rank that is not known: a scalar, if the axes say so, is not known either.
+    // All axes of an unknown rank: it is unknown whether the axes give a scalar.
     return kUnknownShape;
   }
   const bool told = axes && std::find(axes->begin(), axes->end(), kUnknownElement) == axes->end();
   if (!told) {
-    // As many dimensions go as there are axes; but an axis may be named twice.
+    // As many dimensions are removed as there are axes, unless an axis is repeated.
     if (keep) return c.OfRank(c.rank(in));
     if (c.rank(c.input(1)) == 0 && c.rank(in) > 0) return c.OfRank(c.rank(in) - 1);
     return c.dim(c.input(1), 0) == 0 ? in : kUnknownShape;
@@ -312,7 +312,7 @@ ShapeId Reduced(ShapeContext& c) {
 
 void Reduce(ShapeContext& c) { c.set(0, Reduced(c)); }
 
-// The whole of a vector's value to one element: `op` as for FoldBinary.
+// Reduces a vector's value to one element: `op` as for FoldBinary.
 template <typename Op>
 void FoldReduction(ShapeContext& c, int64_t start, const Op& op) {
   if (!IsValueType(c.output_type(0)) || c.Elements(c.output(0)) != 1) return;
@@ -470,7 +470,7 @@ void Svd(ShapeContext& c) {
   c.set(2, c.Concat(batch, c.Make({n, full ? n : p})));
 }
 
-// ---- Fourier transforms. RFFT(input, fft_length): real to half of the spectrum, and back.
+// ---- Fourier transforms. RFFT(input, fft_length): real to half the spectrum, and back.
 void RealFft(ShapeContext& c, int rank, bool forward) {
   const ShapeId in = c.WithRankAtLeast(0, rank);
   if (!c.known(in)) return;
@@ -494,7 +494,7 @@ void Irfft2d(ShapeContext& c) { RealFft(c, 2, false); }
 void Irfft3d(ShapeContext& c) { RealFft(c, 3, false); }
 
 constexpr ShapeRule kMathRules[] = {
-    // Elementwise, of one input.
+    // Elementwise, one input.
     {"Abs", Unchanged},
     {"Acos", Unchanged},
     {"Acosh", Unchanged},
@@ -560,7 +560,7 @@ constexpr ShapeRule kMathRules[] = {
     {"Square", Unchanged},
     {"Tan", Unchanged},
     {"Tanh", Unchanged},
-    // Elementwise, of inputs of one shape.
+    // Elementwise, inputs of the same shape.
     {"AccumulateNV2", MergeAll},
     {"AddN", AddN},
     {"InvGrad", MergeAll},

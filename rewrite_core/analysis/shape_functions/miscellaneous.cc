@@ -1,5 +1,5 @@
 // Rarer ops: random numbers of generators with a state or a counter, special functions, systems of
-// linear equations, convolutions with something fused into them.
+// linear equations, fused convolutions.
 #include <algorithm>
 
 #include "rewrite_core/analysis/shape_table.h"
@@ -7,7 +7,7 @@
 namespace spillway::core {
 namespace {
 
-// ---- Random numbers. The shape is spelled by that input.
+// ---- Random numbers. That input gives the shape.
 void FromFirst(ShapeContext& c) { c.set(0, c.ShapeFromValue(0)); }
 void FromSecond(ShapeContext& c) { c.set(0, c.ShapeFromValue(1)); }
 void FromThird(ShapeContext& c) { c.set(0, c.ShapeFromValue(2)); }
@@ -72,7 +72,7 @@ void LikeLast(ShapeContext& c) { c.set(0, c.input(c.num_inputs() - 1)); }
 
 // ---- Order.
 
-// KthOrderStatistic(input): of each row.
+// KthOrderStatistic(input): one per row.
 void KthOrder(ShapeContext& c) { c.set(0, c.Slice(c.WithRankAtLeast(0, 1), 0, -1)); }
 
 // TopKUnique(input) -> values, indices.
@@ -93,11 +93,11 @@ void UnravelIndex(ShapeContext& c) {
   if (c.rank(indices) > 0) c.set(0, c.Make({c.dim(dims, 0), c.Elements(indices)}));
 }
 
-// ---- Gradients of convolutions that are given the tensor whose shape they have.
+// ---- Gradients of convolutions that take the tensor whose shape they have.
 void LikeFirst(ShapeContext& c) { c.set(0, c.WithRank(0, 4)); }
 void LikeSecond(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
 
-// MaxPoolGradGradWithArgmax(input, grad, argmax): of the forward op's output.
+// MaxPoolGradGradWithArgmax(input, grad, argmax): the shape of the forward op's output.
 void LikeArgmax(ShapeContext& c) { c.set(0, c.WithRank(2, 4)); }
 
 // RefSelect(index, inputs...): one of them.
@@ -163,7 +163,7 @@ constexpr ShapeRule kMiscellaneousRules[] = {
     {"Conv2DBackpropFilterV2", LikeSecond},
     {"Conv2DBackpropInputV2", LikeFirst},
     {"MaxPoolGradGradWithArgmax", LikeArgmax},
-    // What says something about a tensor, and passes it on.
+    // Ops that report something about a tensor and forward it.
     {"DebugIdentityV3", Unchanged},
     {"Print", Unchanged},
 };

@@ -11,13 +11,13 @@ namespace {
 
 // ---- Windows: convolutions and pooling.
 
-// Where batch, channels and space are in a tensor of `spatial` spatial dimensions.
+// The positions of batch, channels and space in a tensor with `spatial` spatial dimensions.
 struct Layout {
   int channel;
   int first_space;
 };
 
-// Of the attribute data_format; nothing for layouts that split a dimension (NCHW_VECT_C).
+// From the attribute data_format; nullopt for layouts that split a dimension (NCHW_VECT_C).
 absl::optional<Layout> ReadLayout(ShapeContext& c, int spatial) {
   const absl::string_view format = c.String("data_format", spatial == 2 ? "NHWC" : "NDHWC");
   if (format == (spatial == 2 ? "NHWC" : "NDHWC")) return Layout{spatial + 1, 1};
@@ -35,8 +35,8 @@ Padding ReadPadding(ShapeContext& c) {
                                  : Padding::kUnknown;
 }
 
-// How many windows of `size` (with `dilation` between its elements) fit into a dimension to which
-// `added` elements are padded (if padding is explicit).
+// The number of windows of `size` (with `dilation` between elements) in a dimension padded by
+// `added` elements (if padding is explicit).
 int64_t Windows(ShapeContext& c, int64_t dim, int64_t size, int64_t stride, int64_t dilation,
                 Padding padding, int64_t added) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
@@ -85,7 +85,7 @@ void ConvWith(ShapeContext& c, int spatial, bool depthwise) {
     out[layout->channel] = c.Mul(c.MergeDims(depth, filter_depth), c.dim(filter, -1));
   } else {
     out[layout->channel] = c.dim(filter, -1);
-    // A multiple of it: convolution in groups.
+    // A multiple of it: grouped convolution.
     if (depth >= 0 && filter_depth > 0 && depth % filter_depth != 0) {
       return c.Fail(
           absl::StrCat("the input has ", depth, " channels, the filter takes ", filter_depth));
@@ -99,16 +99,16 @@ void ConvWith(ShapeContext& c, int spatial, bool depthwise) {
 
 void Conv2D(ShapeContext& c) { ConvWith(c, 2, false); }
 void Conv3D(ShapeContext& c) { ConvWith(c, 3, false); }
-// What Grappler's remapper makes of a convolution and what follows it. Only filters [space..., in,
-// out]: others are cuDNN's int8.
+// The ops into which Grappler's remapper fuses a convolution and what follows it. Only filters
+// [space..., in, out]; others are for cuDNN's int8.
 void FusedConv2D(ShapeContext& c) {
   if (c.String("filter_format", "HWIO") != "HWIO") return c.set(0, c.OfRank(4));
   Conv2D(c);
 }
 void DepthwiseConv2d(ShapeContext& c) { ConvWith(c, 2, true); }
 
-// Conv2DBackpropInput(input_sizes, filter, out_backprop) and its like. The sizes may be those of
-// space alone.
+// Conv2DBackpropInput(input_sizes, filter, out_backprop) and the like. The sizes may be only those
+// of space.
 void ConvBackpropInput(ShapeContext& c, int spatial, bool depthwise) {
   const ShapeId filter = c.WithRank(1, spatial + 2), gradient = c.WithRank(2, spatial + 2);
   ShapeId out = c.ShapeFromValue(0);
@@ -133,7 +133,7 @@ void Conv2DBackpropInput(ShapeContext& c) { ConvBackpropInput(c, 2, false); }
 void Conv3DBackpropInputV2(ShapeContext& c) { ConvBackpropInput(c, 3, false); }
 void DepthwiseBackpropInput(ShapeContext& c) { ConvBackpropInput(c, 2, true); }
 
-// Conv2DBackpropFilter(input, filter_sizes, out_backprop) and its like.
+// Conv2DBackpropFilter(input, filter_sizes, out_backprop) and the like.
 void ConvBackpropFilter(ShapeContext& c, int spatial) {
   c.WithRank(0, spatial + 2);
   c.WithRank(2, spatial + 2);
@@ -144,7 +144,7 @@ void ConvBackpropFilter(ShapeContext& c, int spatial) {
 void Conv2DBackpropFilter(ShapeContext& c) { ConvBackpropFilter(c, 2); }
 void Conv3DBackpropFilterV2(ShapeContext& c) { ConvBackpropFilter(c, 3); }
 
-// AvgPoolGrad(orig_input_shape, grad) and its like.
+// AvgPoolGrad(orig_input_shape, grad) and the like.
 void PoolGradFromShape(ShapeContext& c, int rank) {
   c.set(0, c.OfRank(rank));
   c.refine(0, c.ShapeFromValue(0));
@@ -159,8 +159,8 @@ void MaxPoolGrad3D(ShapeContext& c) { c.set(0, c.WithRank(0, 5)); }
 void MaxPoolGradGrad2D(ShapeContext& c) { c.set(0, c.WithRank(1, 4)); }
 void MaxPoolGradGrad3D(ShapeContext& c) { c.set(0, c.WithRank(1, 5)); }
 
-// MaxPool and AvgPool; MaxPoolV2 has sizes and strides as inputs.
-// Only MaxPool slides over channels too.
+// MaxPool and AvgPool; MaxPoolV2 has sizes and strides as inputs. Only MaxPool also slides over
+// channels.
 void PoolWith(ShapeContext& c, int spatial, bool from_inputs, bool channels) {
   const ShapeId in = c.WithRank(0, spatial + 2);
   if (c.failed()) return;
@@ -191,7 +191,7 @@ void MaxPoolV2(ShapeContext& c) { PoolWith(c, 2, true, true); }
 void Pool3D(ShapeContext& c) { PoolWith(c, 3, false, false); }
 
 // FractionalMaxPool(value) -> output, row_pooling_sequence, col_pooling_sequence. TensorFlow infers
-// one number in these for each region; its kernel puts out one more.
+// one number in these for each region; its kernel outputs one more.
 void FractionalPool(ShapeContext& c) {
   const ShapeId in = c.WithRank(0, 4);
   const auto ratios = c.Floats("pooling_ratio");
@@ -264,14 +264,14 @@ void FusedBatchNorm(ShapeContext& c) {
   for (int i = 1; i < vectors; ++i) depth = c.MergeDims(depth, c.dim(c.WithRank(i, 1), 0));
   c.set(0, c.ReplaceDim(in, channel, depth));
   for (int i = 1; i < 5; ++i) c.set(i, c.Make({depth}));
-  // Output 5, cuDNN's reserve, is there for the activation that it fuses; without one cuDNN asks
-  // for 0 elements. Where it is not asked, the kernel puts out an empty tensor, too
+  // Output 5, cuDNN's reserve, is for the fused activation; without one cuDNN needs 0 elements. If
+  // cuDNN is not used, the kernel outputs an empty tensor, too
   // (tensorflow/core/kernels/fused_batch_norm_op.cc; on some GPUs a scalar).
   if (c.op() == "FusedBatchNormV3") c.set(5, c.Make({0}));
 }
 
 // FusedBatchNormGrad(y_backprop, x, scale, ...). _FusedBatchNormGradEx has as output 5 the gradient
-// of what is added before the activation.
+// of the input that is added before the activation.
 void FusedBatchNormGrad(ShapeContext& c) {
   int channel = 0;
   const ShapeId gradient = NormalizedInput(c, 0, &channel);
@@ -289,8 +289,8 @@ void FusedBatchNormGrad(ShapeContext& c) {
   if (c.Int("num_side_inputs", 0) > 0) c.set(5, out);
 }
 
-// BatchNormWithGlobalNormalizationGrad(t, m, v, gamma, backprop) -> dx, and a vector for each
-// other.
+// BatchNormWithGlobalNormalizationGrad(t, m, v, gamma, backprop) -> dx, and a vector for each of
+// the others.
 void BatchNormGrad(ShapeContext& c) {
   c.set_all(c.input(1));
   c.set(0, c.Merge(c.input(0), c.input(4)));
@@ -299,7 +299,7 @@ void BatchNormGrad(ShapeContext& c) {
 // LRN.
 void Image(ShapeContext& c) { c.set(0, c.WithRank(0, 4)); }
 
-// Of attribute data_format: the channels' position in a tensor of any rank.
+// The channels' position in a tensor of any rank, from the attribute data_format.
 int ChannelOf(ShapeContext& c, int rank) {
   return c.String("data_format", "NHWC") == "NCHW" ? 1 : rank - 1;
 }
@@ -316,7 +316,7 @@ void BiasAddGrad(ShapeContext& c) {
   c.set(0, c.known(in) ? c.Make({c.dim(in, ChannelOf(c, c.rank(in)))}) : c.OfRank(1));
 }
 
-// ---- Activations, losses, the best.
+// ---- Activations, losses, top k.
 void MergeAddends(ShapeContext& c) {
   ShapeId merged = c.input(0);
   for (int i = 1; i < c.num_inputs(); ++i) merged = c.Merge(merged, c.input(i));
@@ -449,7 +449,7 @@ constexpr ShapeRule kNnRules[] = {
     {"SoftplusGrad", MergeAddends},
     {"Softsign", Unchanged},
     {"SoftsignGrad", MergeAddends},
-    // Losses, the best.
+    // Losses, top k.
     {"InTopK", InTopK},
     {"InTopKV2", InTopK},
     {"L2Loss", Scalars},

@@ -1,4 +1,4 @@
-// Weight updates: the Apply ops by reference put out the reference; by resource nothing.
+// Weight updates: Apply ops by reference output the reference; by resource they output nothing.
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {

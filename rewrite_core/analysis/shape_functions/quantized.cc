@@ -1,19 +1,19 @@
-// Quantized tensors: each is three, the values and their least and greatest as scalars.
+// Quantized tensors: each is three tensors, the values and their minimum and maximum as scalars.
 #include "rewrite_core/analysis/shape_table.h"
 
 namespace spillway::core {
 namespace {
 
-// Of the first input's shape, and two scalars.
+// Output 0 has the first input's shape, followed by two scalars.
 void Quantized(ShapeContext& c) {
   c.set_all(kScalar);
   c.set(0, c.input(0));
 }
 
 // QuantizeV2(input, min_range, max_range), and gradients (gradients, input, min, max): along an
-// axis, least and greatest are vectors.
+// axis, minimum and maximum are vectors.
 void QuantizeV2(ShapeContext& c) {
-  // The gradient's two first inputs have one shape.
+  // The gradient's first two inputs have the same shape.
   const ShapeId in = c.num_inputs() > 3 ? c.Merge(c.input(0), c.input(1)) : c.input(0);
   const int64_t axis = c.Int("axis", -1);
   ShapeId range = kScalar;
@@ -24,7 +24,7 @@ void QuantizeV2(ShapeContext& c) {
   c.set_all(range);
   c.set(0, in);
   if (c.num_inputs() <= 3) return;
-  // The gradients of least and greatest.
+  // The gradients of minimum and maximum.
   range = c.Merge(range, c.Merge(c.input(2), c.input(3)));
   for (int i = 1; i < c.num_outputs(); ++i) c.set(i, range);
 }
@@ -40,7 +40,7 @@ void QuantizedBinary(ShapeContext& c) {
   BroadcastBinary(c);
 }
 
-// QuantizedMatMul(a, b, ...) and what has more fused into it.
+// QuantizedMatMul(a, b, ...) and its fused variants.
 void QuantizedMatMul(ShapeContext& c) {
   const ShapeId a = c.WithRank(0, 2), b = c.WithRank(1, 2);
   const bool ta = c.Bool("transpose_a"), tb = c.Bool("transpose_b");
@@ -49,7 +49,7 @@ void QuantizedMatMul(ShapeContext& c) {
   c.set(0, c.Make({c.dim(a, ta ? 1 : 0), c.dim(b, tb ? 0 : 1)}));
 }
 
-// QuantizedConcat, QuantizedReshape: nothing but the scalars.
+// QuantizedConcat, QuantizedReshape: only the scalars.
 void OnlyRange(ShapeContext& c) {
   for (int i = 1; i < c.num_outputs(); ++i) c.set(i, kScalar);
 }

@@ -6,7 +6,7 @@
 namespace spillway::core {
 namespace {
 
-// Input 0 spells the shape.
+// Input 0 gives the shape.
 void FromShape(ShapeContext& c) { c.set(0, c.ShapeFromValue(0)); }
 
 // RandomGamma(shape, alpha): numbers of that shape for each alpha.

@@ -1,4 +1,4 @@
-// Recurrent cells and layers that are one op, and the losses of sequences (CTC).
+// Recurrent cells and layers that are one op, and sequence losses (CTC).
 #include "rewrite_core/analysis/shape_functions/common.h"
 #include "rewrite_core/analysis/shape_table.h"
 
@@ -44,7 +44,7 @@ void GruCellGrad(ShapeContext& c) {
   c.set(3, c.Make({batch, c.MergeDims(c.Mul(cells, 2), c.dim(c.WithRank(2, 2), 1))}));
 }
 
-// ---- cuDNN: whole layers. Without time_major, time and batch change places in inputs and outputs.
+// ---- cuDNN: whole layers. Without time_major, time and batch are swapped in inputs and outputs.
 
 // CudnnRNN(input [time, batch, inputs], input_h [layers, batch, units], input_c, params, ...) ->
 // output, output_h, output_c, and what the gradient needs, which cuDNN chooses.
@@ -54,7 +54,7 @@ void CudnnRnn(ShapeContext& c) {
   c.set(0, c.Make({c.dim(in, 0), c.dim(in, 1), c.Mul(c.dim(h, 2), directions)}));
   c.set(1, c.input(1));
   const bool lstm = c.String("rnn_mode", "lstm") == "lstm";
-  // Only an LSTM has cells; with a projection they are not of h's size.
+  // Only an LSTM has cells; with a projection their size differs from h's.
   if (!lstm) c.set(2, kScalar);
   if (lstm) c.set(2, c.Has("num_proj") ? c.input(2) : c.input(1));
 }
@@ -66,7 +66,7 @@ void CudnnBackprop(ShapeContext& c) {
 
 void CudnnParamsSize(ShapeContext& c) { c.set(0, c.Make({1})); }
 
-// CudnnRNNParamsToCanonical -> matrices, and as many vectors (V2 counts them apart).
+// CudnnRNNParamsToCanonical -> matrices, and as many vectors (V2 counts them separately).
 void CudnnToCanonical(ShapeContext& c) {
   const int64_t matrices = c.Int("num_params", c.Int("num_params_weights"));
   for (int i = 0; i < c.num_outputs(); ++i) c.set(i, c.OfRank(i < matrices ? 2 : 1));

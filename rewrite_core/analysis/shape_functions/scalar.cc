@@ -1,4 +1,4 @@
-// Ops whose outputs are all scalars, whatever they are given: handles of datasets, queues, readers
+// Ops whose outputs are all scalars, whatever their inputs: handles of datasets, queues, readers
 // and tables, serialized data and summaries, counts.
 #include "rewrite_core/analysis/shape_table.h"
 

@@ -32,14 +32,14 @@ void ConcatInputs(ShapeContext& c, int first, int last, int axis_input) {
   }
   c.set(0, c.ReplaceDim(out, axis, sum));
   if (!PutsOutIntegers(c)) return;
-  // The value, row by row of what stands before the axis.
+  // The value, row by row of the dimensions before the axis.
   const int64_t count = c.Elements(c.output(0));
   if (count < 0 || count > ShapePool::kMaxListSize) return;
   const int64_t rows = c.Elements(c.Slice(out, 0, axis));
   DimVector items;
   for (int64_t row = 0; row < rows; ++row) {
     for (int i = first; i < last; ++i) {
-      // A dimension of 0 makes the whole's count known, whatever this one's is.
+      // A dimension of 0 makes the total count known, whatever this dimension is.
       const int64_t size = c.Elements(c.Slice(c.input(i), axis));
       if (size < 0) return;
       const auto value = c.Value(i);
@@ -59,7 +59,7 @@ void ConcatOffset(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.set(i, c.input(i + 1));
   const int64_t at = c.ScalarValue(0);
   const auto first = c.Value(1);
-  // Of few dimensions, as tensors have: each output has a list of its own.
+  // Only for few dimensions, as usual for tensors, because each output has its own list.
   constexpr size_t kMaxDimensions = 16;
   if (at == kUnknownElement || !first || first->size() > kMaxDimensions) return;
   const int axis = c.Axis(at, static_cast<int>(first->size()));
@@ -130,7 +130,7 @@ void SplitV(ShapeContext& c) {
   if (axis < 0) return;
   const auto sizes = c.Value(1);
   if (c.num_outputs() == 1 && !sizes) return c.set(0, in);
-  DimVector items;  // Those that are not put out yet.
+  DimVector items;  // Not yet output.
   if (const auto value = PutsOutIntegers(c) && c.rank(in) == 1 ? c.Value(0) : absl::nullopt) {
     items.assign(value->begin(), value->end());
   }
@@ -145,7 +145,7 @@ void SplitV(ShapeContext& c) {
     }
     c.set(i, c.ReplaceDim(in, axis, dim));
     if (dim < 0 || dim > static_cast<int64_t>(items.size()) || c.is_bound(1)) {
-      items.clear();  // Nor is it known where the next one begins.
+      items.clear();  // The start of the next one is unknown, too.
       continue;
     }
     c.set_value(i, absl::MakeConstSpan(items).first(dim));
@@ -190,8 +190,8 @@ void Slice(ShapeContext& c) {
   }
 }
 
-// One dimension of a strided slice. Returns its length (kUnknownDim if unknown) and, where all is
-// known, the first index.
+// One dimension of a strided slice. Returns its length (kUnknownDim if unknown) and, if everything
+// is known, the first index.
 int64_t StridedLength(int64_t dim, int64_t begin, int64_t end, int64_t stride, bool all_begin,
                       bool all_end, int64_t* first) {
   if (stride == kUnknownElement || stride == 0) return kUnknownDim;
@@ -203,8 +203,8 @@ int64_t StridedLength(int64_t dim, int64_t begin, int64_t end, int64_t stride, b
     return kUnknownDim;
   }
   if (dim == kUnknownDim) {
-    // From a known begin to a known end of the same sign, were it long enough, which is not known;
-    // but nothing is nothing.
+    // From a known begin to a known end of the same sign: whether the dimension is long enough is
+    // unknown, but an empty slice is always empty.
     if (!all_begin && !all_end && (begin >= 0) == (end >= 0) &&
         (stride > 0 ? begin >= end : begin <= end)) {
       return 0;
@@ -217,7 +217,7 @@ int64_t StridedLength(int64_t dim, int64_t begin, int64_t end, int64_t stride, b
   const int64_t to = all_end ? (stride > 0 ? dim : -1) : clip(end);
   *first = from;
   const int64_t span = stride > 0 ? to - from : from - to;
-  // Where |stride| may be as large as it likes.
+  // |stride| may be arbitrarily large here.
   if (span <= 0) return 0;
   if (stride >= span || stride <= -span) return 1;
   return (span - 1) / std::abs(stride) + 1;
@@ -266,7 +266,7 @@ void StridedSlice(ShapeContext& c) {
       if ((*strides)[i] == 0) return c.Fail("a stride is 0");
       stride = (*strides)[i];
       if (shrink_mask >> i & 1) {
-        // One element: at b.
+        // One element, at b.
         if (b != kUnknownElement && dim >= 0) {
           if (b < -dim || b >= dim) {
             return c.Fail(absl::StrCat("index ", b, " is not in a dimension of ", dim));
@@ -282,7 +282,7 @@ void StridedSlice(ShapeContext& c) {
   }
   if (ellipsis < 0) keep(rank - at);
   c.set(0, c.Make(out));
-  // Of a vector's value.
+  // For a vector's value.
   if (rank != 1 || consumed != 1 || new_axis_mask != 0 || ellipsis >= 0 || !PutsOutIntegers(c)) {
     return;
   }
@@ -297,7 +297,8 @@ void StridedSlice(ShapeContext& c) {
   c.set_value(0, items);
 }
 
-// BroadcastTo(input, shape): of a shape that is not known, it has the dimensions that are not 1.
+// BroadcastTo(input, shape): unknown dimensions of the shape are those of the input, if these are
+// above 1.
 void BroadcastTo(ShapeContext& c) {
   const ShapeId in = c.input(0), shape = c.ShapeFromValue(1);
   if (!c.known(shape) || !c.known(in)) return c.set(0, shape);
@@ -310,7 +311,7 @@ void BroadcastTo(ShapeContext& c) {
   c.set(0, c.Make(dims));
 }
 
-// ---- Padding. Input 1 is a matrix of what is added (sign 1) or taken away before and behind each
+// ---- Padding. Input 1 is a matrix of the elements to add (sign 1) or remove before and after each
 // dimension.
 void PadBy(ShapeContext& c, int sign) {
   ShapeId in = c.input(0);
@@ -353,7 +354,7 @@ void Tile(ShapeContext& c) {
 
 // ---- Gather and scatter.
 
-// Of a vector's value.
+// For a vector's value.
 void GatherValue(ShapeContext& c) {
   if (!PutsOutIntegers(c) || c.rank(c.input(0)) != 1) return;
   const auto value = c.Value(0), indices = c.Value(1);

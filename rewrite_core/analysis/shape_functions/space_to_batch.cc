@@ -10,7 +10,7 @@ namespace {
 
 using Values = absl::Span<const int64_t>;
 
-// Blocks of `blocks` go from space to batch (sign 1), or back.
+// Moves blocks of `blocks` from space to batch (sign 1), or back.
 void MoveSpaceAndBatch(ShapeContext& c, int sign, Values blocks, int block_rank,
                        absl::optional<Values> paddings) {
   const ShapeId in = c.WithRankAtLeast(0, 1 + block_rank);

@@ -1,6 +1,6 @@
 // Sparse and ragged tensors, sets, counts; segments with a number of segments.
 //
-// A sparse tensor is three: indices [elements, rank], values [elements], shape [rank].
+// A sparse tensor is three tensors: indices [elements, rank], values [elements], shape [rank].
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +14,7 @@ int64_t DimFromScalar(ShapeContext& c, int input) {
   return std::max(c.ScalarValue(input), kUnknownDim);
 }
 
-// Outputs from `port` on: a sparse tensor.
+// Sets the outputs from `port` on to a sparse tensor.
 void SetSparse(ShapeContext& c, int port, int64_t elements, int64_t rank) {
   c.set(port, c.Make({elements, rank}));
   c.set(port + 1, c.Make({elements}));
@@ -117,7 +117,7 @@ void FillEmptyRows(ShapeContext& c) {
   c.set(1, c.OfRank(1));
   c.set(2, c.Make({c.dim(c.ShapeFromValue(2), 0)}));
   c.set(3, c.Make({SparseElements(c, 0, 1)}));
-  // One more for each row, if all are empty.
+  // One more per row, if all are empty.
   const int64_t most = c.Add(SparseElements(c, 0, 1), c.dim(c.ShapeFromValue(2), 0));
   c.set_bound(0, c.Make({most, SparseRank(c, 0, 2)}));
   c.set_bound(1, c.Make({most}));
@@ -136,7 +136,7 @@ void SparseReduce(ShapeContext& c) {
   if (!c.known(in) || !axes) return;
   DimVector dims(c.dims(in).begin(), c.dims(in).end());
   const bool keep = c.Bool("keep_dims");
-  std::vector<bool> gone(dims.size(), axes->empty());  // No axes stand for all.
+  std::vector<bool> gone(dims.size(), axes->empty());  // No axes means all.
   for (int64_t item : *axes) {
     const int axis = c.Axis(item, c.rank(in));
     if (axis < 0) return;
@@ -150,13 +150,13 @@ void SparseReduce(ShapeContext& c) {
   c.set(0, c.Make(out));
 }
 
-// SparseReduceSumSparse(input_indices, ...): of a rank that the axes decide.
+// SparseReduceSumSparse(input_indices, ...): the axes determine the rank.
 void UnknownSparse(ShapeContext& c) { SetSparse(c, 0, kUnknownDim, kUnknownDim); }
 
 // SparseCross: a matrix.
 void SparseMatrix(ShapeContext& c) { SetSparse(c, 0, kUnknownDim, 2); }
 
-// SerializeSparse: three strings, for each if there are many.
+// SerializeSparse: three strings, or three for each of many.
 void SerializeSparse(ShapeContext& c) { c.set(0, c.Make({3})); }
 void SerializeManySparse(ShapeContext& c) { c.set(0, c.Make({kUnknownDim, 3})); }
 // ---- Sets: the last dimension of a tensor, sparse or not.
@@ -264,8 +264,8 @@ void RaggedFromVariant(ShapeContext& c) {
   c.set(c.num_outputs() - 1, kUnknownShape);
 }
 
-// RaggedTensorToTensor(shape, values, default_value, row partitions...): a dimension for each
-// partition; the first may be the number of rows, a scalar, which makes none.
+// RaggedTensorToTensor(shape, values, default_value, row partitions...): a dimension per partition;
+// the first may be the number of rows, a scalar, which adds none.
 void RaggedToTensor(ShapeContext& c) {
   const ShapeId values = c.WithRankAtLeast(1, 1);
   if (!c.known(values) || !c.known(c.input(3))) return;
@@ -289,7 +289,7 @@ void RaggedToVariantGrad(ShapeContext& c) { c.set(0, c.ShapeFromValue(2)); }
 void AsUnsortedSegmentSum(ShapeContext& c) { FindShapeFunction("UnsortedSegmentSum")(c); }
 
 // SparseSegmentSumGradV2(grad, indices, segment_ids, dense_output_dim0) -> output,
-// sorted_unique_indices: the rows that are not zero.
+// sorted_unique_indices: the nonzero rows.
 void SparseSegmentGradV2(ShapeContext& c) {
   const ShapeId data = c.WithRankAtLeast(0, 1);
   if (c.known(data)) c.set(0, c.ReplaceDim(data, 0, kUnknownDim));

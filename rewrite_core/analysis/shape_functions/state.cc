@@ -4,7 +4,7 @@
 namespace spillway::core {
 namespace {
 
-// Variable (v1): an attribute of no dimensions meant "unknown".
+// Variable (v1): an attribute without dimensions meant "unknown".
 void Variable(ShapeContext& c) {
   const ShapeId shape = c.ShapeAttr("shape");
   c.set(0, shape == kScalar ? kUnknownShape : shape);
@@ -12,13 +12,13 @@ void Variable(ShapeContext& c) {
 
 void VariableV2(ShapeContext& c) { c.set(0, c.ShapeAttr("shape")); }
 
-// VarHandleOp and its like: a scalar handle of a tensor of that shape.
+// VarHandleOp and the like: a scalar handle of a tensor of that shape.
 void VarHandle(ShapeContext& c) {
   c.set(0, kScalar);
   c.set_handle(0, c.ShapeAttr("shape"));
 }
 
-// Assign(ref, value): the value's shape, which must be the reference's if that is checked.
+// Assign(ref, value): the value's shape, which must equal the reference's if validated.
 void Assign(ShapeContext& c) {
   if (c.Bool("validate_shape", true)) {
     c.set(0, c.Merge(c.input(0), c.input(1)));

@@ -6,7 +6,7 @@
 namespace spillway::core {
 namespace {
 
-// StringJoin(inputs...): those that are no scalars have one shape.
+// StringJoin(inputs...): those that are not scalars have the same shape.
 void StringJoin(ShapeContext& c) {
   ShapeId shape = kScalar;
   bool all_known = true;
@@ -60,7 +60,7 @@ void EncodeProto(ShapeContext& c) {
 // ReduceJoin(inputs, reduction_indices): as any reduction.
 void ReduceJoin(ShapeContext& c) { FindShapeFunction("All")(c); }
 
-// Fingerprint(data): of each row, in as many bytes as the method makes.
+// Fingerprint(data): one per row, with the method's number of bytes.
 void Fingerprint(ShapeContext& c) {
   c.set(0, c.Make({c.dim(c.WithRankAtLeast(0, 1), 0), kUnknownDim}));
 }

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kSha256Digits = 64;
 
-// Twice what a plan takes that swaps all tensors of a graph with a million nodes.
+// Twice the size of a plan that swaps all tensors of a graph with a million nodes.
 constexpr int64_t kMaxPlanMemoryBytes = int64_t{1} << 30;
 
 absl::Status PlanSettles(absl::string_view option) {
@@ -36,7 +36,7 @@ absl::Status PlanSettles(absl::string_view option) {
 absl::StatusOr<v1::Plan> ParsePlan(const std::string& bytes) {
   v1::Plan plan;
   if (bytes.empty()) return BadPlanError("there is no plan in it");
-  // Three bytes may be an entry of a hundred.
+  // Three bytes on the wire may become an entry of a hundred in memory.
   if (const int64_t memory_bytes = CostOf(*v1::Plan::descriptor(), bytes).memory_bytes;
       memory_bytes > kMaxPlanMemoryBytes) {
     return BadPlanError(absl::StrCat("it takes ", memory_bytes, " bytes of memory, and a plan may ",
@@ -48,8 +48,8 @@ absl::StatusOr<v1::Plan> ParsePlan(const std::string& bytes) {
   return plan;
 }
 
-// Of the plan all but its swaps and edges, which are most of it. Bytes that are none give what can
-// be read: ParsePlan has said so.
+// Parses the plan without its swaps and edges, which are most of it. Malformed bytes give what can
+// be read: ParsePlan has reported them.
 v1::Plan ParseHead(const std::string& bytes) {
   std::string head;
   WireReader reader(bytes);
@@ -132,7 +132,7 @@ v1::Step ApplyStep(const v1::RewriteOptions& options) {
   v1::Plan head = ParseHead(options.apply().plan());
   v1::Step step = std::move(*head.mutable_step());
   const v1::Step& given = options.step();
-  // What is merged adds to lists, and to the numbers of a machine.
+  // Merging would append to lists, and combine the numbers of two machines.
   if (!given.feeds().empty()) step.clear_feeds();
   if (!given.targets().empty()) step.clear_targets();
   if (given.has_hardware()) step.clear_hardware();

@@ -11,15 +11,15 @@
 namespace spillway::core {
 namespace {
 
-// The graph with a plan: node ids go on behind the graph's with a node for each swap-in, and one
-// for each loop, behind all that is in it. A swap-out waits for its producer alone, so that its
-// edges are the producer's.
+// The graph with a plan. After the graph's nodes, there is a node for each swap-in, and one for
+// each loop, which comes after everything in it. A swap-out waits only for its producer, so its
+// edges are treated as the producer's.
 class PlannedGraph {
  public:
   PlannedGraph(const Graph& graph, const StopToken& stop)
       : graph_(graph), stop_(stop), poll_(stop), size_(graph.num_nodes()) {}
 
-  // Before Add.
+  // Call before Add.
   void AddLoops(const ControlFlowAnalysis& control_flow) {
     absl::flat_hash_map<FrameId, NodeId> ends;
     const auto end_of = [&](FrameId frame) {
@@ -118,13 +118,13 @@ class PlannedGraph {
                             [](const Edge& edge, NodeId from) { return edge.from < from; });
   }
 
-  // What still waits is on a cycle or behind one: walking back among it never ends, and so comes
-  // to a node twice.
+  // Nodes that still wait are on a cycle or after one: walking backwards among them never ends, and
+  // so meets a node twice.
   absl::StatusOr<NodeId> NodeOnCycle(const std::vector<int32_t>& waiting) {
     NodeId node = 0;
     while (waiting[node] == 0) ++node;
     std::vector<bool> seen(size_, false);
-    // A swap-in has no name yet, and is not all of a cycle.
+    // A swap-in has no name yet, and a cycle has other nodes.
     while (!seen[node] || node >= graph_.num_nodes()) {
       const bool is_new = node >= graph_.num_nodes();
       if (poll_.Tick(1 + (is_new ? 0 : graph_.inputs(node).size()))) {
@@ -170,7 +170,7 @@ absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const ControlFlowAnalys
   if (!graph.has_control_flow()) return find(plan, /*loops=*/false);
   auto found = find(plan, /*loops=*/true);
   if (!found.ok() || *found == kNoNode) return found;
-  // A graph whose own loops are like that is judged without the rule.
+  // A graph whose own loops break the rule is checked without it.
   const auto own = find(SwapPlan(), /*loops=*/true);
   if (!own.ok()) return own;
   return *own == kNoNode ? found : find(plan, /*loops=*/false);

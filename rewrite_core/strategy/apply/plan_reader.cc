@@ -145,7 +145,7 @@ class PlanReader {
     return ControlEdge{*source, *node, from.kind()};
   }
 
-  // An input that reads `tensor`, and may read a swap-in of it.
+  // Returns an input that reads `tensor`, and may read a swap-in of it.
   absl::StatusOr<InputPosition> FindConsumer(const v1::InputRef& ref, Tensor tensor) {
     auto node = FindNode(ref.node());
     if (!node.ok()) return node.status();
@@ -171,7 +171,7 @@ class PlanReader {
     return InputPosition{*node, index};
   }
 
-  // Of an edge between two original nodes, or through a swap node.
+  // Checks an edge between two original nodes, or through a swap node.
   absl::Status Judge(NodeId from, NodeId to, EdgeFault fault) {
     if (steps_.Spend()) return TooLong();
     absl::string_view why = EdgeFaultText(fault);
@@ -188,7 +188,7 @@ class PlanReader {
     return Judge(from, to, soundness_.WaitAnywhere(from, to));
   }
 
-  // Of `node:port`, as far as that can be said without a reader.
+  // Parses `node:port`, checked as far as possible without a reader.
   absl::StatusOr<Tensor> FindTensor(const std::string& name) {
     const size_t colon = name.rfind(':');
     int32_t port = 0;
@@ -235,7 +235,7 @@ class PlanReader {
   const Soundness soundness_;
   const SwapInReaders readers_;
   SearchBudget steps_;
-  absl::flat_hash_set<std::pair<NodeId, int32_t>> tensors_;  // That are swapped.
+  absl::flat_hash_set<std::pair<NodeId, int32_t>> tensors_;  // The swapped ones.
   absl::flat_hash_set<std::pair<NodeId, int32_t>> served_;   // Inputs that read a swap-in.
 };
 

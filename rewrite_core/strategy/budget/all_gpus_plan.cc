@@ -13,10 +13,10 @@
 namespace spillway::core {
 namespace {
 
-// Of several GPUs, so many plans are made anew because they do not fit all at once.
+// With several GPUs, this many plans per GPU are made again because they do not fit together.
 constexpr size_t kRepairsPerGpu = 2;
 
-// That the request's steps are spent is no error where there is a plan.
+// Spent search steps are no error if there is a plan.
 absl::Status UnlessTooLong(absl::Status status) {
   const bool is_too_long = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
   return is_too_long ? absl::OkStatus() : status;
@@ -82,7 +82,7 @@ absl::Status AllGpusPlan::PlanEach() {
   return NotTogetherError(failure, unswapped_peak_bytes, facts, &request_.simulator, request_.stop);
 }
 
-// Of lacking_[k], within a share of the budget.
+// Plans lacking_[k] within a share of the budget.
 absl::Status AllGpusPlan::PlanOne(size_t k, double share, const Needs& needs) {
   const size_t i = lacking_[k];
   const std::vector<PlannedSwap> others = OtherSwaps(k);
@@ -105,7 +105,7 @@ void AllGpusPlan::CollectSwaps() {
   SortSwaps(&plan_.swaps);
 }
 
-// What the GPUs but lacking_[k] have so far.
+// Returns the swaps so far of the GPUs other than lacking_[k].
 std::vector<PlannedSwap> AllGpusPlan::OtherSwaps(size_t k) const {
   std::vector<PlannedSwap> others;
   for (size_t i = 0; i < swaps_.size(); ++i) {
@@ -114,8 +114,8 @@ std::vector<PlannedSwap> AllGpusPlan::OtherSwaps(size_t k) const {
   return others;
 }
 
-// Plans that were made one by one may slow each other down. What the step takes then; 0: it is fast
-// enough.
+// Plans that were made one by one may slow each other down. Returns the step time if it is too
+// slow; 0 if it is fast enough.
 absl::StatusOr<int64_t> AllGpusPlan::TooSlowTogether() {
   if (!request_.objective.max_slowdown() || gpus_.size() < 2) return 0;
   auto outcome = request_.simulator.Simulate(
@@ -124,7 +124,7 @@ absl::StatusOr<int64_t> AllGpusPlan::TooSlowTogether() {
   return request_.IsTooSlow(outcome->step_time_ns()) ? outcome->step_time_ns() : 0;
 }
 
-// By GPU: the budgets, and then the other sizes.
+// Returns lists by GPU: the budgets, and then each of the other sizes.
 std::vector<std::vector<int64_t>> AllGpusPlan::AllBudgets() const {
   std::vector<std::vector<int64_t>> all = {request_.facts.Budgets()};
   for (GpuIndex gpu(0); gpu < static_cast<int32_t>(all[0].size()); ++gpu) {
@@ -135,8 +135,8 @@ std::vector<std::vector<int64_t>> AllGpusPlan::AllBudgets() const {
   return all;
 }
 
-// As PlanGpu does for one, of several GPUs: their plans by `level`, all at once. `planned`: what
-// came of our own.
+// Like PlanGpu for one GPU, takes the plans of `level` for several GPUs, all at once, if they are
+// faster. `planned`: the status of the plans of `budget`.
 absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   const bool has_none = GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT;
   if (lacking_.size() < 2 || gpus_.size() < request_.facts.placement().devices().size() ||
@@ -165,7 +165,7 @@ absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   auto level = PlanLevel({request_.facts, request_.eligibility, options, request_.input.limits,
                           &simulator, request_.stop});
   const v1::ErrorReason why_not = GetErrorReason(level.status());
-  // Its built-in list may take all that filters leave.
+  // Its built-in list may exclude everything that the filters leave.
   if (why_not == v1::ERROR_REASON_DOES_NOT_FIT || why_not == v1::ERROR_REASON_BAD_OPTION) {
     return planned;
   }

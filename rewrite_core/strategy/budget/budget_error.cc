@@ -12,7 +12,7 @@
 namespace spillway::core {
 namespace {
 
-// The host's memory, where it cannot hold what the GPU lacks.
+// Returns a clause about the host's memory, if it cannot hold what the GPU lacks.
 std::string HostText(const BudgetRequest& request, const OrderedStep& ordered, GpuIndex gpu) {
   const StepFacts& facts = request.facts;
   const int64_t lacking = ordered.step().peak_bytes(gpu) - request.budget_bytes(gpu);

@@ -16,14 +16,14 @@
 namespace spillway::core {
 namespace {
 
-// A trigger is looked for so many slots from where it is wanted.
+// A trigger is searched for at most this many slots from the wanted one.
 constexpr Slot kTriggerReach = 200;
 
-// In the place of a gap that has more bytes than are lacking, so many smaller ones are tried.
+// At most this many smaller gaps are tried in place of one that exceeds the shortfall.
 constexpr int kMaxSmallerTried = 2000;
 
-// Gaps over the slot that a sweep is at, which are not taken. By size, in powers of two: each class
-// is a heap of those that end last.
+// Gaps over the current slot of a sweep that are not taken, in classes by size, in powers of two.
+// Each class is a heap with the one that ends last at its front.
 class OpenGaps {
   auto Less() const {
     return [this](int32_t a, int32_t b) {
@@ -41,8 +41,8 @@ class OpenGaps {
     std::push_heap(heap.begin(), heap.end(), Less());
   }
 
-  // Takes the one that ends last, of those that are not below `least_part` of the largest, about:
-  // to a factor of two. -1: none is over `slot`.
+  // Takes the one that ends last among those of at least about `least_part` of the largest, within
+  // a factor of two. Returns -1 if none is over `slot`.
   int32_t Take(Slot slot, double least_part) {
     int highest = kClasses - 1;
     while (highest >= 0 && !IsOpen(highest, slot)) --highest;
@@ -101,12 +101,13 @@ bool BudgetPlanner::MayReadSwapIn(const StepOrder::Use& use) const {
   return readers_.Keep(use.tensor, &reader, self) == v1::REASON_SWAPPED;
 }
 
-// The buffer is away before a use if that use, and all behind it of tensors that were made before,
-// can read a swap-in; or the memory is not free. (What is made later, of its swap-in, is its alias
-// there.)
+// The buffer may be away before a use if that use, and all later ones of tensors that were made
+// before it, can read a swap-in; otherwise the memory is not free. (Tensors made later, from its
+// swap-in, alias the swap-in.)
 absl::Status BudgetPlanner::FindGapsOf(int32_t buffer, StopPoller* poll) {
   const absl::Span<const StepOrder::Use> uses = order_->uses(buffer);
-  // By use: of it and those behind it which cannot, where the first tensor was made that one reads.
+  // By use: among it and later uses that cannot read a swap-in, the first slot that made a tensor
+  // they read.
   std::vector<Slot> kept_from(uses.size() + 1, order_->num_slots());
   for (size_t i = uses.size(); i-- > 0;) {
     if (poll->Tick()) return stop_->status("strategy");
@@ -133,7 +134,7 @@ absl::Status BudgetPlanner::FindGapsOf(int32_t buffer, StopPoller* poll) {
 absl::Status BudgetPlanner::FindGaps() {
   StopPoller poll(*stop_);
   for (int32_t i = 0; i < static_cast<int32_t>(order_->buffers().size()); ++i) {
-    // A list would hold it all the same.
+    // A list would hold it anyway.
     if (facts_->buffers().buffers()[order_->buffers()[i]].in_list) continue;
     if (absl::Status s = FindGapsOf(i, &poll); !s.ok()) return s;
   }
@@ -153,8 +154,8 @@ absl::Status BudgetPlanner::FindGaps() {
 
 std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   std::vector<int32_t> chosen;
-  std::vector<int64_t> back(order_->num_slots(), 0);  // Bytes of the chosen ones, by their end.
-  // Whose copies have no time to overlap are taken last.
+  std::vector<int64_t> back(order_->num_slots(), 0);  // Bytes of chosen gaps, by their ends.
+  // Gaps without time for their copies to overlap are taken last.
   OpenGaps with_time(gaps_), without_time(gaps_);
   int64_t away = 0;
   size_t next = 0;
@@ -194,7 +195,7 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
   }
   SlotRoom room(free);
   for (int32_t i : chosen) room.Add(gaps_[i].after + 1, gaps_[i].before, gaps_[i].bytes);
-  // What the others cover, too, goes back, smallest first.
+  // Drop redundant gaps, smallest first.
   std::sort(chosen.begin(), chosen.end(), [&](int32_t a, int32_t b) {
     return std::make_pair(gaps_[a].bytes, a) < std::make_pair(gaps_[b].bytes, b);
   });
@@ -210,7 +211,7 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
       is_kept[i] = true;
     }
   }
-  // And where less is lacking than one of them has, the smallest gap that has as much.
+  // Replace a gap that exceeds the shortfall with the smallest sufficient one.
   for (int32_t& i : kept) {
     const Gap& gap = gaps_[i];
     if (poll.Tick()) return {};
@@ -244,7 +245,7 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
                                           const BudgetSetting& setting) const {
   std::vector<Away> returns;
   for (int32_t gap : chosen) returns.push_back({gap, kNoSlot, setting.gate_slots});
-  // As late as hides each copy.
+  // As late as possible with each copy hidden.
   std::sort(returns.begin(), returns.end(), [this](const Away& a, const Away& b) {
     return std::make_pair(gaps_[a.gap].before, a.gap) < std::make_pair(gaps_[b.gap].before, b.gap);
   });
@@ -291,7 +292,7 @@ void BudgetPlanner::MakeSound(std::vector<Away>* aways) const {
   }
 }
 
-// By buffer: where its gaps that are used end.
+// Returns, by buffer, the ends of its gaps in use.
 BudgetPlanner::Ends BudgetPlanner::EndsOf(const std::vector<Away>& aways) const {
   Ends ends;
   for (const Away& back : aways) {
@@ -300,7 +301,7 @@ BudgetPlanner::Ends BudgetPlanner::EndsOf(const std::vector<Away>& aways) const 
   return ends;
 }
 
-// Its swap-ins serve the uses up to the next gap that is used.
+// Returns the uses that the swap-in serves: those up to the next gap in use.
 std::vector<const StepOrder::Use*> BudgetPlanner::Consumers(const Away& back,
                                                             const Ends& ends) const {
   const Gap& gap = gaps_[back.gap];
@@ -374,7 +375,7 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<A
       all.push_back(use->position);
     }
     const Slot slot = FindTrigger(back, all);
-    if (slot == kNoSlot) continue;  // It stays: nothing may hold its copy back.
+    if (slot == kNoSlot) continue;  // It stays: no node may delay its copy.
     const NodeId trigger = order_->node(slot);
     for (auto& [key, positions] : consumers) {
       const Tensor tensor{key.first, key.second};

@@ -47,7 +47,7 @@ struct BudgetSetting {
   int32_t gate_slots = 1;
   // The time allowed for a copy, as a multiple of its duration.
   double slack = 1.15;
-  // Buffers smaller than about this part of the largest useful one are not swapped.
+  // At each slot, gaps smaller than about this part of the largest available one are passed over.
   double least_part = 1.0 / 8;
   // Gaps that are always used, by index.
   absl::btree_set<int32_t> forced;

@@ -5,20 +5,20 @@
 namespace spillway::core {
 namespace {
 
-// Plans simulated for one GPU, by effort (options.proto says so).
+// Plans simulated for one GPU, by effort (documented in options.proto).
 constexpr int kMediumSimulations = 128;
 constexpr int kHighSimulations = 8192;
 
-// A plan has to fit in so many sizes of memory between the budget and all of the GPU's, that one
-// with it.
+// A plan must fit in this many sizes of memory above the budget, up to and including the GPU's
+// whole memory.
 constexpr int kOtherSizes = 3;
 
-// Where any plan within max_slowdown will do, what is faster than it by one part in so many: no
-// less than the part by which SearchPlan takes a plan to be at full speed.
+// If any plan within max_slowdown suffices, one that is faster by one part in this many is fast
+// enough: at least the part within which SearchPlan considers a plan to be at full speed.
 constexpr int64_t kFastEnoughPart = 1000;
 
-// Of the simulations that are left, one GPU of several has one part in so many times their number:
-// a plan takes more than one search, and simulations in variations besides.
+// One GPU of several gets one part in this many times their number of the remaining simulations: a
+// plan takes more than one search, and simulations in variations as well.
 constexpr int64_t kPartsPerGpu = 4;
 
 int SimulationsOf(v1::PlanningEffort effort) {

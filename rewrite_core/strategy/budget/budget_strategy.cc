@@ -21,7 +21,7 @@
 namespace spillway::core {
 namespace {
 
-// A graph that needs at most one part in so many of the budget fits in any order.
+// A graph that needs at most one part in this many of the budget fits in any order.
 constexpr int64_t kFarFromBudget = 2;
 
 class BudgetRun {
@@ -71,7 +71,7 @@ class BudgetRun {
     return absl::OkStatus();
   }
 
-  // What the step takes as the graph came, and on which GPUs that is too much.
+  // Simulates the unswapped step, and finds the GPUs that it does not fit.
   absl::Status SimulateUnswapped() {
     StepTerms terms;
     terms.record_operations = true;
@@ -114,8 +114,8 @@ class BudgetRun {
     return absl::OkStatus();
   }
 
-  // In how many variations the graph, which fits, does not. What is far from the budget does in
-  // all.
+  // Returns in how many variations the unswapped graph, which fits, does not fit. If it is far
+  // below the budget, it fits in all.
   absl::StatusOr<int> CountUnfitAsItCame(size_t i) {
     const bool is_far =
         fits_[i].need_bytes() <= request_.budget_bytes(gpus_[i].index) / kFarFromBudget;
@@ -143,8 +143,8 @@ class BudgetRun {
     return planned;
   }
 
-  // Of plans that are made though the graph fits: whether that is for less memory, or they fit in
-  // more variations.
+  // For plans made although the graph fits: whether they are for less memory, or fit in more
+  // variations.
   bool IsSteadier() const {
     if (request_.objective.saves_memory()) return true;
     int as_it_came = 0, planned = 0;
@@ -164,7 +164,8 @@ class BudgetRun {
     warning.set_message(MayRunOutText(subject, unfit));
   }
 
-  // Where less memory is asked for than there is, and the graph fits as it came, it may stay so.
+  // Whether the graph may stay unswapped: it fits, and was planned only for less memory or more
+  // variations.
   bool MayStay() const { return !gpus_.empty() && as_it_came_.size() == gpus_.size(); }
   void StayAsItCame() {
     for (const auto& [i, of] : as_it_came_) fits_[i] = of.fit;
@@ -184,14 +185,14 @@ class BudgetRun {
   OrderedStep ordered_;
   std::vector<WantedGpu> gpus_;
   std::vector<v1::DeviceFit> fits_;  // By GPU.
-  std::vector<size_t> lacking_;      // Into both: those that need a plan.
+  std::vector<size_t> lacking_;      // Indices into both: those that need a plan.
   struct AsItCame {
     v1::DeviceFit fit;
-    int unfit = 0;  // In so many variations it does not.
+    int unfit = 0;  // In how many variations it does not fit.
   };
-  std::map<size_t, AsItCame> as_it_came_;  // Of those that are planned though they fit.
-  std::set<DeviceId> idle_;                // Those of the others.
-  std::set<int32_t> has_gap_;              // Buffers that could be away for some time.
+  std::map<size_t, AsItCame> as_it_came_;  // Of GPUs that are planned although they fit.
+  std::set<DeviceId> idle_;                // Those of GPUs that need no plan.
+  std::set<int32_t> has_gap_;              // Buffers with a gap.
   StrategyResult result_;
   v1::BudgetReport& report_;  // Of result_.
 };

@@ -14,8 +14,7 @@
 namespace spillway::core {
 namespace {
 
-// Never behind `level`: its plan is taken if it is faster, and fits in the same sizes and in no
-// fewer variations.
+// Takes the plan of `level` if it is faster, and fits in the same sizes and in no fewer variations.
 absl::Status TryLevel(const GpuPlanTerms& terms, int64_t bound_ns, BudgetRequest* request,
                       const SwapPlan& base, GpuSearch* search, PlanSearchResult* found,
                       GpuPlan* result, v1::BudgetDevice* report) {
@@ -83,7 +82,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
   }
   auto bounds = ordered->BoundsOf(gpu);
   if (!bounds.ok()) return bounds.status();
-  // What no plan can do with less than, need not be searched for.
+  // No search is needed below the lower bound.
   const bool may_fit = bounds->memory_bytes <= request->budget_bytes(gpu);
   const int64_t bound_ns = may_fit ? bounds->step_time_ns : 0;
   if (bound_ns > 0) report->set_step_time_bound_ns(bound_ns);

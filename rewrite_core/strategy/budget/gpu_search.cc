@@ -11,26 +11,26 @@
 namespace spillway::core {
 namespace {
 
-// Where no plan is found for the whole budget, what fits not being monotonic, plans are looked for
-// that do with these parts of it.
+// If no plan is found for the whole budget, plans for these parts of it are searched, as fitting is
+// not monotonic.
 constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
-// Where a plan does not fit in all variations, plans that do are looked for, with these parts of
-// the budget: until one is hardly slower than the fastest, or they become slower with less. (On
+// If a plan does not fit in all variations, plans that do are searched with these parts of the
+// budget, until one is hardly slower than the fastest, or they become slower with less. (On
 // networks of several kinds most fit with all of it, a third is faster with 0.97 or 0.94.)
 constexpr double kSteadyShares[] = {1.0, 0.97, 0.94, 0.91, 0.88};
 constexpr int64_t kHardlySlowerPart = 20;
-// One that is slower than the fastest by one part in so many will do.
+// A plan that is slower than the fastest by one part in this many suffices.
 constexpr int64_t kSteadyCostPart = 50;
 
-// Each of these searches has one part in so many of the effort: what fits is tried in all
-// variations besides.
+// Each of these searches has one part in this many of the effort: plans that fit are also tried in
+// all variations.
 constexpr int kSteadySimulationsPart = 2;
 
-// Of a plan that does not fit in the other sizes of memory.
+// The count for a plan that does not fit in the other sizes of memory.
 constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
-// The smallest budget for which there is a plan is told to one part in so many of the peak.
+// The smallest budget with a plan is found to one part in this many of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
 
 }  // namespace
@@ -57,8 +57,8 @@ void GpuSearch::CountSimulations(const PlanSearchResult& found) {
   device_.set_cut_short(found.cut_short);
 }
 
-// With the reserve, the other sizes are for MakeSteady: what fits in them and what does not hangs
-// on as little as in variations, so a search is better off without.
+// With a reserve, the other sizes are left to MakeSteady: fitting in them depends on details as
+// small as in variations, so a search does better without them.
 absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget) {
   return Fastest(budget, /*in_other_sizes=*/!HasReserve(request_));
 }
@@ -114,7 +114,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
     }
   }
   if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && best.best) {
-    best.cut_short = true;  // What was found so far stands.
+    best.cut_short = true;  // The results so far stand.
     device_.set_cut_short(true);
     status = absl::OkStatus();
   }
@@ -130,7 +130,7 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
   return plan;
 }
 
-// With its chain, if it fits in more so.
+// Adds a chain to the plan if it then fits in more variations.
 absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, bool may_chain, FoundPlan* found) {
   const SwapPlan plan = PlanOf(*found);
   auto unfit = CountUnfitInAll(plan, usable, kUnlimited);
@@ -214,7 +214,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, bool may_chain, PlanSearchRes
     }
   }
   if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
-    found->cut_short = true;  // What was found so far stands, untried.
+    found->cut_short = true;  // The results so far stand, untried.
     device_.set_cut_short(true);
     return absl::OkStatus();
   }
@@ -235,7 +235,7 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget(int64_t lower_bound_bytes) {
     PlanSearchTerms terms;
     terms.gpu = gpu_;
     terms.budget_bytes = budget;
-    terms.full_speed_ns = request_.FastEnough();  // The first plan that fits, and is, will do.
+    terms.full_speed_ns = request_.FastEnough();  // The first plan that is fast enough suffices.
     terms.max_simulations = kLowSimulations;
     if (HasReserve(request_)) terms.varied_steps = VariedSteps(request_, budget);
     auto found = Search(terms);

@@ -9,7 +9,7 @@
 
 namespace spillway::core {
 
-// What waits for nothing comes first; of kernels, the one that is launched first.
+// Ready nodes without a launch come first; of kernels, the one that is launched first.
 absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
                                                   absl::Span<const ControlEdge> added,
                                                   const StopToken& stop) {

@@ -22,7 +22,7 @@ absl::StatusOr<absl::optional<LevelPlan>> TunePacedLevel(
   CopyFilters(options, &level);
   auto filters = LevelFilters::Create(facts, level, stop);
   if (GetErrorReason(filters.status()) == v1::ERROR_REASON_BAD_OPTION) {
-    return absl::optional<LevelPlan>();  // Its built-in list takes what they leave.
+    return absl::optional<LevelPlan>();  // Its built-in list excludes what they leave.
   }
   if (!filters.ok()) return filters.status();
   auto levels = LevelOrder::Build(facts.graph(), facts.topology(), facts.control_flow(), {}, stop);

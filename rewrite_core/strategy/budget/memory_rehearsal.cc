@@ -9,11 +9,13 @@
 namespace spillway::core {
 namespace {
 
-// In one run room is made so often, and of many buffers less often: each time looks at all of them.
+// Limits on making room in one run: at most so many times, and fewer with many buffers, as each
+// time visits all of them.
 constexpr int64_t kMaxRooms = 64;
 constexpr int64_t kMaxLookedAt = 2'000'000;
 
-// Where no gate holds the launcher back, a trigger has run about so many slots behind its launch.
+// Without a gate to hold the launcher back, a trigger has run about this many slots after its
+// launch.
 constexpr Slot kNoGateSlots = 8;
 
 }  // namespace
@@ -60,7 +62,7 @@ void MemoryRehearsal::Begin(const std::vector<Away>& aways, int32_t gate_slots) 
   }
 }
 
-// The buffer of the gap is away in it.
+// Uses the gap: its buffer is away in it.
 void MemoryRehearsal::Use(const Away& away) {
   const Gap& gap = planner_.gaps()[away.gap];
   used_as_[away.gap] = static_cast<int32_t>(aways_.size());
@@ -108,7 +110,7 @@ bool MemoryRehearsal::RehearseSlot(Slot slot) {
   return true;
 }
 
-// By the time at which `slot` uses it.
+// Brings the buffer of the gap back before `slot` uses it.
 bool MemoryRehearsal::BringBack(int32_t index, Slot slot) {
   if (back_ns_[index] < 0) {
     const int32_t buffer = planner_.gaps()[index].buffer;
@@ -129,7 +131,7 @@ bool MemoryRehearsal::BringBack(int32_t index, Slot slot) {
   return true;
 }
 
-// Gives the slot its memory, and launches it.
+// Allocates the slot's memory, and launches it.
 bool MemoryRehearsal::Make(Slot slot) {
   for (int32_t buffer : made_[slot]) {
     const int32_t taken = order_.takes_over(buffer);
@@ -193,7 +195,7 @@ void MemoryRehearsal::Ask(Slot slot) {
 
 bool MemoryRehearsal::TryToGrant(int32_t index) {
   const Gap& gap = planner_.gaps()[index];
-  if (chunks_[gap.buffer] != kNoChunk) return false;  // Not gone yet.
+  if (chunks_[gap.buffer] != kNoChunk) return false;  // Not evicted yet.
   chunks_[gap.buffer] = allocator_.Allocate(gap.bytes);
   if (chunks_[gap.buffer] == kNoChunk) return false;
   in_ns_ = std::max(in_ns_, launcher_ns_) + gap.in_ns;
@@ -201,7 +203,7 @@ bool MemoryRehearsal::TryToGrant(int32_t index) {
   return true;
 }
 
-// Its memory is free once its copy out has ended.
+// Frees the buffer once its copy out has ended.
 void MemoryRehearsal::Leave(int32_t buffer) {
   if (chunks_[buffer] == kNoChunk) return;
   if (left_ns_[buffer] <= launcher_ns_) return Free(buffer);

@@ -13,10 +13,10 @@
 namespace spillway::core {
 namespace {
 
-// Where it is not given (options.proto says so).
+// The default of max_slowdown (documented in options.proto).
 constexpr double kSmallestPeakSlowdown = 1.1;
-// Copies that hide behind kernels still delay a few launches: a plan is not told from one without
-// copies by less than this.
+// Copies that hide behind kernels still delay a few launches: up to this slowdown a plan counts as
+// one without copies.
 constexpr double kFreeSlowdown = 1.005;
 
 }  // namespace
@@ -32,7 +32,7 @@ absl::Status CheckObjective(const v1::BudgetStrategy& options) {
   }
   if (!options.has_max_slowdown()) return absl::OkStatus();
   const double slowdown = options.max_slowdown();
-  if (!std::isfinite(slowdown) || slowdown < 1) {  // Not-a-number is not finite.
+  if (!std::isfinite(slowdown) || slowdown < 1) {  // NaN is not finite.
     return InvalidError(
         v1::ERROR_REASON_BAD_OPTION,
         absl::StrCat("max_slowdown is ", slowdown,

@@ -9,10 +9,10 @@
 namespace spillway::core {
 namespace {
 
-// Who may not wait for the node before him waits for one of so many before that.
+// A node that may not wait for the previous one waits for one of this many before it.
 constexpr size_t kLookBack = 8;
 
-// All that a plan makes wait for a node of the graph, swap nodes left out.
+// Returns all waits of a plan between nodes of the graph, with swap nodes contracted.
 std::vector<ControlEdge> WaitsOf(const SwapPlan& plan) {
   std::vector<ControlEdge> waits = plan.controls;
   for (const PlannedSwap& swap : plan.swaps) {
@@ -30,7 +30,7 @@ std::vector<ControlEdge> WaitsOf(const SwapPlan& plan) {
   return waits;
 }
 
-// The slots that make a buffer of so many bytes, or use it last, ascending.
+// Returns the slots that make a buffer of at least `least_bytes`, or use it last, ascending.
 std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
   std::vector<Slot> slots;
   for (int32_t i = 0; i < static_cast<int32_t>(order.buffers().size()); ++i) {
@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, co
     for (size_t back = 1; back <= std::min(i, kLookBack); ++back) {
       if (poll.Tick()) return stop.status("strategy");
       const Slot before = heavy[i - back];
-      if (order->latest_before(heavy[i]) == before) break;  // It waits as it is.
+      if (order->latest_before(heavy[i]) == before) break;  // It already waits.
       const NodeId from = order->node(before);
       const bool is_ahead = (*ranks)[from] < (*ranks)[node];
       if (!is_ahead || !needs.MayWait(node, from) ||

@@ -9,8 +9,8 @@
 namespace spillway::core {
 namespace {
 
-// Between an operation and its reader may stand so many that hand on what it made (Identity,
-// Reshape, Cast).
+// At most this many operations between an operation and its reader may forward its output
+// (Identity, Reshape, Cast).
 constexpr int kMaxHandedOn = 4;
 
 class OrderEdgeFinder {
@@ -24,7 +24,7 @@ class OrderEdgeFinder {
     for (NodeId target : facts.active_nodes().targets) is_target_.insert(target);
   }
 
-  // Of the node that makes a buffer; kNoNode: it need not wait for anything.
+  // Returns the node for which the maker of a buffer should wait; kNoNode if it need not wait.
   NodeId WhomToWaitFor(int32_t buffer, StopPoller* poll) const {
     const NodeId node = order_.node(order_.made(buffer));
     NodeId last = node;
@@ -51,8 +51,8 @@ class OrderEdgeFinder {
   }
 
  private:
-  // The node that alone reads this one, if nobody else does over any edge, and nobody fetches it;
-  // kNoNode.
+  // Returns the only reader of the node, over data edges; kNoNode if there are others, over any
+  // edge, or the node is fetched.
   NodeId OnlyReader(NodeId id) const {
     if (is_target_.contains(id)) return kNoNode;
     const Graph::Readers readers = graph_.readers(id);
@@ -63,7 +63,7 @@ class OrderEdgeFinder {
     return readers[0].node;
   }
 
-  // Whether what `id` reads of the GPU is but the output of `of`.
+  // Whether `id` reads nothing on the GPU except outputs of `of`.
   bool HandsOn(NodeId id, NodeId of) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     return std::all_of(inputs.begin(), inputs.end(), [&](Tensor input) {
@@ -71,7 +71,7 @@ class OrderEdgeFinder {
     });
   }
 
-  // Bytes freed by waiting, less those of inputs that are kept for it.
+  // Returns the bytes freed by waiting, less those of inputs that are kept live for it.
   int64_t Gain(int32_t buffer, NodeId node) const {
     int64_t gain = order_.bytes(buffer);
     for (Tensor input : graph_.inputs(node)) {
@@ -91,7 +91,7 @@ class OrderEdgeFinder {
   const StepOrder& order_;
   const Soundness soundness_;
   absl::flat_hash_set<NodeId> is_target_;
-  std::vector<int32_t> place_;  // By buffer: its place in order_.buffers(); -1.
+  std::vector<int32_t> place_;  // By buffer: its index in order_.buffers(), or -1.
 };
 
 }  // namespace

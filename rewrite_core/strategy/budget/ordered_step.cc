@@ -9,8 +9,8 @@
 namespace spillway::core {
 namespace {
 
-// Outputs smaller than kLeastOrderedPart of the peak are worth an order edge, down to this part, if
-// edges for all of them take this much off the peak that is left.
+// Outputs smaller than the peak divided by kLeastOrderedPart, down to this divisor, are worth an
+// order edge if edges for all of them take this much off the remaining peak.
 constexpr int64_t kLeastOfMany = 16384;
 constexpr double kManyGain = 0.03;
 
@@ -31,8 +31,8 @@ absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus) {
   return absl::OkStatus();
 }
 
-// With edges for outputs of at least a part of the peak, if they take more than `gain` of what is
-// left of it.
+// Adds edges for outputs of at least the peak divided by `least_part`, if they take more than
+// `gain` off the remaining peak.
 absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus, int64_t least_part,
                                    double gain) {
   const StepFacts& facts = request_.facts;
@@ -61,7 +61,7 @@ absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus, int64_t le
   if (request_.IsTooSlow(ordered->step_time_ns())) return absl::OkStatus();
   auto ranks = RankByLaunch(facts, *ordered, plan.controls, stop);
   if (!ranks.ok()) return ranks.status();
-  if (ranks->empty()) return absl::OkStatus();  // Among nodes that lead to a fed one.
+  if (ranks->empty()) return absl::OkStatus();  // A cycle among nodes that lead to a fed one.
   step_ = *std::move(ordered);
   base_ = std::move(plan);
   ranks_ = *std::move(ranks);
@@ -69,7 +69,7 @@ absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus, int64_t le
 }
 
 absl::StatusOr<DeviceBounds> OrderedStep::BoundsOf(GpuIndex gpu) {
-  if (bounds_.empty()) {  // Those of all GPUs, however often one is planned.
+  if (bounds_.empty()) {  // Computed for all GPUs, once.
     auto bounds = request_.simulator.LowerBounds(step_.launch_ahead.order, request_.stop);
     if (!bounds.ok()) return bounds.status();
     bounds_ = *std::move(bounds);

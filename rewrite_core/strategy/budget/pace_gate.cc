@@ -5,7 +5,7 @@
 namespace spillway::core {
 namespace {
 
-// More is no gate but a wall; found in no network (1 to 12 as a rule).
+// More nodes would be a wall, not a gate; no network tried has as many (1 to 12 as a rule).
 constexpr size_t kMaxGate = 64;
 
 }  // namespace

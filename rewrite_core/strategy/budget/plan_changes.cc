@@ -5,15 +5,15 @@
 namespace spillway::core {
 namespace {
 
-// A buffer that is taken out comes back so many slots before it is used.
+// A buffer that is added comes back this many slots before it is used.
 constexpr Slot kUseAhead = 30;
-// Of at least this part of the bytes that it stands in for.
+// Its size is at least this part of the buffer that it replaces.
 constexpr int64_t kLeastPart = 4;
 constexpr int kMaxGateSlots = 9;
 constexpr int kMaxStride = 7;  // Powers of two.
 
-// Targets are raised in a run of at least and at most such a part of the step, by at least and at
-// most such a part of the budget.
+// Targets are raised in a run of slots between these parts of the step, by between these parts of
+// the budget.
 constexpr int kShortestRun = 64;
 constexpr int kLongestRun = 2;
 constexpr int64_t kLeastRaise = 256;
@@ -45,10 +45,10 @@ void PlanChanges::Change(std::vector<Away>* aways) {
     case 3:
       aways->erase(aways->begin() + which);
       return;
-    case 4:  // Another in its place.
+    case 4:  // Replace it.
       if (const int other = AnotherFor(gap, *aways); other >= 0) away = Use(other, away.gate);
       return;
-    case 5:  // One more.
+    case 5:  // Add one.
       if (const int other = AnotherFor(gap, *aways); other >= 0) aways->push_back(Use(other, 1));
       return;
   }
@@ -59,7 +59,8 @@ Away PlanChanges::Use(int32_t gap, int32_t gate) const {
   return {gap, std::max(taken.after, taken.before - kUseAhead), gate};
 }
 
-// A gap by chance that is not among them, of a buffer not much smaller; -1.
+// Returns a random gap that is not among `aways`, of a buffer not much smaller; -1 if the draw
+// fails.
 int PlanChanges::AnotherFor(const Gap& gap, const std::vector<Away>& aways) {
   const int other = Random(static_cast<int>(planner_.gaps().size()));
   if (planner_.gaps()[other].bytes < gap.bytes / kLeastPart ||

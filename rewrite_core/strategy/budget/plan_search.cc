@@ -13,8 +13,8 @@
 namespace spillway::core {
 namespace {
 
-// How plans are constructed, most promising first (found on networks of several kinds; which is
-// best differs from graph to graph).
+// Parameters of construction, most promising first (found on networks of several kinds; the best
+// differs from graph to graph).
 struct Construction {
   double slack;
   int32_t gate_slots;
@@ -25,42 +25,43 @@ constexpr Construction kConstructions[] = {
     {1.15, 4, 1.0 / 8}, {1.15, 0, 1.0 / 128}, {1.0, 4, 1.0 / 8},
 };
 
-// What plans aim at, of the budget: memory fragments, and copies take it for longer than a plan
-// without a clock can say. The largest that fits is bisected, to one part in so many.
+// Targets of plans, as parts of the budget: memory fragments, and copies hold it for longer than a
+// plan without a clock can predict. The largest that fits is bisected, to kTargetStep.
 constexpr double kTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
 constexpr double kTargetStep = 1.0 / 100;
 constexpr size_t kBisected = 2;
-// Where plans are found without that, so many of these targets are tried.
+// If plans are found without bisection, this many of these targets are tried.
 constexpr size_t kPlainTargets = 5;
 
-// What plans that are rehearsed aim at, of the budget; and of that, what may be in use when buffers
-// come back. Rehearsals for each simulation that there may be.
+// Targets of rehearsed plans, as parts of the budget; the part of a target that may be in use when
+// buffers come back; rehearsals for each allowed simulation.
 constexpr double kRehearsedTargets[] = {1.0, 0.98, 0.96, 0.94, 0.92, 0.9, 0.87, 0.84, 0.8, 0.75};
 constexpr double kReturnParts[] = {1.0, 0.85, 0.7};
 constexpr int kRehearsalsPerSimulation = 2;
-// Of these plans so many are simulated in any case, and then those that may be slower by a part.
+// This many of these plans are always simulated, then those that may be slower by at most this
+// factor.
 constexpr int kSimulatedAnyway = 5;
 constexpr double kMaybeFaster = 1.002;
-// Rehearsals are right where one of so many plans that fit there does.
+// Rehearsals are considered right if at least one of this many plans that fit there does fit.
 constexpr int kRightOften = 10;
 
-// More is asked for, by this much of the budget and then in larger steps, as long as buffers that
-// lie side by side can make room where the plan does not fit: in at most so many simulations. When
-// targets are raised by chance, in fewer.
+// Targets are raised, by this part of the budget and then in larger steps, as long as adjacent
+// buffers can make room where the plan does not fit, within this many simulations; fewer when
+// targets are raised at random.
 constexpr double kFirstStep = 0.02;
 constexpr double kStepGrowth = 1.5;
 constexpr int kRoomSimulations = 8;
 constexpr int kRaiseRoomSimulations = 4;
 
-// Of a plan that is nearly as wanted, up to so many small changes at once, and so often room where
-// it runs out, in at most this part of the simulations.
+// The start plan gets up to this many small changes at once, and room this many times where it runs
+// out, within this part of the simulations.
 constexpr int kMaxVaried = 4;
 constexpr int kMaxStartRooms = 4;
 constexpr double kVaryShare = 0.6;
 
-// Instead of aiming at less everywhere, a plan may be mended where it ran out of memory: the target
-// is lowered in so much of the step to either side. At most so often; by at least a part of the
-// budget, and by at most another, each larger the longer it takes.
+// Instead of lowering the target everywhere, a plan may be repaired where it ran out of memory: the
+// target is lowered within this part of the step to either side, at most this many times, by the
+// missing bytes, clamped to these parts of the budget, and by more with each repair.
 constexpr double kWidths[] = {0.1, 0.03};
 constexpr int kMaxMends = 24;
 constexpr int64_t kLeastMend = 200;
@@ -68,21 +69,21 @@ constexpr int64_t kMaxMend = 50;
 constexpr int kMendsToDouble = 10;
 constexpr Slot kLeastWidth = 3;
 
-// Where targets are raised by chance, what does not fit then is mended so often.
+// Plans that do not fit after targets are raised at random are repaired this many times.
 constexpr int kRaiseMends = 3;
-// In per cent: how often room is made, instead of lowering targets; and how often a buffer that is
-// away to make room is let stay.
+// In percent: how often room is made, instead of lowering targets; and how often a buffer that is
+// away to make room is left resident.
 constexpr int kRoomChance = 50;
 constexpr int kStayChance = 10;
 
-// At most this part of the simulations is for constructions, while there is a plan; and while there
-// is none. Then up to that part targets are raised.
+// At most these parts of the simulations are for rehearsed plans, for constructions while there is
+// a plan, and for them while there is none; then targets are raised until the last part is used.
 constexpr double kRehearsedShare = 0.3;
 constexpr double kConstructionShare = 0.5;
 constexpr double kVainShare = 0.75;
 constexpr double kRaiseShare = 0.75;
 
-// The gates of what makes room for a change.
+// The gate of gaps that make room for a change.
 constexpr int32_t kChangedGate = 1;
 
 using Verdict = PlanTrials::Verdict;
@@ -144,7 +145,7 @@ class PlanSearch {
     return setting;
   }
 
-  // Of plans that fit in their rehearsals, those that took the least time there.
+  // Tries the plans that fit in their rehearsals, in order of their times there.
   absl::Status PlayRehearsed() {
     std::vector<Candidate> candidates;
     const auto rehearse = [&](double target, double part, const Construction& construction) {
@@ -177,20 +178,20 @@ class PlanSearch {
     return absl::OkStatus();
   }
 
-  // The best so far was made so.
+  // Records how the best plan so far was made.
   void Take(BudgetSetting setting, const RehearsedPlan& plan) {
     best_setting_ = std::move(setting);
     rehearsed_ns_ = plan.step_time_ns;
   }
 
-  // Than the best so far, as rehearsals go.
+  // Whether the plan may be faster than the best so far, judging by rehearsals.
   bool MayBeFaster(const RehearsedPlan& plan) const {
     return !trials_.has_best() || rehearsed_ns_ == 0 ||
            static_cast<double>(plan.step_time_ns) <
                kMaybeFaster * static_cast<double>(rehearsed_ns_);
   }
 
-  // Plans with the setting, if it fits in its rehearsal, and may be faster there.
+  // Tries the setting, if its plan fits in its rehearsal and may be faster there.
   absl::Status PlayIfRehearsed(BudgetSetting setting) {
     RehearsedPlan plan = rehearsed_.Make(setting);
     for (int i = 0; i < kRaiseRoomSimulations && trials_.MaySimulate(); ++i) {
@@ -205,7 +206,8 @@ class PlanSearch {
     return absl::OkStatus();
   }
 
-  // Where the last plan ran out of memory to fragmentation; false if nothing can make room there.
+  // Makes room where the last plan ran out of memory by fragmentation; returns false if nothing
+  // can.
   bool MakeRoom(int32_t gate_slots, std::vector<Away>* aways) const {
     const RoomWindow window = FindRoomWindow(trials_.pieces(), trials_.piece_bytes(),
                                              trials_.last().at, *aways, planner_);
@@ -226,8 +228,8 @@ class PlanSearch {
     return verdict;
   }
 
-  // What fits but for some of the varied steps is there for want of luck: which pieces are free in
-  // them hangs on every detail. So what lies in the way there is taken out, too, and plans that
+  // A plan that fits except in some of the varied steps fails there by bad luck: which pieces are
+  // free depends on every detail. So buffers in the way there are swapped, too, and plans that
   // differ a little are likely to run out elsewhere, or nowhere.
   absl::Status VaryStart() {
     std::vector<Away> next = terms_.start;
@@ -244,7 +246,8 @@ class PlanSearch {
     return absl::OkStatus();
   }
 
-  // Takes out of the plan that ran out last what lies side by side; false if that cannot help.
+  // Makes room in `aways` where the last plan ran out, by swapping adjacent buffers; returns false
+  // if that cannot help.
   bool MakeRoomIn(std::vector<Away>* aways) const {
     const RoomWindow window = FindRoomWindow(trials_.pieces(), trials_.piece_bytes(),
                                              trials_.last().at, *aways, planner_);
@@ -253,7 +256,7 @@ class PlanSearch {
     return !window.empty();
   }
 
-  // These come back only behind the slot where the last plan ran out.
+  // Makes these buffers come back only after the slot where the last plan ran out.
   void Postpone(const std::vector<int32_t>& gaps, std::vector<Away>* aways) const {
     for (Away& away : *aways) {
       if (std::count(gaps.begin(), gaps.end(), away.gap) == 0) continue;
@@ -261,7 +264,7 @@ class PlanSearch {
     }
   }
 
-  // What rehearsals are wrong about they do not put right: without any, the first plans that fit.
+  // Tries plans without rehearsals, which may be wrong for this step: the first ones that fit.
   absl::Status ConstructPlain() {
     for (size_t i = 0; i < kBisected; ++i) {
       for (size_t t = 0; t < kPlainTargets && MayConstruct(); ++t) {
@@ -302,7 +305,8 @@ class PlanSearch {
     return absl::OkStatus();
   }
 
-  // The largest share of the budget that a plan may aim at and fit, about; 0: none was found.
+  // Returns about the largest target, as a part of the budget, with which a plan fits; 0 if none is
+  // found.
   absl::StatusOr<double> LargestTarget(const Construction& construction) {
     double fits = 0, does_not_fit = 0;
     for (const double target : kTargets) {
@@ -324,7 +328,7 @@ class PlanSearch {
     return fits;
   }
 
-  // Plans with the setting; where the plan does not fit, targets are lowered there, and again.
+  // Plans with the setting; if the plan does not fit, lowers targets where it ran out, repeatedly.
   absl::Status MendFrom(BudgetSetting setting, double width, int max_mends) {
     std::vector<Away> aways = Aways(setting);
     for (int mend = 0;; ++mend) {
@@ -338,8 +342,7 @@ class PlanSearch {
     }
   }
 
-  // Plans with the setting; where the plan does not fit, what lies side by side makes room, and
-  // again.
+  // Plans with the setting; if the plan does not fit, makes room with adjacent buffers, repeatedly.
   absl::StatusOr<Verdict> MakeRoomFor(BudgetSetting setting, int max_simulations) {
     const int64_t end = trials_.num_simulations() + max_simulations;
     while (true) {
@@ -359,8 +362,8 @@ class PlanSearch {
     }
   }
 
-  // Lowers the targets where the last plan ran out, until others are chosen, or come back later;
-  // false if that cannot help.
+  // Lowers the targets where the last plan ran out, until other gaps are chosen, or buffers come
+  // back later; returns false if that cannot help.
   bool Mend(double width, int mend, std::vector<Away>* aways, BudgetSetting* setting) const {
     if (trials_.last().at == kNoSlot) return false;
     const Slot slots = order_.num_slots();
@@ -382,8 +385,8 @@ class PlanSearch {
     return false;
   }
 
-  // From the best plan's setting on: more may be in use in some run of slots, chosen by chance, and
-  // where the plan does not fit then, room is made or targets are lowered.
+  // Starting from the best plan's setting, raises the targets in a random run of slots; if the plan
+  // then does not fit, makes room or lowers targets.
   absl::Status RaiseTargets() {
     while (!best_setting_.targets.empty() && trials_.MaySimulate(kRaiseShare)) {
       trials_.CountTry();
@@ -413,8 +416,8 @@ class PlanSearch {
     return absl::OkStatus();
   }
 
-  // Small changes by chance: those that do not make it slower are kept; while there is no plan,
-  // those that get as far.
+  // Makes small random changes, and keeps those that do not make the plan slower; while there is no
+  // plan, those that get as far.
   absl::Status ChangeBuffers() {
     while (trials_.MaySimulate() && !trials_.IsDone()) {
       trials_.CountTry();
@@ -441,9 +444,9 @@ class PlanSearch {
   PlanTrials trials_;
   PlanChanges changes_;
   RehearsedPlanner rehearsed_;
-  bool are_right_ = false;    // Rehearsals are, as a rule, of this step.
-  int64_t rehearsed_ns_ = 0;  // The time that the best plan took in its rehearsal; 0: it had none.
-  BudgetSetting best_setting_;  // Of the best plan that was constructed, if one was.
+  bool are_right_ = false;      // Whether rehearsals of this step are, as a rule.
+  int64_t rehearsed_ns_ = 0;    // The best plan's time in its rehearsal; 0: it had none.
+  BudgetSetting best_setting_;  // Of the best plan that was constructed, if any.
 };
 
 }  // namespace

@@ -8,14 +8,15 @@
 namespace spillway::core {
 namespace {
 
-// Plans that need not be simulated, because they were or because their copies alone take too long,
-// are no simulations; so many for each simulation are enough.
+// Plans that need not be simulated, because they were before or their copies alone take too long,
+// do not count as simulations; at most this many are tried for each simulation.
 constexpr int64_t kTriesPerSimulation = 4;
 
-// As fast as with unlimited memory, but for one part in so many: nothing is left to gain.
+// A plan within one part in this many of the speed with unlimited memory is not improved.
 constexpr int64_t kFullSpeedPart = 2000;
 
-// Faster, or as fast with fewer bytes, by less than one part in so many is no better.
+// A plan that is faster, or as fast with fewer bytes, by less than one part in this many is no
+// better.
 constexpr int64_t kWorthwhilePart = 2000;
 
 // FNV-1a.
@@ -63,7 +64,7 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Judge(const std::vector<Away>& a
   last_ = Judged();
   pieces_.clear();
   if (result_.best && CopyTime(aways) > result_.best->outcome.step_time_ns()) {
-    return Verdict::kNotBetter;  // Whether it fits or not.
+    return Verdict::kNotBetter;  // Whether or not it fits.
   }
   auto verdict = Simulate(aways);
   if (!verdict.ok()) return verdict;
@@ -72,7 +73,7 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Judge(const std::vector<Away>& a
   return verdict;
 }
 
-// What the busier of the copy engines has to do.
+// Returns the copy time of the busier copy engine.
 int64_t PlanTrials::CopyTime(const std::vector<Away>& aways) const {
   int64_t in_ns = 0, out_ns = 0;
   absl::flat_hash_set<int32_t> buffers;
@@ -106,7 +107,7 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Away>
   auto variation = FirstUnfit();
   if (!variation.ok()) return variation.status();
   if (*variation) return Fail(**std::move(variation), aways);
-  // Counted, too, and in the other sizes.
+  // Also with counted memory, and in the other sizes.
   outcome = Simulate(terms_.budget_bytes, kUnlimited, /*placed_alone=*/false);
   if (!outcome.ok()) return outcome.status();
   if (!outcome->fits) return Fail(*std::move(outcome), aways);
@@ -122,14 +123,14 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Away>
   return Verdict::kBetter;
 }
 
-// Whether it is that much better than the best that it is worth the simulations to try it further.
+// Whether it is better than the best by enough to be worth further simulations.
 bool PlanTrials::IsWorthwhile(int64_t step_time_ns, int64_t bytes) const {
   const int64_t best_ns = result_.best->outcome.step_time_ns();
   return step_time_ns < best_ns - best_ns / kWorthwhilePart ||
          (step_time_ns <= best_ns && bytes < best_bytes_ - best_bytes_ / kWorthwhilePart);
 }
 
-// What comes of the plan in the first of the variations in which it does not fit.
+// Returns the outcome of the plan in the first variation in which it does not fit.
 absl::StatusOr<absl::optional<StepResult>> PlanTrials::FirstUnfit() {
   for (auto it = varied_steps_.begin(); it != varied_steps_.end(); ++it) {
     auto varied = Simulate(it->bytes, kUnlimited, /*placed_alone=*/true, it->variation);
@@ -169,7 +170,7 @@ PlanTrials::Verdict PlanTrials::Fail(StepResult outcome, const std::vector<Away>
   return Verdict::kDoesNotFit;
 }
 
-// Where in the order the last plan ran out: a swap-in does behind its trigger.
+// Returns the slot at which the last plan ran out; for a swap-in, that of its trigger.
 Slot PlanTrials::SlotOf(const OutOfMemory& oom) const {
   if (oom.kind == OpKind::kCopyIn) {
     for (const PlannedSwap& swap : plan_.swaps) {

@@ -6,11 +6,11 @@
 namespace spillway::core {
 namespace {
 
-// A plan is mended so often; three suffice, or none.
+// The maximum number of repairs of a plan; three suffice, or none do.
 constexpr int kMaxRehearsals = 6;
 
-// Slots of all rehearsals together; where that is less than so many rehearsals, there are none, as
-// the search begins with some 40 plans, of two to three each.
+// The maximum slots of all rehearsals together; if that allows fewer than this many rehearsals,
+// there are none, as the search begins with some 40 plans, of two to three rehearsals each.
 constexpr int64_t kMaxSlots = 8'000'000;
 constexpr int64_t kLeastRehearsals = 100;
 

@@ -5,14 +5,14 @@
 namespace spillway::core {
 namespace {
 
-// What the copies of a buffer cost, as a multiple of their time: where there is no time for both of
-// them, and where it is away already and only comes back later.
+// The cost of a buffer's copies, as a multiple of their time: if there is no time for both, and if
+// it is already away and only comes back later.
 constexpr double kShortCost = 3;
 constexpr double kEarlyCost = 0.25;
 
-// A piece of memory, for as long as the plan ran out.
+// A piece of memory at the point where the plan ran out.
 struct Candidate {
-  int32_t gap = -1;  // -1: it is free.
+  int32_t gap = -1;  // -1: the piece is free.
   bool is_early = false;
   bool may_leave = true;
   double cost = 0;
@@ -46,7 +46,7 @@ RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t 
   std::vector<Candidate> candidates;
   for (const StepResult::Piece& piece : pieces) candidates.push_back(judge(piece));
 
-  // Of all windows that end with a piece, the shortest that holds enough.
+  // For each piece, considers the shortest sufficient window that ends with it.
   RoomWindow best;
   double least_cost = -1;
   size_t best_begin = 0, best_end = 0, begin = 0;

@@ -31,7 +31,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
         std::max(times.end_ns, order.ended_ns_.empty() ? 0 : order.ended_ns_.back()));
   }
 
-  // Through what has no slot: the host, other GPUs.
+  // Includes waits through nodes without a slot: on the host, on other GPUs.
   std::vector<Slot> latest(graph.num_nodes(), kNoSlot);
   order.latest_before_.assign(order.num_slots(), kNoSlot);
   for (NodeId id : facts.topology().order()) {
@@ -56,7 +56,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     order.least_before_[i] = std::min(order.least_before_[2 * i], order.least_before_[2 * i + 1]);
   }
 
-  // Uses by buffer. All aliases of a buffer are one.
+  // Uses by buffer, those of all its aliases together.
   std::vector<int32_t> place(buffers.buffers().size(), -1);
   for (Slot slot = 0; slot < order.num_slots(); ++slot) {
     const NodeId id = order.nodes_[slot];
@@ -89,7 +89,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     order.first_use_.push_back(static_cast<int32_t>(order.uses_.size()));
   }
 
-  // What is in use changes at the slot that makes a buffer and behind the last that uses it.
+  // The memory in use changes at the slot that makes a buffer and after the last that uses it.
   std::vector<int64_t> change(order.num_slots() + 1, 0);
   order.resident_bytes_ = unswapped.resident_bytes(gpu);
   order.launch_ns_ = ToNanoseconds(facts.hardware().launch_s);
@@ -100,7 +100,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     const Slot last = of.empty() ? order.made_[i] : of.back().slot;
     change[order.made_[i]] += order.bytes_[i];
     change[last + 1] -= order.bytes_[i];
-    // An output that reuses the memory of an input is not beside it.
+    // An output that reuses an input in place takes no memory besides it.
     const Tensor first = buffers.buffers()[order.buffers_[i]].first;
     const uint32_t reusable = buffers.reusable_inputs(first);
     const absl::Span<const Tensor> inputs = graph.inputs(first.node);
@@ -113,7 +113,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
           order.bytes_[place[input]] != order.bytes_[i]) {
         continue;
       }
-      // Read at two inputs, it has two holders.
+      // A buffer read at two inputs has two holders.
       if (others.size() > 1 && others[others.size() - 2].slot == order.made_[i]) continue;
       change[order.made_[i]] -= order.bytes_[i];
       change[order.made_[i] + 1] += order.bytes_[i];
@@ -140,7 +140,7 @@ Slot StepOrder::NextFarWait(Slot from, Slot before) const {
                 static_cast<size_t>(std::lower_bound(far_waits_.begin(), far_waits_.end(), from) -
                                     far_waits_.begin());
   if (node == 2 * num_leaves_) return num_slots();
-  // Up, to the right, until there is one below; and down to the first.
+  // Up and to the right until a subtree has one, then down to the first.
   while (least_before_[node] >= before) {
     while (node % 2 == 1) node /= 2;
     if (node == 0) return num_slots();
@@ -156,7 +156,7 @@ Slot StepOrder::NextFarWait(Slot from, Slot before) const {
 absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers, GpuIndex gpu,
                                      const StepResult& unswapped, const StopToken& stop) {
   StopPoller poll(stop);
-  // By the node that makes them: when the first copy of what it makes is given its memory.
+  // By producer: when the first copy of its outputs is granted memory.
   absl::flat_hash_map<NodeId, int64_t> given;
   for (size_t i = 0; i < unswapped.ops.size(); ++i) {
     if (poll.Tick()) return stop.status("strategy");

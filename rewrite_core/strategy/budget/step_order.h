@@ -1,6 +1,6 @@
 // One GPU's unswapped step, slot by slot, for planners: which node is launched when, what it uses,
 // and how much memory is in use. A *slot* is the position of a node in the order in which the
-// simulator launches this GPU's operations, launched ahead, with unlimited memory.
+// simulator, launching ahead with unlimited memory, launches this GPU's operations.
 //
 // Memory is allocated and released in that order, whatever the times (simulator.h, kLaunchAhead),
 // so the memory in use at a slot does not depend on any duration, except for buffers being copied.

@@ -7,10 +7,11 @@
 namespace spillway::core {
 namespace {
 
-// They go round each of these, and each has initializers of its own. The shares are those of the
-// reserve: what fits is not monotonic, and a part is for what no variation shows, as kernels that
-// run at once on a CPU. (In TensorFlow under a hard limit, plans that fit in all of these trained,
-// but for a few runs; of those that do not, many ran out: tests/tensorflow/README.md.)
+// The variations cycle through each of these, and each has a different placement of variables. The
+// shares are those of the reserve: fitting is not monotonic, and a part is left for what no
+// variation covers, such as kernels that run in parallel on a CPU. (In TensorFlow under a hard
+// limit, plans that fit in all of these trained, except for a few runs; of those that do not, many
+// ran out of memory: tests/tensorflow/README.md.)
 constexpr ReadyOrder kOrders[] = {ReadyOrder::kMixed, ReadyOrder::kFirstReady, ReadyOrder::kMixed,
                                   ReadyOrder::kLastReady};
 constexpr int32_t kCopyPercents[] = {100, 33, 300, 100, 50, 200, 100};

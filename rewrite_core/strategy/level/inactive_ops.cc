@@ -9,18 +9,18 @@
 namespace spillway::core {
 namespace {
 
-// The placeholder by which Keras tells training from inference.
+// The placeholder by which Keras distinguishes training from inference.
 constexpr char kLearningPhase[] = "keras_learning_phase";
 
-// The part of a name behind its last slash.
+// Returns the part of a name after its last slash.
 absl::string_view OwnName(absl::string_view name) { return name.substr(name.rfind('/') + 1); }
 
-// What an op type means here.
+// The rule for an op type.
 struct OpRule {
   bool batch_norm = false;
   bool is_const = false;
   bool is_switch = false;
-  bool stays = false;     // Not inactive because its inputs are.
+  bool stays = false;     // Stays active even if its inputs are inactive.
   bool in_while = false;  // Active inside loops, too.
 };
 
@@ -56,7 +56,7 @@ absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
     const OpRule& rule = rules[graph.op_id(id)];
     if (rule.batch_norm) {
       const auto attr = graph.attr(id, "is_training");
-      // TensorFlow's default of the attribute is true.
+      // The default of the attribute is true.
       const bool trains = !attr.has_value() || AttrBool(*attr).value_or(true);
       if (trains != is_training) add(id);
     }
@@ -71,7 +71,7 @@ absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
       }
     }
   }
-  // Inputs that still count and are not inactive.
+  // By node: how many of its counted inputs are still active.
   std::vector<int32_t> active_inputs(graph.num_nodes(), -1);
   for (size_t done = 0; done < found.size(); ++done) {
     const Graph::Readers readers = graph.readers(found[done]);

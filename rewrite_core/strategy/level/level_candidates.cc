@@ -8,7 +8,7 @@
 namespace spillway::core {
 namespace {
 
-// Tensors of lower rank are left alone: biases, statistics, counters.
+// Tensors of lower rank are not swapped: biases, statistics, counters.
 constexpr size_t kLeastRank = 2;
 
 class Finder {

@@ -11,8 +11,8 @@
 namespace spillway::core {
 namespace {
 
-// Never a producer, never a consumer. TFLMS v2 means AssignSubVariableOp and ResourceGather too,
-// and lets them through for want of a comma.
+// Never a producer, never a consumer. TFLMS v2 also intends AssignSubVariableOp and ResourceGather,
+// but a missing comma lets them through.
 constexpr absl::string_view kBuiltInTypes[] = {
     "Assign",
     "AssignAdd",

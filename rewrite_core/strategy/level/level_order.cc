@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kWhileScope[] = "while/";
 
-// What an op means to the levels, by its type.
+// The role of an op in the levels, by its type.
 enum class Part : uint8_t { kOther, kEnter, kMerge, kSwitch, kExit, kNextIteration, kLoopCond };
 
 Part PartOf(absl::string_view op) {
@@ -34,7 +34,7 @@ class Builder {
     });
   }
 
-  // Whether the levels are those of the topological order.
+  // Whether the levels are just the topological ones.
   bool is_plain() const {
     return !graph_.has_control_flow() && added_.empty() &&
            std::find(inside_.begin(), inside_.end(), true) == inside_.end();

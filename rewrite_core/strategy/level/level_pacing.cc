@@ -11,7 +11,7 @@
 namespace spillway::core {
 namespace {
 
-// A gate stands so many slots behind its trigger, as in the first plans of the strategy budget.
+// How many slots a gate comes after its trigger, as in the first plans of the strategy budget.
 constexpr Slot kSlotsBehindTrigger = 1;
 
 absl::StatusOr<StepResult> SimulateFreely(const SwapPlan& plan, PlanSimulator* simulator,
@@ -103,7 +103,7 @@ std::vector<NodeId> LevelPacing::Gate(GpuIndex gpu, NodeId producer,
                                       const PlannedSwapIn& swap_in) const {
   const auto order = orders_.find(gpu);
   if (order == orders_.end()) return {};
-  if (!Runs(swap_in)) return {};  // Nor is it to run for who would wait.
+  if (!Runs(swap_in)) return {};  // Waiting nodes must not make it run.
   Slot last = kNoSlot;
   for (NodeId trigger : swap_in.triggers) last = std::max(last, order->second.slot(trigger));
   if (last == kNoSlot) return {};

@@ -32,7 +32,7 @@ namespace spillway::core {
 
 class LevelPacing {
  public:
-  // `base`: the edges that every plan has besides. `gpus` (indices into Placement::devices()): the
+  // `base`: the other edges that every plan has. `gpus` (indices into Placement::devices()): the
   // GPUs that get order edges. `facts` must outlive the result. Errors: those of Simulate.
   static absl::StatusOr<std::unique_ptr<LevelPacing>> Create(
       const StepFacts& facts, const SwapPlan& base, const std::vector<GpuIndex>& gpus,

@@ -8,7 +8,7 @@
 namespace spillway::core {
 namespace {
 
-// In GiB. Of serialization_by_size and autotune_gpu_mem: bytes fit 63 bits.
+// The maximum of serialization_by_size and autotune_gpu_mem, in GiB: bytes fit in 63 bits.
 constexpr double kMaxGib = double{int64_t{1} << 32};
 
 absl::Status BadOption(absl::string_view option, absl::string_view value,

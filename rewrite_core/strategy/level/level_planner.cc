@@ -9,11 +9,11 @@ namespace {
 
 constexpr char kLevelTriggersWhat[] = "triggers";
 constexpr char kLevelTriggersRemedy[] = "give a larger swapout_threshold or filters";
-// Steps that an edge of synchronization counts for: it takes memory, in the plan and in the graph.
-// An op of 100,000 inputs, half of which swap in, would have billions.
+// The search steps charged for a synchronization edge: it takes memory, in the plan and in the
+// graph. An op with 100,000 inputs, half of which are swapped in, would have billions.
 constexpr int64_t kStepsPerEdge = 16;
 
-// Steps that a search for a gate counts for, which looks at thousands of slots, one number each.
+// The search steps charged for finding a gate, which looks at thousands of slots, one number each.
 constexpr int64_t kStepsPerGate = 256;
 
 absl::Span<const int32_t> RanksOf(const LevelPacing* pacing) {
@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<PlannedSwap>> LevelPlanner::Plan(const LevelSetting& 
 }
 
 std::vector<int32_t> LevelPlanner::Thresholds() const {
-  // Between two distances that occur, the larger of those that choose the same edges.
+  // One below each distance that occurs: the largest of the thresholds that choose the same edges.
   std::vector<int32_t> values;
   for (const LevelCandidate& candidate : tensors_) {
     for (const LateReader& reader : candidates_.readers(candidate)) {
@@ -79,7 +79,7 @@ std::vector<int32_t> LevelPlanner::Aheads() const {
   for (const LevelCandidate& candidate : tensors_) {
     longest = std::max(longest, candidates_.readers(candidate).back().level - candidate.level);
   }
-  // A trigger has a level between producer and consumer; with one more, there is none.
+  // A trigger is on a level between producer and consumer; the last value leaves none.
   std::vector<int32_t> values(std::max(longest - 1, 1));
   std::iota(values.begin(), values.end(), 1);
   return values;

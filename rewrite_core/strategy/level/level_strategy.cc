@@ -28,7 +28,7 @@
 namespace spillway::core {
 namespace {
 
-// Data edges as TFLMS v2 counts them: distinct pairs of producer and consumer.
+// Counts data edges as TFLMS v2 does: distinct pairs of producer and consumer.
 absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
   int64_t count = 0;
   std::vector<NodeId> consumers;
@@ -48,7 +48,7 @@ absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
 
 class Strategy {
  public:
-  // `paces`: whether plans get order edges and gates. `budget`: of the whole request.
+  // `paces`: whether plans get order edges and gates. `budget`: for the whole request.
   Strategy(const StrategyInput& input, bool paces, SearchBudget* budget)
       : facts_(input.facts),
         graph_(input.facts.graph()),
@@ -117,7 +117,7 @@ class Strategy {
     return pacing_ == nullptr ? *kNone : pacing_->order_edges();
   }
 
-  // For the GPUs that need swapping; where no other does, it is all as without.
+  // Computes the pacing for the GPUs that need swapping; the others are planned as without.
   absl::Status FindPacing(const std::vector<WantedGpu>& gpus) {
     SwapPlan base;
     base.cpu_device = result_.plan.cpu_device;
@@ -139,7 +139,7 @@ class Strategy {
     return absl::OkStatus();
   }
 
-  // Each GPU is tuned while the others have unlimited memory. All at once they may wait for each
+  // Each GPU is tuned while the others have unlimited memory. Together they may wait for each
   // other, and hold memory for longer.
   absl::StatusOr<bool> FitsTogether(size_t num_gpus) {
     if (!parameters_.is_auto() || num_gpus < 2 || num_gpus < facts_.placement().devices().size() ||
@@ -149,7 +149,7 @@ class Strategy {
     return SimulateTogether(result_.plan, facts_, &simulator_, stop_, &together_);
   }
 
-  // Without what the last attempt found.
+  // Discards the results of the last attempt.
   void StartAgain() {
     result_.plan.swaps.clear();
     result_.plan.controls.clear();
@@ -176,7 +176,7 @@ class Strategy {
 
   absl::StatusOr<LevelCandidates> Find(const LevelFilters& filters, const LevelOrder& levels,
                                        bool explain) const {
-    // With a distance of 1 there is no time between producer and consumer.
+    // At a distance of 1 there is no time between producer and consumer.
     const int32_t least = std::max(parameters_.setting.threshold, 1);
     return LevelCandidates::Find(facts_, eligibility_, filters, levels, least, explain, stop_);
   }
@@ -237,7 +237,7 @@ class Strategy {
           is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;
       auto tuned =
           TuneLevel(setting, base, gpu.index, usable, facts_, &planner, &simulator_, stop_);
-      // It fits with all of the budget, which is the one that the caller knows.
+      // It fits with all of the budget, which is what the caller specified.
       if (is_retry && GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
         return FitsApartAlone();
       }
@@ -266,15 +266,15 @@ class Strategy {
     return absl::OkStatus();
   }
 
-  // What was tuned is the step with the order edges.
+  // Restores the figures of the unswapped step: the tuner saw the one with the order edges.
   void TellAsItCame(GpuIndex gpu, v1::DeviceFit* fit) const {
     const StepResult& unswapped = pacing_->unswapped();
     fit->set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
     fit->set_full_speed_step_time_ns(unswapped.step_time_ns());
-    if (pacing_->Paces(gpu)) fit->set_not_needed(false);  // The order edges are.
+    if (pacing_->Paces(gpu)) fit->set_not_needed(false);  // The order edges are needed.
   }
 
-  // The verdicts on all tensors, now that the settings are known.
+  // Sets the verdicts on all tensors, now that the settings are known.
   void Decide(const std::vector<TensorDecision>& found) {
     result_.decisions = found;
     size_t next = 0;
@@ -298,18 +298,18 @@ class Strategy {
   const LevelParameters parameters_;
   const StopToken& stop_;
   const bool paces_;
-  SearchBudget* const budget_;  // Of all GPUs.
+  SearchBudget* const budget_;  // For all GPUs.
   CountedSimulator simulator_;
-  std::unique_ptr<const LevelPacing> pacing_;  // Null: there is none.
+  std::unique_ptr<const LevelPacing> pacing_;  // Null if there is none.
   double share_ = 1;                           // Of the budget.
-  int64_t unswapped_peak_bytes_ = 0;           // Of the GPU that takes most as the graph came.
-  FitFailure together_;                        // Of the last plans that do not fit together.
+  int64_t unswapped_peak_bytes_ = 0;           // The highest of a GPU.
+  FitFailure together_;                        // Why the last plans do not fit together.
   std::set<DeviceId> idle_devices_;            // Those of GPUs that need no swapping.
   StrategyResult result_;
   v1::LevelReport& report_;  // Of result_.
 };
 
-// Of two results that were tuned: whether the steps of `a` are shorter.
+// Whether, of two tuned results, the steps of `a` are shorter.
 bool IsFaster(const v1::RewriteReport& a, const v1::RewriteReport& b) {
   const auto times = [](const v1::RewriteReport& report) {
     std::pair<int64_t, int64_t> most = {0, 0};

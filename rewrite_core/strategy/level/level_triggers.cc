@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// How many levels are searched.
+// The number of levels searched.
 constexpr int32_t kLevelsSearched = 10;
 
 }  // namespace
@@ -55,7 +55,7 @@ bool LevelTriggers::MayTrigger(NodeId trigger, NodeId consumer) const {
 
 bool LevelTriggers::MayTriggerAll(NodeId trigger, absl::Span<const LateReader> group) const {
   return std::all_of(group.begin(), group.end(), [&](const LateReader& reader) {
-    // Spent steps are noticed at the walk's own next step.
+    // Spent steps are noticed at the next step of the walk.
     return !budget_->Spend() && MayTrigger(trigger, reader.position.node);
   });
 }
@@ -73,7 +73,7 @@ void LevelTriggers::Walk(NodeId consumer, int32_t depth, const Visit& visit) {
       if (budget_->Spend()) return;
       const NodeId id = below_[i][k];
       if (i > 0 && !barred_[id] && MayTrigger(id, consumer) && !visit(i, id)) return;
-      // What leads to a fed op does not run.
+      // Ops that lead to a fed op do not run.
       if (facts_.shapes().IsFed(id)) continue;
       for (Tensor input : graph.inputs(id)) {
         if (budget_->Spend()) return;
@@ -91,7 +91,7 @@ NodeId LevelTriggers::Find(int32_t producer_level, absl::Span<const LateReader> 
                            int32_t ahead) {
   const NodeId consumer = group.front().position.node;
   const int32_t top = group.front().level;
-  // In levels below the consumer.
+  // Counted in levels below the consumer.
   const int64_t from = int64_t{ahead} + 1;
   const int64_t to =
       std::min<int64_t>(from + kLevelsSearched - 1, int64_t{top} - producer_level - 1);
@@ -99,7 +99,7 @@ NodeId LevelTriggers::Find(int32_t producer_level, absl::Span<const LateReader> 
   const int32_t depth = static_cast<int32_t>(to);
   std::vector<NodeId>& best = found_[consumer];
   if (static_cast<int32_t>(best.size()) < depth) {
-    // More than is asked for, so that growing costs no more than the last walk.
+    // Walk deeper than requested, so that growth costs no more than the last walk.
     const int32_t walked = std::min(std::max(depth, 2 * static_cast<int32_t>(best.size())), top);
     best.assign(walked, kNoNode);
     Walk(consumer, walked, [&](int32_t below, NodeId id) {
@@ -115,7 +115,7 @@ NodeId LevelTriggers::Find(int32_t producer_level, absl::Span<const LateReader> 
     refused = true;
   }
   if (!refused) return kNoNode;
-  // What serves the first consumer does not serve them all: another one may.
+  // The trigger of the first consumer does not suit the whole group: another one may.
   NodeId found = kNoNode;
   int32_t found_below = 0;
   Walk(consumer, depth, [&](int32_t below, NodeId id) {

@@ -26,7 +26,7 @@ namespace spillway::core {
 
 class LevelTriggers {
  public:
-  // `ranks`: as Soundness takes them. All must outlive the search.
+  // `ranks`: those of Soundness. All must outlive the search.
   LevelTriggers(const StepFacts& facts, const LevelFilters& filters, const LevelOrder& levels,
                 SearchBudget* budget, absl::Span<const int32_t> ranks = {});
 
@@ -56,7 +56,7 @@ class LevelTriggers {
   // By consumer: the candidate with the lowest id on each of the levels below it that were searched
   // so far; the first item is one level below.
   absl::flat_hash_map<NodeId, std::vector<NodeId>> found_;
-  std::vector<std::vector<NodeId>> below_;  // Walk: ops to look at, by levels below.
+  std::vector<std::vector<NodeId>> below_;  // Walk: ops to visit, by levels below.
   std::vector<uint32_t> seen_;              // Walk: per node, the last walk that met it.
   uint32_t walk_ = 0;
 };

@@ -18,13 +18,13 @@
 namespace spillway::core {
 namespace {
 
-// The smallest budget that works is found to one part in this many, and to kAllocationBytes.
+// The smallest sufficient budget is found to one part in this many, and to kAllocationBytes.
 constexpr int64_t kBudgetParts = 1024;
-// Levels that a swap-in is started ahead by, in the coarse grid.
+// The values of `ahead` in the coarse grid.
 constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
 
-// A search along one line ends after so many settings that are slower than the best, and one over
-// several lines after so many that did not help.
+// A search along one line ends after this many settings that are slower than the best, and one over
+// several lines after this many lines that did not help.
 constexpr int kMaxSlower = 4;
 constexpr int kMaxVainLines = 2;
 
@@ -59,7 +59,7 @@ class Fingerprint {
   uint64_t a_ = 0, b_ = 0;
 };
 
-// A setting by the positions of its values in the lists.
+// A setting by the indices of its values in the lists.
 struct Point {
   int threshold, ahead, groupby, mode;
   friend bool operator<(const Point& a, const Point& b) {
@@ -92,8 +92,8 @@ class Tuner {
     auto unswapped = Simulate(base_, kUnlimited);
     if (!unswapped.ok()) return unswapped.status();
     tuned_.fit = FitOfUnswapped(*unswapped, gpu_, budget_bytes_, facts_);
-    // With more than the budget it may fit all the same, if kernels wait for each other's memory;
-    // with less, not everything may find a place.
+    // With a peak above the budget it may still fit, if kernels wait for each other's memory; with
+    // one below, fragmentation may keep it from fitting.
     unswapped = Simulate(base_, budget_bytes_);
     if (!unswapped.ok()) return unswapped.status();
     if (unswapped->fits) {
@@ -133,13 +133,12 @@ class Tuner {
     for (size_t mode = 0; mode < modes_.size(); ++mode) {
       count += static_cast<int64_t>(uses_ahead(mode) ? aheads_.size() : 1) * groupbys_.size();
     }
-    // Lists are no longer than a graph has levels, so this does not overflow before it is large.
+    // Lists are no longer than a graph has levels, so this gets large before it could overflow.
     return count > kMaxSimulations ? count : count * static_cast<int64_t>(thresholds_.size());
   }
   bool is_small() const { return num_points() <= kMaxSimulations; }
 
-  // The result for a point; simulates it unless that was done before. Null: no simulations are
-  // left.
+  // Returns the result for a point, simulating it if necessary; null if no simulations are left.
   absl::StatusOr<const StepResult*> Evaluate(Point p) {
     if (!uses_ahead(p.mode)) p.ahead = 0;
     const auto [it, is_new] = looked_.try_emplace(p, nullptr);
@@ -150,7 +149,7 @@ class Tuner {
     it->second = &outcome->second;
     if (!is_new_plan) return it->second;
     if (num_simulations_ >= kMaxSimulations) {
-      // Counts as one that does not fit, and is not remembered.
+      // Counts as not fitting, and is not remembered.
       looked_.erase(it);
       outcomes_.erase(outcome);
       return nullptr;
@@ -164,7 +163,7 @@ class Tuner {
     outcome->second = *simulated;
     tuned_.report.set_setting_count(num_simulations_);
     if (!simulated->fits && !simulated->is_partial) {
-      // The plan that gets furthest says most about what does not fit.
+      // The plan that gets furthest explains best what does not fit.
       if (simulated->peak_bytes(gpu_) > failure_.peak_bytes(gpu_)) failure_ = *simulated;
       return it->second;
     }
@@ -204,13 +203,14 @@ class Tuner {
     return absl::OkStatus();
   }
 
-  // The position of the largest value that is at most `value`.
+  // Returns the index of the largest value that is at most `value`.
   static int IndexOf(const std::vector<int32_t>& values, int32_t value) {
     const auto it = std::upper_bound(values.begin(), values.end(), value);
     return std::max(static_cast<int>(it - values.begin()) - 1, 0);
   }
 
-  // Where IndexOf finds the values of `grid`, and the last position; ascending, each once.
+  // Returns the indices that IndexOf finds for the values of `grid`, and the last index; ascending,
+  // each once.
   static std::vector<int> GridIndices(const std::vector<int32_t>& values,
                                       absl::Span<const int32_t> grid) {
     std::vector<int> positions;
@@ -224,7 +224,7 @@ class Tuner {
 
   absl::Status Search() {
     const int last_groupby = static_cast<int>(groupbys_.size()) - 1;
-    // The modes in order of the speed that they leave, until one fits.
+    // The modes, fastest first, until one fits.
     for (int mode = 0; mode < static_cast<int>(modes_.size()) && !has_best_; ++mode) {
       for (const auto& [ahead, groupby] :
            {std::make_pair(8, last_groupby), {1, last_groupby}, {1, 0}}) {
@@ -246,8 +246,8 @@ class Tuner {
     return TryLargerThresholds();
   }
 
-  // With the simulations that are left: larger thresholds, which are faster where they fit, with
-  // the coarse grid of the other parameters.
+  // Spends the remaining simulations on larger thresholds, which are faster if they fit, with the
+  // coarse grid of the other parameters.
   absl::Status TryLargerThresholds() {
     for (;;) {
       const Point from = best_;
@@ -267,11 +267,11 @@ class Tuner {
     }
   }
 
-  // Looks for the largest threshold that fits, the other values as in `p`: from the best point's on
-  // with growing steps, then by halves.
+  // Searches for the largest threshold that fits, with the other values of `p`: from the best
+  // point's on with growing steps, then by bisection.
   absl::Status Bisect(Point p) {
     const int size = static_cast<int>(thresholds_.size());
-    int low = -1, high = size;  // The largest that fits, the least that does not.
+    int low = -1, high = size;  // The largest that fits, the smallest that does not.
     int next = has_best_ ? best_.threshold : (low + high) / 2;
     int slow = 0;
     for (int stride = 1; high - low > 1; stride *= 2) {
@@ -280,7 +280,7 @@ class Tuner {
       if (!outcome.ok()) return outcome.status();
       if (*outcome == nullptr) return absl::OkStatus();
       ((*outcome)->fits || (*outcome)->is_partial ? low : high) = next;
-      // Smaller thresholds are slower still, and the larger ones that are left are few.
+      // Smaller thresholds are even slower, and few larger ones are left.
       if ((*outcome)->is_partial && high < size && ++slow > kMaxSlower) return absl::OkStatus();
       next = (low + high) / 2;
       if (!has_best_) continue;
@@ -292,9 +292,9 @@ class Tuner {
 
   bool IsBest(const Point& p) const { return !(p < best_) && !(best_ < p); }
 
-  // Goes over a coarse grid of the other parameters, with the best threshold of each, in each
-  // direction for as long as that helps: a swap-in that starts earlier hides its copy and holds
-  // memory, so that the best threshold moves with it.
+  // Tries a coarse grid of the other parameters, with the best threshold of each, in each direction
+  // as long as that helps: a swap-in that starts earlier hides its copy but holds memory, so the
+  // best threshold moves with it.
   absl::Status Sweep() {
     const std::vector<int> aheads = GridIndices(aheads_, kAheadGrid);
     const int last = static_cast<int>(groupbys_.size()) - 1;
@@ -321,7 +321,7 @@ class Tuner {
     return absl::OkStatus();
   }
 
-  // Looks at the whole of that grid with the best threshold.
+  // Tries the whole of that grid with the best threshold.
   absl::Status Scan() {
     const Point from = best_;
     const int last = static_cast<int>(groupbys_.size()) - 1;
@@ -338,7 +338,7 @@ class Tuner {
     return absl::OkStatus();
   }
 
-  // Steps from the best point, in each direction, for as long as one helps.
+  // Steps from the best point, in each direction, as long as one helps.
   absl::Status Descend() {
     for (bool improved = true; improved;) {
       const Point from = best_;
@@ -398,8 +398,8 @@ class Tuner {
     return DoesNotFitError(claim, failure, hardware, budget_bytes_, {*smallest, "there is one"});
   }
 
-  // The smallest budget that is known to do, up to rounding; 0: none is. Of the settings that every
-  // search looks at.
+  // Returns the smallest budget known to suffice, up to rounding; 0 if none is known. Considers the
+  // settings that every search tries.
   absl::StatusOr<int64_t> SmallestBudget();
 
   const SwapPlan& base_;
@@ -416,7 +416,7 @@ class Tuner {
   bool has_best_ = false;
   Point best_{};
   StepResult best_outcome_;
-  StepResult failure_;  // Of the plans that do not fit, the one that says most.
+  StepResult failure_;  // Of plans that do not fit: the one that explains most.
   TunedLevel tuned_;
 };
 
@@ -432,7 +432,7 @@ absl::StatusOr<int64_t> Tuner::SmallestBudget() {
   for (const SwapPlan& plan : plans) {
     auto free = Simulate(plan, kUnlimited);
     if (!free.ok()) return free.status();
-    if (!free->fits) continue;  // It is the host's memory.
+    if (!free->fits) continue;  // The host's memory is too small.
     const int64_t peak = free->peak_bytes(gpu_);
     const int64_t unit = std::max(peak / kBudgetParts, kAllocationBytes);
     if (smallest == 0 || peak < smallest) {

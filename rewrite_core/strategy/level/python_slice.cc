@@ -29,8 +29,7 @@ absl::optional<std::vector<int32_t>> SelectPositions(absl::string_view text, int
   }
   const int64_t step = numbers[2].value_or(1);
   if (step == 0) return absl::nullopt;
-  // As slice.indices: ends are cut off at 0 and size, or one before them where the step is
-  // negative.
+  // Like slice.indices: ends are clamped to 0 and size, or one less if the step is negative.
   const int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? size : int64_t{size} - 1;
   const auto end_of = [&](absl::optional<int64_t> number, int64_t otherwise) {
     return number.has_value() ? std::min(std::max(from_end(*number), lowest), highest) : otherwise;

@@ -17,7 +17,7 @@
 namespace spillway::core {
 namespace {
 
-// TFLMS v2 tells losses by this part of a name.
+// TFLMS v2 recognizes losses by this part of a name.
 constexpr char kLoss[] = "loss";
 
 bool IsInitialization(absl::string_view op) { return op == "Assign" || op == "AssignVariableOp"; }
@@ -95,7 +95,7 @@ class Serializer {
     return absl::OkStatus();
   }
 
-  // The levels whose ops read and write more than `limit` bytes.
+  // Chooses the levels whose ops read and write more than `limit` bytes.
   void ChooseLarge(double limit) {
     for (int32_t level = 0; level < levels_.num_levels(); ++level) {
       double bytes = 0;
@@ -146,7 +146,7 @@ class Serializer {
     return result;
   }
 
-  // Whether it waits already.
+  // Whether `id` already waits for `producer`.
   bool Reads(NodeId id, NodeId producer) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     return std::any_of(inputs.begin(), inputs.end(),

@@ -41,7 +41,7 @@ absl::StatusOr<ScopeOrder> BuildScopeOrder(const Graph& graph, const Topology& t
       if (poll.Tick()) return stop.status("analysis");
       const bool counts = (*visited)[input.node] && (*leading)[input.node];
       if ((!counts && has_data_input) || IsBackEdge(graph, input.node, id)) continue;
-      // An op outside the walk stands at level 0.
+      // An op outside the walk is on level 0.
       int32_t& of_input = result.level[input.node];
       of_input = std::max(of_input, 0);
       level = std::max(level, of_input + 1);
@@ -58,7 +58,7 @@ absl::StatusOr<ScopeOrder> BuildScopeOrder(const Graph& graph, const Topology& t
   const auto dropped = [&](NodeId id) {
     return backward[id] ? has_forward_op[result.level[id]] : (*behind)[id];
   };
-  // Number the levels that still hold something.
+  // Number the levels that are not empty.
   std::vector<int32_t> number(level_count, kNoOrder);
   for (NodeId id = 0; id < n; ++id) {
     if (result.level[id] != kNoOrder && !dropped(id)) number[result.level[id]] = 0;

@@ -68,7 +68,7 @@ absl::Status ScopeMatchesNothing(absl::string_view option, absl::string_view val
 
 absl::Status Overlap(absl::string_view excl, const Strings& excluded, absl::string_view incl,
                      const Strings& included) {
-  // A scope is the same with a slash behind it.
+  // A trailing slash makes no difference to a scope.
   absl::flat_hash_set<absl::string_view> others;
   for (const std::string& value : included) others.insert(absl::StripSuffix(value, "/"));
   for (const std::string& value : excluded) {

@@ -18,7 +18,7 @@ namespace spillway::core {
 namespace {
 
 constexpr char kTensorsWhat[] = "tensors to swap";
-// Of the report's list: graphs with hundreds of scopes at their top are known.
+// The maximum length of the report's list: some graphs have hundreds of top-level scopes.
 constexpr size_t kMaxBackwardScopes = 20;
 constexpr char kTensorsRemedy[] = "narrow it with starting_op_names or incl_scopes";
 
@@ -71,7 +71,7 @@ class ScopePlanner {
     if (order(id) != kNoOrder) op->set_order(order(id));
   }
 
-  // Decides on all outputs of one op, and then on ops behind consumers that have no order.
+  // Decides on all outputs of one op, and then on ops after consumers that have no order.
   absl::Status Handle(NodeId first) {
     std::vector<NodeId> pending = {first};
     for (size_t done = 0; done < pending.size(); ++done) {
@@ -95,7 +95,7 @@ class ScopePlanner {
     const bool barred = sets_.excluded[id] || sets_.not_included[id];
     if (barred && !explain_) return absl::OkStatus();
     std::vector<int32_t> ports;
-    std::vector<uint32_t> first_reader;  // Of each port.
+    std::vector<uint32_t> first_reader;  // By port.
     for (uint32_t i = begin; i < readers.size(); ++i) {
       if (budget_->Spend()) return budget_->status(kTensorsWhat, kTensorsRemedy);
       if (!ports.empty() && ports.back() == readers[i].port) continue;
@@ -157,9 +157,9 @@ class ScopePlanner {
     return verdict;
   }
 
-  // The positions that are to read a swap-in: of consumers in the backward part and, with
-  // swap_branches, of forward consumers far behind the first one; only of such as have a consumer
-  // of their own.
+  // Returns the positions that should read a swap-in: those of consumers in the backward part and,
+  // with swap_branches, of forward consumers far after the first one; only of consumers that have
+  // consumers themselves.
   std::vector<InputPosition> LateConsumers(const Graph::Readers& readers, uint32_t begin,
                                            uint32_t end) const {
     int32_t first_forward = std::numeric_limits<int32_t>::max();
@@ -182,8 +182,8 @@ class ScopePlanner {
     return late;
   }
 
-  // Which positions share a swap-in: those of one consumer; with fuse_swapins, those of all
-  // consumers behind level 0, if there are two.
+  // Groups the positions that share a swap-in: those of one consumer; with fuse_swapins, those of
+  // all consumers above level 0, if there are at least two.
   std::vector<std::vector<InputPosition>> Groups(const std::vector<InputPosition>& ordered) const {
     std::vector<std::vector<InputPosition>> groups;
     std::vector<InputPosition> fused;
@@ -194,7 +194,7 @@ class ScopePlanner {
       several = several || p.node != fused.front().node;
     }
     if (several) groups.push_back(fused);
-    // Positions of one consumer are neighbours: readers are in order of consumer.
+    // Positions of one consumer are adjacent: readers are in order of consumer.
     for (const InputPosition& p : ordered) {
       if (several && order(p.node) > 0) continue;
       if (groups.empty() || groups.back().back().node != p.node) groups.emplace_back();
@@ -219,7 +219,7 @@ class ScopePlanner {
   }
 
   // Walks forward from a consumer that has no order and adds to `pending` the ops with a consumer
-  // behind the start of the backward part; the walk does not go past such consumers.
+  // after the start of the backward part; the walk does not go past such consumers.
   absl::Status SearchBehind(NodeId consumer, std::vector<NodeId>* pending) {
     if (searched_[consumer]) return absl::OkStatus();
     searched_[consumer] = true;
@@ -258,7 +258,7 @@ class ScopePlanner {
   NodeFlags searched_;
 };
 
-// Most frequent first, then by name.
+// Adds the counts, highest first, then by name.
 void AddCounts(const absl::flat_hash_map<absl::string_view, int64_t>& counts, size_t at_most,
                google::protobuf::RepeatedPtrField<v1::NameCount>* out) {
   std::vector<std::pair<int64_t, absl::string_view>> sorted;

@@ -5,7 +5,7 @@
 namespace spillway::core {
 namespace {
 
-// A candidate and the most that it could count.
+// A candidate and an upper bound of its count.
 struct Candidate {
   NodeId node;
   int32_t bound;
@@ -28,10 +28,10 @@ bool HasBackEdges(const Graph& graph) {
   return false;
 }
 
-// Counting plainly is quadratic. Two facts prune it. A node reaches at most as many candidates as
+// Plain counting is quadratic. Two facts prune it. A node reaches at most as many candidates as
 // there are at or above the lowest level that it reaches, and at most as many as its readers reach
-// together: that bounds every count from above in a few passes. And if a reaches b,
-// then b counts at most as many as a, and as many only if it reaches a, too, around a loop.
+// together: that bounds every count from above in a few passes. And if a reaches b, then b counts
+// at most as many as a, and equally many only if it also reaches a, around a loop.
 class SeedSearch {
  public:
   SeedSearch(const Graph& graph, const Topology& topology, const NodeFlags& backward,
@@ -46,7 +46,7 @@ class SeedSearch {
 
   absl::StatusOr<std::vector<NodeId>> Run() {
     if (!CollectCandidates()) return OutOfSteps();
-    // Among equals the one that may lead to the others first.
+    // Of equals, the one that may lead to the others comes first.
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [this](const Candidate& a, const Candidate& b) {
                        if (a.bound != b.bound) return a.bound > b.bound;
@@ -72,7 +72,7 @@ class SeedSearch {
   }
 
  private:
-  // Each step returns false when the budget is spent.
+  // Every stage below returns false once the budget is spent.
   absl::Status OutOfSteps() const {
     return budget_->status("starting ops", "name them with starting_op_names or starting_scope");
   }
@@ -94,8 +94,8 @@ class SeedSearch {
     }
     std::vector<int32_t> lowest(graph_.num_nodes(), top_level + 1);
     if (!FindLowestReached(&lowest)) return false;
-    // bound[n]: the most candidates that n can reach. Readers come after their producers, but for
-    // those around a loop, whose first bound has to do.
+    // bound[n]: the most candidates that n can reach. Readers come after their producers, except
+    // around a loop, where the first bound must suffice.
     std::vector<int32_t> bound(graph_.num_nodes());
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) bound[id] = at_or_above[lowest[id]];
     for (auto it = topology_.order().rbegin(); it != topology_.order().rend(); ++it) {
@@ -111,8 +111,8 @@ class SeedSearch {
     return true;
   }
 
-  // Per node: the lowest level among all that it reaches. One pass against the edges, and one more
-  // for each loop inside a loop.
+  // Per node: the lowest level among all nodes that it reaches. Takes one pass against the edges,
+  // and one more for each nested loop.
   bool FindLowestReached(std::vector<int32_t>* lowest) {
     for (bool changed = true; changed;) {
       changed = false;
@@ -131,7 +131,7 @@ class SeedSearch {
     return true;
   }
 
-  // Adds the candidates that lead to a seed that leads to them.
+  // Adds the candidates that lead to a seed and are reached from it.
   bool AddPeers(std::vector<NodeId>* seeds) {
     const std::vector<NodeId> found = *seeds;
     VisitMarks leading(graph_.num_nodes());

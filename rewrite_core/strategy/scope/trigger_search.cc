@@ -11,7 +11,7 @@ namespace {
 constexpr char kTriggersWhat[] = "triggers";
 constexpr char kTriggersRemedy[] = "use smaller lb and ub";
 
-// Updates of variables have side effects or give references: none is made to run for a swap-in.
+// Updates of variables have side effects or output references: none may run for a swap-in.
 bool IsUpdate(const OpInfo& info) {
   return info.fixed_output_count == 0 || absl::StrContains(info.outputs, '&');
 }
@@ -38,7 +38,7 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
       parameters_.direct_order || backward_[producer] || to - lb < order_.backward_start;
   auto found = direct ? DirectOrder(producer, first, lb, parameters_.ub, consumers)
                       : ChainRule(producer, first, lb, parameters_.ub, consumers);
-  // A search that ran out of steps in its last look must not pass for one that found nothing.
+  // A search that ran out of steps at its very end must not pass for one that found nothing.
   if (budget_->is_over()) return budget_->status(kTriggersWhat, kTriggersRemedy);
   return found;
 }
@@ -46,7 +46,7 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
 bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consumers) const {
   if (absl::StrContains(facts_.graph().name(trigger), kCondScope)) return false;
   return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
-    // Spent steps are noticed at the search's own next step.
+    // Spent steps are noticed at the next step of the search.
     return !budget_->Spend() && soundness_.MayWait(trigger, consumer);
   });
 }
@@ -54,7 +54,7 @@ bool TriggerSearch::MayTrigger(NodeId trigger, const std::vector<NodeId>& consum
 template <typename Visit>
 void TriggerSearch::ForEachVisitedInput(NodeId id, const Visit& visit) {
   for (Tensor input : facts_.graph().inputs(id)) {
-    if (budget_->Spend()) return;  // Noticed at the search's own next step.
+    if (budget_->Spend()) return;  // Noticed at the next step of the search.
     if (input.is_control() || IsBackEdge(facts_.graph(), input.node, id)) continue;
     if (order_.level[input.node] != kNoOrder && visited_.Insert(input.node)) visit(input.node);
   }
@@ -75,7 +75,7 @@ absl::StatusOr<NodeId> TriggerSearch::HighestFirst(NodeId first, int32_t lowest,
   heap_.clear();
   const auto push_inputs = [&](NodeId id) {
     ForEachVisitedInput(id, [&](NodeId input) {
-      // Of one level, the lowest id first.
+      // On one level, the lowest id first.
       heap_.emplace_back(order_.level[input], -input);
       std::push_heap(heap_.begin(), heap_.end());
     });

@@ -1,14 +1,14 @@
 """Spillway in TensorFlow: live graphs and concrete functions. Loads TensorFlow.
 
-`lms_v1` and `lms_v2` beside it are for scripts that were written for IBM's
-tensorflow_large_model_support: they change their import line and nothing else.
+`lms_v1` and `lms_v2` are for scripts that were written for IBM's tensorflow_large_model_support:
+only the import line changes.
 """
 
 import tensorflow
 
 from spillway.tensorflow import _versions
 
-# Before the rest, which asks for parts of TensorFlow that others do not have.
+# Before the rest, which needs parts of TensorFlow that other versions lack.
 _versions.check(tensorflow.__version__)
 
 # pylint: disable=wrong-import-position

@@ -1,13 +1,14 @@
-"""Swaps in the bodies of functions that stay functions.
+"""Swaps in the bodies of functions that are not inlined.
 
-A rewrite inlines the calls of a graph, and lowers its loops and conditionals; but it swaps nothing in
-loops (Keras runs its step in one where `steps_per_execution` is above 1), does not look into
-functions that are not to be inlined (`_noinline`), and takes a step in a side of a conditional for
-something that may not run. Where the body of such a function updates
-weights, there may be a whole training step in it: it is rewritten as a graph of its own, and the
-node runs the rewritten function instead.
+A rewrite inlines the calls of a graph, and lowers its loops and conditionals; but it swaps nothing
+in loops (Keras runs its step in one if `steps_per_execution` is above 1), does not look into
+functions that must not be inlined (`_noinline`), and assumes that a step in a branch of a
+conditional may not run. If the body of such a function updates weights, it may contain a whole
+training step: it is rewritten as a separate graph, and the node runs the rewritten function
+instead.
 
-All works on copies: the functions of the program stay as they are, the new ones have new names.
+All edits are made on copies: the functions of the program are unchanged, the new ones have new
+names.
 """
 
 from __future__ import annotations
@@ -26,39 +27,39 @@ from tensorflow.python.ops import handle_data_util
 
 from spillway import errors
 
-# Ops that run a function as a body of their own, and where its arguments begin among their inputs.
+# Ops that run a function as a body, and the index of its first argument among their inputs.
 _BRANCHES = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
 _LOOPS = {"While": 0, "StatelessWhile": 0}
 _CALLS = {"PartitionedCall": 0, "StatefulPartitionedCall": 0}
 
-# Ops that change a variable: where there is none, there is no training step.
+# Ops that change a variable: without one, there is no training step.
 _UPDATE = re.compile(
     r"Assign(Add|Sub)?VariableOp|Resource(Sparse)?Apply\w+|ResourceScatter(Nd)?(Add|Sub|Update)")
 
-# What of a call is not rewritten: XLA knows no swaps (MarkedForXlaCompilation in TensorFlow's
-# grappler/optimizers/function_optimizer.cc), and TensorFlow may put another function of such a
-# group in its place (implementation_selector.cc, there).
+# Attributes of calls that are not rewritten: XLA does not support swaps (MarkedForXlaCompilation in
+# TensorFlow's grappler/optimizers/function_optimizer.cc), and TensorFlow may replace the function by
+# another of its group (implementation_selector.cc, there).
 _COMPILED = ("_XlaMustCompile", "_XlaCompile", "_xla_compile_id", "_tpu_replicate")
 _GROUP = "api_implements"
 
-# What the core notes on a node that it edits.
+# The attribute by which the core marks an edited node.
 _UNDO = "_spillway_undo"
 
-# A body in which the strategy finds no step is left as it is.
+# A body in which the strategy finds no step is left unchanged.
 _NO_STEP = frozenset(("NO_BACKWARD_PART", "NO_STARTING_OP", "NAME_MATCHES_NOTHING"))
 
 _number = itertools.count(1)
 
 
 class _Use(NamedTuple):
-    """That a node runs a function: `attr` names it, in a list at `index`."""
+    """A function run by a node: `attr` names it, at `index` of a list."""
     node: str
     attr: str
     index: Optional[int]  # type: ignore[assignment]
     function: str
-    # What it gets: of each argument a tensor of its type, and one of a shape that always holds.
+    # For each argument a tensor of its type, and one whose shape always holds.
     arguments: Tuple[Tuple[Any, Any], ...]
-    is_body: bool  # The function stays one, and is no part of the node's graph.
+    is_body: bool  # The function is not inlined into the node's graph.
 
 
 def says_no_step(error: errors.SpillwayError) -> bool:
@@ -67,7 +68,7 @@ def says_no_step(error: errors.SpillwayError) -> bool:
 
 
 def targets(graph: Any) -> List[str]:
-    """What a function returns and does."""
+    """Returns the results and side effects of a function."""
     names = [tensor.op.name for tensor in graph.outputs]
     names += [operation.name for operation in graph.control_outputs]
     return list(dict.fromkeys(names))
@@ -77,22 +78,22 @@ class Bodies:
     """Rewrites the bodies that the nodes of a FuncGraph run.
 
     Attributes:
-      reports: of each body in which the strategy found a step, by the name of its function: the new
-        one, if it was rewritten.
-      changed_side: whether a side of a conditional was rewritten.
-      had_swaps: whether a body was rewritten before. It is left as it is: strip would need the
+      reports: the reports of the bodies in which the strategy found a step, by the name of the
+        function: of the new one, if it was rewritten.
+      changed_side: whether a branch of a conditional was rewritten.
+      had_swaps: whether a body was rewritten before. It is left unchanged: strip would need the
         functions that it called.
-      kept_alive: what has to live as long as the rewritten functions are to be run.
+      kept_alive: objects that must live as long as the rewritten functions are run.
     """
 
     def __init__(self, graph_def: Any, rewrite: Callable[[Any, List[str]], Any]) -> None:
-        """`graph_def`: of the graph whose nodes are looked at; `rewrite(graph_def, targets)` gives
-        a RewriteResult."""
+        """`graph_def`: the graph whose nodes are examined; `rewrite(graph_def, targets)` returns a
+        RewriteResult."""
         self._library = {function.signature.name: function
                          for function in graph_def.library.function}
         self._rewrite = rewrite
         self._updating = _updating(self._library)
-        self._new_names: Dict[str, str] = {}  # Of each function that was looked at.
+        self._new_names: Dict[str, str] = {}  # By examined function.
         self._made: List[Any] = []  # FunctionDefs.
         self.reports: Dict[str, Any] = {}
         self.changed_side = False
@@ -100,8 +101,8 @@ class Bodies:
         self.kept_alive: List[Any] = []
 
     def replace(self, graph: Any, graph_def: Any) -> bool:
-        """Rewrites the bodies that `graph`'s nodes run, and has the nodes of `graph_def`, which is
-        its GraphDef, run the new ones. Says whether there are any."""
+        """Rewrites the bodies that `graph`'s nodes run, and makes the nodes of `graph_def`, its
+        GraphDef, run the new ones. Returns whether there are any."""
         nodes = None
         for use in self._uses(graph):
             new_name = self._new_name(use)
@@ -117,7 +118,7 @@ class Bodies:
         return nodes is not None
 
     def _uses(self, graph: Any) -> Iterator[_Use]:
-        """Those of functions in which weights are updated."""
+        """Yields the uses of functions that update weights."""
         for operation in graph.get_operations():
             definition = operation.node_def
             for attr, index, function in _functions_of(definition):
@@ -128,7 +129,7 @@ class Bodies:
                     continue
                 inputs = tuple(operation.inputs)
                 if operation.type in _LOOPS and attr == "body":
-                    # A loop may change shapes: those of its results hold in all iterations.
+                    # A loop may change shapes; those of its results hold in all iterations.
                     yield _Use(operation.name, attr, index, function,
                                tuple(zip(inputs, operation.outputs)), True)
                 elif operation.type in _BRANCHES:
@@ -141,7 +142,7 @@ class Bodies:
 
     def _new_name(self, use: _Use) -> str:
         if use.function not in self._new_names:
-            self._new_names[use.function] = use.function  # Of one that calls itself, too.
+            self._new_names[use.function] = use.function  # Also ends the recursion of a function that calls itself.
             self._new_names[use.function] = self._process(use)
         return self._new_names[use.function]
 
@@ -154,7 +155,7 @@ class Bodies:
             return use.function
         try:
             graph = self._graph_of(definition, use.arguments)
-        except (ValueError, KeyError, TypeError) as error:  # What TensorFlow's importer raises.
+        except (ValueError, KeyError, TypeError) as error:  # From TensorFlow's importer.
             warnings.warn("the body of function %s is left as it is, since TensorFlow cannot make "
                           "a graph of it: %s" % (use.function, error), errors.SpillwayWarning,
                           stacklevel=2)
@@ -172,7 +173,7 @@ class Bodies:
         return name
 
     def _rewritten(self, graph: Any, graph_def: Any) -> Any:
-        """None: there is no step in it."""
+        """Returns None if the body has no step."""
         try:
             return self._rewrite(graph_def, targets(graph))
         except errors.SpillwayError as error:
@@ -181,7 +182,7 @@ class Bodies:
             return None
 
     def _graph_of(self, definition: Any, arguments: Tuple[Tuple[Any, Any], ...]) -> Any:
-        """The body as a FuncGraph, with the shapes of what it is given."""
+        """Returns the body as a FuncGraph, with the shapes of its arguments."""
         definition = _as_outermost(definition)
         graph_def, flat_names = function_def_to_graph.function_def_to_graph_def(definition)
         names = [argument.name for argument in definition.signature.input_arg]
@@ -201,8 +202,8 @@ class Bodies:
             arguments_of = set(names)
             rest.node.extend(node for node in graph_def.node if node.name not in arguments_of)
             self._add_to_library(rest)
-            # As import_graph_def_for_function does it, which takes no input_map: nodes of a body
-            # may be colocated with nodes outside.
+            # Like import_graph_def_for_function, which accepts no input_map: nodes of a body may be
+            # colocated with nodes outside.
             importer._import_graph_def_internal(  # pylint: disable=protected-access
                 rest, name="", input_map=input_map, validate_colocation_constraints=False)
         body.outputs = [body.get_tensor_by_name(flat_names[definition.ret[result.name]])
@@ -212,7 +213,7 @@ class Bodies:
         return body
 
     def _add_to_library(self, graph_def: Any) -> None:
-        """The functions, old and new, that its nodes lead to and it does not have."""
+        """Adds the functions, old and new, that its nodes need and that it lacks."""
         known = {**self._library, **{made.signature.name: made for made in self._made}}
         there = {function.signature.name for function in graph_def.library.function}
         waiting = list(graph_def.node)
@@ -227,7 +228,7 @@ class Bodies:
                     waiting.extend(known[name].node_def)
 
     def _make(self, name: str, old: Any, body: Any, graph_def: Any) -> None:
-        """The function of a rewritten body."""
+        """Makes the function of a rewritten body."""
         graph = func_graph.FuncGraph(name)
         with graph.as_default():
             importer.import_graph_def_for_function(graph_def, name="")
@@ -242,9 +243,9 @@ class Bodies:
 
 
 def _as_outermost(definition: Any) -> Any:
-    """The FunctionDef with node names that do not say that it is in a loop or a conditional. The
-    strategies `scope` and `level` take such names for parts that they leave alone, as IBM's
-    programs do; here the loop is around the graph. Names in a body are its own affair."""
+    """Returns the FunctionDef with node names that do not suggest a loop or a conditional. The
+    strategies `scope` and `level` skip nodes with such names, like IBM's programs; here, the loop
+    is around the graph. Names within a body have no other significance."""
     spelled = definition.SerializeToString().decode("latin-1")
     renamed = type(definition)()
     renamed.CopyFrom(definition)
@@ -270,7 +271,7 @@ def _rename(definition: Any, scope: str, plain: str) -> None:
 
 
 def _functions_of(definition: Any) -> Iterator[Tuple[str, Optional[int], str]]:
-    """The functions that a node names: attribute, place in its list, name."""
+    """Yields the functions that a node names: attribute, index in its list, name."""
     for key, value in definition.attr.items():
         if value.HasField("func"):
             yield key, None, value.func.name
@@ -279,7 +280,7 @@ def _functions_of(definition: Any) -> Iterator[Tuple[str, Optional[int], str]]:
 
 
 def _updating(library: Dict[str, Any]) -> Set[str]:
-    """The functions that update variables, themselves or by others that they run."""
+    """Returns the functions that update variables, directly or through functions that they run."""
     found: Set[str] = set()
     users: Dict[str, List[str]] = {}
     for name, function in library.items():

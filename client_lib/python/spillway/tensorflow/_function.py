@@ -18,44 +18,44 @@ from spillway.tensorflow import _bodies
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# Keywords that name nodes of the function itself: they hold in no body.
+# Keywords that name nodes of the function itself: they do not apply to bodies.
 _OF_THE_GRAPH = frozenset(("targets", "feeds", "loop_counts", "profile"))
 
-# Of a function that XLA compiles (XLA_COMPILE in tensorflow/python/eager/polymorphic_function/
-# attributes.py).
+# The attribute of a function that XLA compiles (XLA_COMPILE in
+# tensorflow/python/eager/polymorphic_function/attributes.py).
 _XLA = "_XlaMustCompile"
 
 
 @_doors.visible(_doors.FunctionKeywords)
 def rewrite_function(function: Any, *, fail_open: bool = False,
                      **keywords: Unpack[_doors.FunctionKeywords]) -> Any:
-    """A concrete function with swaps, equal to `function` in all but where tensors wait.
+    """Returns a concrete function with swaps that otherwise equals `function`.
 
         step = train_step.get_concrete_function(images, labels)
         step = spillway.tensorflow.rewrite_function(step, strategy="scope")
         loss = step(images, labels)
 
-    It takes and returns what `function` does, reads and writes the same variables, and gives the
-    same numbers, bit for bit. `function` itself stays as it is. Functions that it calls are inlined
-    where something is swapped then (`inline_calls`). A training step in the body of a loop, in a
-    side of a conditional or in a function that is not to be inlined is rewritten there, as a graph
-    of its own.
+    It takes the same arguments and returns the same results as `function`, bit for bit, and reads
+    and writes the same variables. `function` itself is unchanged. Functions that it calls are
+    inlined if something is then swapped (`inline_calls`). A training step in the body of a loop, in
+    a branch of a conditional or in a function that must not be inlined is rewritten there, as a
+    separate graph.
 
-    A function that has swaps in a body already is returned as it is.
+    A function that already has swaps in a body is returned unchanged.
 
-    Attributes of the result: `spillway_report`, the report; of a body, if the step is in one.
-    `spillway_reports`: of the function itself under "", unless it has no step, and of each such
-    body under its function's name.
+    Attributes of the result: `spillway_report`, the report, of a body if that has the step.
+    `spillway_reports`: the report of the function itself under "", unless it has no step, and of
+    each such body under its function's name.
 
     Args:
-      function: a ConcreteFunction with the gradients and updates in it.
+      function: a ConcreteFunction that contains the gradients and updates.
       fail_open: after a failure, warn (SpillwayWarning) and return `function`.
-      **keywords: those of `spillway.rewrite`. `targets` is what the function returns and does,
-        unless it is given.
+      **keywords: those of `spillway.rewrite`. `targets` defaults to the results and side effects of
+        the function.
 
     Raises:
-      TypeError: something else than a ConcreteFunction.
-      SpillwayError: as `spillway.rewrite`.
+      TypeError: the argument is not a ConcreteFunction.
+      SpillwayError: as in `spillway.rewrite`.
     """
     if not isinstance(function, concrete_lib.ConcreteFunction):
         if hasattr(function, "get_concrete_function"):
@@ -93,7 +93,7 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
     if bodies.had_swaps:
         return function
     reports = dict(bodies.reports)
-    if bodies.changed_side:  # Lowered, it would be planned for once more.
+    if bodies.changed_side:  # Lowered, it would be planned a second time.
         keywords = {"inline_calls": "never", **keywords}
     try:
         result = spillway.rewrite(
@@ -110,7 +110,7 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
 
 
 def _main_report(reports: Dict[str, Any]) -> Any:
-    """That of the function, unless only a body has a step to rewrite, or needs more."""
+    """Returns the report of the function, or of a body if only that has a step, or needs more."""
     own = reports.get("")
     if own is not None and own.outcome != "NOTHING_TO_DO":
         return own
@@ -118,7 +118,7 @@ def _main_report(reports: Dict[str, Any]) -> Any:
 
 
 def _peak(report: Any) -> int:
-    """The bytes that a step takes as it came, on the GPU that takes most."""
+    """Returns the bytes of the original step on the GPU that needs most."""
     before = report.forecast_before
     devices = () if before is None else before.devices
     return max((device.peak_bytes or 0 for device in devices), default=0)
@@ -133,7 +133,7 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
     def twin(tensor: Any) -> Any:
         return new.get_tensor_by_name(tensor.name)
 
-    # What a GraphDef does not say.
+    # Not in a GraphDef.
     new.inputs = [twin(tensor) for tensor in old.inputs]
     new.outputs = [twin(tensor) for tensor in old.outputs]
     new.control_outputs = [new.get_operation_by_name(op.name) for op in old.control_outputs]
@@ -147,7 +147,7 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
         new._function_captures.add_or_replace(  # pylint: disable=protected-access
             key=id(outer), external=outer, internal=twin(inner), is_by_ref=False)
     made = concrete_lib.ConcreteFunction.from_func_graph(new, function.function_type, {})
-    # What a SavedModel asks for.
+    # Needed for a SavedModel.
     for name in ("_arg_keywords", "_num_positional_args"):
         setattr(made, name, getattr(function, name))
     # A FuncGraph holds its variables weakly.
@@ -161,12 +161,12 @@ def rewrite_train_function(model: tf.keras.Model, *,
                            **keywords: Unpack[_doors.TrainFunctionKeywords]) -> None:
     """Makes `model.fit` train with swaps. Call it after each `compile`.
 
-    The step is rewritten when fit first runs it, and again for data of another shape. Called
-    again with the same keywords, it changes nothing; with others, these hold.
+    The step is rewritten when `fit` first runs it, and again for data of another shape. A second
+    call with the same keywords changes nothing; other keywords replace the earlier ones.
 
     Args:
       model: a compiled Keras model; not `run_eagerly`, not with `jit_compile`.
-      on_rewrite: called with each concrete function that was made; `spillway_report` is its report.
+      on_rewrite: called with each rewritten concrete function; `spillway_report` is its report.
       **keywords: those of `rewrite_function`.
 
     Raises TypeError for a model that is not compiled, runs eagerly or is compiled by XLA; `fit`
@@ -178,7 +178,7 @@ def rewrite_train_function(model: tf.keras.Model, *,
 def edit_train_function(model: tf.keras.Model, rewrite: Callable[..., Any],
                         on_rewrite: Optional[Callable[[Any], None]],
                         keywords: Dict[str, Any]) -> None:
-    """`rewrite_train_function`, with what stands for `rewrite_function`."""
+    """Implements `rewrite_train_function`; `rewrite` stands for `rewrite_function`."""
     if getattr(model, "optimizer", None) is None:
         raise TypeError("the model is not compiled, so it has no step to rewrite")
     if getattr(model, "run_eagerly", False):
@@ -186,7 +186,7 @@ def edit_train_function(model: tf.keras.Model, rewrite: Callable[..., Any],
     if getattr(model, "jit_compile", False):
         raise TypeError("XLA compiles this model, and knows no swaps; pass jit_compile=False to "
                         "compile (Keras 3 takes XLA by itself where there is a GPU)")
-    made = model.make_train_function()  # Keras 3 returns it only if it was there.
+    made = model.make_train_function()  # Keras 3 returns it only if it already existed.
     original = getattr(model, "train_function", None) or made
     earlier = getattr(original, "_spillway", None)
     if earlier is not None:
@@ -197,13 +197,13 @@ def edit_train_function(model: tf.keras.Model, rewrite: Callable[..., Any],
     model.train_function = _TrainFunction.put_into(original, rewrite, on_rewrite, keywords)
 
 
-# What Keras 3 calls the tf.function that its train function, a plain one, calls (3.4 and later;
+# Keras 3's name for the tf.function that its plain train function calls (3.4 and later;
 # keras/src/backend/tensorflow/trainer.py, _make_function).
 _INNER = "multi_step_on_iterator"
 
 
 class _TrainFunction:
-    """Stands for the tf.function of a Keras model that trains on an iterator.
+    """Replaces the tf.function of a Keras model that trains on an iterator.
 
     Attributes:
       whole: the model's train function as Keras made it.
@@ -235,11 +235,11 @@ class _TrainFunction:
                  on_rewrite: Optional[Callable[[Any], None]], keywords: Dict[str, Any]) -> None:
         self.whole, self.original, self.keywords = whole, original, keywords
         self._rewrite, self._on_rewrite = rewrite, on_rewrite
-        self._made: Dict[Any, Any] = {}  # By what the data looks like.
-        self._spillway: Any = None  # Of what stands in the model: the one that was put there.
+        self._made: Dict[Any, Any] = {}  # By the data's signature.
+        self._spillway: Any = None  # On the object in the model: the replacement.
 
     def tell(self, on_rewrite: Optional[Callable[[Any], None]]) -> None:
-        """Whoever asks for what is there already is told of it."""
+        """Reports existing functions to a new `on_rewrite`."""
         if on_rewrite is None or on_rewrite == self._on_rewrite:
             return
         self._on_rewrite = on_rewrite
@@ -253,7 +253,7 @@ class _TrainFunction:
         key = str(iterator.element_spec)
         if key not in self._made:
             function = self.original.get_concrete_function(iterator)
-            # A copy: what a rewrite fills in is for this shape.
+            # A copy: the rewrite fills in values for this shape.
             made = self._rewrite(function, **dict(self.keywords))
             self._made[key] = made
             if self._on_rewrite is not None and made is not function:

@@ -1,4 +1,4 @@
-"""Edits a tf.Graph where it is, from a patch, before its session starts."""
+"""Edits a tf.Graph in place, from a patch, before its session starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spillway.tensorflow import _sessions
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# What the core notes on a node that it edits, for `strip`.
+# The attribute that the core adds to an edited node, for `strip`.
 _UNDO = "_spillway_undo"
 
 
@@ -25,20 +25,20 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
                   **keywords: Unpack[_doors.LiveGraphKeywords]) -> spillway.RewriteResult:
     """Inserts swaps into a live graph, in place. Call it after `minimize`, before a session runs.
 
-    Names, fetches and feeds stay; new nodes are named `lms/swapout_...` and `lms/swapin_...`. The
-    result's `graph_def` is the graph after the edit. All is decided and checked before the first
-    edit: after an error the graph is as it was.
+    Names, fetches and feeds stay valid; new nodes are named `lms/swapout_...` and `lms/swapin_...`.
+    The result's `graph_def` is the graph after the edit. Everything is decided and checked before
+    the first edit: after an error the graph is unchanged.
 
     Args:
       graph: None: the default graph.
-      fail_open: after a failure, warn (SpillwayWarning); the graph stays as it is, and the result
-        has `error` and no `graph_def`.
+      fail_open: after a failure, warn (SpillwayWarning); the graph is unchanged, and the result has
+        `error` and no `graph_def`.
       **keywords: those of `spillway.rewrite`.
 
     Raises:
-      LiveGraphError: the graph is finalized (FINALIZED_GRAPH), an open session has run it already
+      LiveGraphError: the graph is finalized (FINALIZED_GRAPH), an open session has already run it
         (SESSION_HAS_RUN), or there is none (NO_GRAPH: eager execution, the body of a tf.function).
-      SpillwayError, TypeError: as `spillway.rewrite`.
+      SpillwayError, TypeError: as in `spillway.rewrite`.
     """
     if str(keywords.get("already_rewritten")).lower() == "replan":
         raise TypeError("a live graph cannot be replanned, since its first swaps would have to be "
@@ -48,7 +48,7 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
         graph = check_editable(graph)
         graph_def = graph.as_graph_def(add_shapes=True)
         result = spillway.rewrite(graph_def, patch=True, **options)
-        assert result.patch is not None  # It was asked for.
+        assert result.patch is not None  # It was requested.
         apply(graph, result.patch, result.graph_def)
         return result
     except errors.SpillwayError as error:
@@ -59,7 +59,7 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
 
 
 def check_editable(graph: Optional[tf.Graph]) -> tf.Graph:
-    """The graph, or the default one. Raises LiveGraphError if it cannot be edited."""
+    """Returns the graph, or the default one. Raises LiveGraphError if it cannot be edited."""
     if graph is None:
         if tf.executing_eagerly():
             raise _error("NO_GRAPH", "eager execution has no graph to edit; for a tf.function use "
@@ -88,7 +88,7 @@ def _error(reason: str, message: str) -> errors.LiveGraphError:
 
 
 def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> None:
-    """Makes the patch's edits, with the nodes as `rewritten` has them."""
+    """Applies the patch's edits, with the nodes of `rewritten`."""
     if not (patch.new_nodes or patch.rewired_inputs or patch.added_controls):
         return
     edited = {edit.node for edit in patch.rewired_inputs}
@@ -98,7 +98,7 @@ def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> No
                    if node.name in new or node.name in edited}
     read = {name.lstrip("^").partition(":")[0] for node in patch.new_nodes for name in node.inputs}
     read |= {wait.source for wait in patch.added_controls}
-    try:  # All that the edits name, before the first one.
+    try:  # Look up everything that the edits name before the first edit.
         operations = {name: graph.get_operation_by_name(name) for name in (edited | read) - new}
     except KeyError as error:
         raise _error("UNKNOWN_NODE", "the graph has changed since it was rewritten: %s" % error)
@@ -115,11 +115,11 @@ def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> No
 
 
 def _add_nodes(graph: tf.Graph, nodes: List[Any], new: set) -> None:
-    """Adds all nodes with one import, which is faster than op by op and whole or not at all."""
+    """Adds all nodes with one import, which is faster than op by op, and atomic."""
     fragment = tf.compat.v1.GraphDef()
     fragment.versions.CopyFrom(graph.graph_def_versions)
     input_map = {}
-    waits: List[Tuple[str, str]] = []  # (node, the original node that it waits for)
+    waits: List[Tuple[str, str]] = []  # (node, original node that it waits for)
     for node in nodes:
         copy = fragment.node.add()
         copy.CopyFrom(node)
@@ -132,7 +132,7 @@ def _add_nodes(graph: tf.Graph, nodes: List[Any], new: set) -> None:
             if name.lstrip("^").partition(":")[0] not in new:
                 input_map[_tensor_name(name)] = _tensor(graph, name)
             copy.input.append(name)
-    # Scopes of devices and control dependencies that the caller is in are not for these nodes.
+    # The caller's device scopes and control dependencies must not apply to these nodes.
     with graph.as_default(), tf.device(None), graph.control_dependencies(None):
         importer.import_graph_def(fragment, name="", input_map=input_map)
     for name, source in waits:
@@ -141,7 +141,7 @@ def _add_nodes(graph: tf.Graph, nodes: List[Any], new: set) -> None:
 
 
 def _tensor_name(name: str) -> str:
-    """`node:port` of an input as a NodeDef spells it."""
+    """Returns `node:port` for an input as spelled in a NodeDef."""
     return name if ":" in name else name + ":0"
 
 

@@ -1,4 +1,4 @@
-"""What both versions of LMS share: the edit of a live graph, log lines, Keras and hooks."""
+"""The common part of both versions of LMS: editing a live graph, log lines, Keras and hooks."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from spillway.tensorflow import _function, _live_graph, _sessions
 
 _GIB = 1 << 30
 
-# Of `spillway.rewrite`, but no options of a strategy.
+# Keywords of `spillway.rewrite` that are not options of a strategy.
 CALL_KEYWORDS = frozenset((*_doors.names(_doors.CallKeywords), "fail_open"))
 
-# What is said in the keywords of LMS, and in error.proto.
+# The reason of an error (error.proto) that is reported in terms of LMS.
 _NO_MATCH = "NAME_MATCHES_NOTHING"
-# Of these, LMS goes on without one that the graph does not have.
+# In these, LMS ignores names that the graph does not have.
 _SCOPES = frozenset((
     "optimizer_scopes", "starting_scope", "starting_op_names", "excl_scopes", "incl_scopes",
     "excl_types", "incl_types", *options.FILTERS))
 
 
 class Editor:
-    """Edits graphs with one strategy, and says so in the words of LMS. A mixin.
+    """Edits graphs with one strategy and logs like LMS. A mixin.
 
     Attributes:
       result: the spillway.RewriteResult of the last edit; None before.
@@ -38,23 +38,23 @@ class Editor:
         self.result: Optional[spillway.RewriteResult] = None
 
     def _keywords(self) -> dict:
-        """Those of `spillway.rewrite`."""
+        """Returns keywords for `spillway.rewrite`."""
         raise NotImplementedError
 
     def _log_configuration(self) -> None:
-        """Before the edit."""
+        """Called before the edit."""
 
     def _log_result(self, graph: tf.Graph, report: spillway.Report) -> None:
-        """After it."""
+        """Called after the edit."""
 
     def run(self, graph: Optional[tf.Graph] = None, keras: bool = False) -> Set[tf.Operation]:
         """Edits the graph in place, before a session runs it. Returns the ops that were added.
-        Without one, here or in the constructor, it is the default graph.
+        Without a graph, here or in the constructor, edits the default graph.
 
-        A scope, name or type that the graph does not have is a warning with the nearest that it
-        has, and is left out. Raises what `spillway.tensorflow.rewrite_graph` raises.
+        A scope, name or type that the graph does not have is left out with a warning that names
+        the most similar ones. Raises the errors of `spillway.tensorflow.rewrite_graph`.
         """
-        del keras  # What LMS did otherwise there is found from the graph.
+        del keras  # The graph itself shows what LMS did differently for Keras.
         if graph is None:
             graph = getattr(self, "_graph", None)
         if graph is None:
@@ -86,7 +86,7 @@ class Editor:
         return {"strategy": self._strategy, **self._keywords()}
 
     def _rewrite_function(self, function: Any, **keywords: Any) -> Any:
-        """Stands for rewrite_function in Keras's fit."""
+        """Replaces rewrite_function in Keras's fit."""
         return _without_unmatched(
             keywords, lambda left: _function.rewrite_function(function, **left),
             lambda error: self._keep(function, error))
@@ -96,7 +96,7 @@ class Editor:
         return function
 
     def _log_function(self, function: Any) -> None:
-        """The train function was rewritten."""
+        """Called after the train function was rewritten."""
         report = function.spillway_report
         self.result = spillway.RewriteResult(function.graph.as_graph_def(),
                                              report_message=report.message)
@@ -107,7 +107,7 @@ class Editor:
         self._tell(report)
 
     def _tell(self, report: spillway.Report) -> None:
-        """What is to be seen whatever the verbosity: IBM's programs logged at INFO, which
+        """Prints the lines that are shown at any verbosity: IBM's programs logged at INFO, which
         TensorFlow 2 does not show."""
         step = dict(_text.cost(report)).get("step")
         tf.compat.v1.logging.warning("[LMS] %s%s", report.summary,
@@ -116,16 +116,17 @@ class Editor:
             tf.compat.v1.logging.warning("[LMS] %s", warning.message)
 
     def _log_last(self, report: spillway.Report) -> None:
-        """Behind the time taken."""
+        """Called after the time taken is logged."""
 
     def _log_info(self, message: str, level: int = 0, offset: int = 0) -> None:
         if level == 0 or (self._debug and self._debug_level >= level):
             tf.compat.v1.logging.info("[LMS][%d] %s%s", level, " " * offset, message)
 
     def _edit_keras(self, model: Any) -> None:
-        """Edits what `model.fit` runs: in graph mode the default graph, else the train function."""
+        """Edits the graph that `model.fit` runs: in graph mode the default graph, otherwise the
+        train function."""
         if getattr(model, "optimizer", None) is None:
-            return  # A model that only predicts.
+            return  # A model for prediction only.
         if tf.compat.v1.executing_eagerly_outside_functions():
             _function.edit_train_function(
                 model, self._rewrite_function, self._log_function,
@@ -147,8 +148,8 @@ def _already(graph: tf.Graph) -> bool:
 
 def _without_unmatched(keywords: Dict[str, Any], rewrite: Callable[[Dict[str, Any]], Any],
                        failed: Callable[[spillway.SpillwayError], Any]) -> Any:
-    """What `rewrite(keywords)` gives, without the names that match nothing, as IBM's programs go on
-    without them. `failed`: what it is after another error, with fail_open."""
+    """Returns `rewrite(keywords)` without the names that match nothing, which IBM's programs ignore.
+    `failed`: the result after any other error, with fail_open."""
     keywords = dict(keywords)
     fail_open = keywords.pop("fail_open", False)
     while True:
@@ -166,8 +167,8 @@ def _without_unmatched(keywords: Dict[str, Any], rewrite: Callable[[Dict[str, An
 
 
 def _left(keywords: Dict[str, Any], error: spillway.SpillwayError) -> Optional[Dict[str, Any]]:
-    """The keywords without the name that the error says matches nothing; None: it says nothing of
-    the kind."""
+    """Returns the keywords without the name that matches nothing according to the error; None for
+    any other error."""
     option, value = error.metadata.get("option", ""), error.metadata.get("value")
     if error.reason != _NO_MATCH or option not in _SCOPES or not keywords.get(option):
         return None
@@ -179,12 +180,12 @@ def _left(keywords: Dict[str, Any], error: spillway.SpillwayError) -> Optional[D
 
 
 def gib(count: int) -> float:
-    """Bytes as LMS prints them."""
+    """Returns bytes as LMS prints them."""
     return round(count / _GIB, 2)
 
 
 def as_set(value: Any) -> List[str]:
-    """What LMS takes as a set; None is empty."""
+    """Converts a value that LMS accepts as a set; None is empty."""
     if value is None:
         return []
     return [value] if isinstance(value, str) else sorted(value)

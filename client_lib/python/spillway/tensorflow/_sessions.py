@@ -1,8 +1,7 @@
 """Sessions that have run a graph.
 
-TensorFlow gives a session the nodes of its graph when it first runs; later edits of these are
-ignored, with no more than a line in a log. So a graph may only be edited while no open session has
-run it.
+TensorFlow gives a session the nodes of its graph when it first runs; later edits of these nodes are
+ignored, with only a line in a log. So a graph may only be edited while no open session has run it.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from spillway import errors
 
 
 def that_have_run(graph: Any) -> List[Any]:
-    """The open sessions of the graph that have run any of it."""
-    # type(), not isinstance: a lazy module or a proxy would be loaded by a look at its __class__.
+    """Returns the open sessions of the graph that have run any of it."""
+    # type(), not isinstance: accessing __class__ of a lazy module or proxy would load it.
     return [found for found in gc.get_objects()
             if issubclass(type(found), session_lib.BaseSession) and
             getattr(found, "_graph", None) is graph and _has_run(found)]
 
 
 def _has_run(session: Any) -> bool:
-    """Asks the session to prepare a call of nothing: it says so if it has no graph yet, and else
-    that there is nothing to call. Nothing runs, and no graph is given to it."""
+    """Asks the session to prepare an empty call: it reports an error if it has no graph yet, and
+    otherwise that there is nothing to call. Nothing runs, and the session is not given a graph."""
     if session._session is None or session._closed:  # pylint: disable=protected-access
         return False
     nothing = pywrap_tf_session.TF_NewBufferFromString(b"")
@@ -37,7 +36,7 @@ def _has_run(session: Any) -> bool:
     except errors_impl.CancelledError:  # Closed.
         return False
     except errors_impl.OpError as error:
-        # `Session was not created with a graph before MakeCallable()!`, or of a server's session
+        # `Session was not created with a graph before MakeCallable()!`, or for a server's session
         # `A session is not created yet....`
         return "not created" not in str(error)
     finally:
@@ -47,10 +46,10 @@ def _has_run(session: Any) -> bool:
 
 class KerasMove:
     """Moves Keras to a new session of the graph, if its own has run it: a context manager around
-    the edit. The old session is closed, and what variables had in it is loaded into the new one
-    after the edit, also after one that failed.
+    the edit. The old session is closed, and its values of variables are loaded into the new one
+    after the edit, even if the edit failed.
 
-    Raises LiveGraphError, on entry, if a session has run the graph that is not Keras's own.
+    Raises LiveGraphError, on entry, if a session other than Keras's has run the graph.
     """
 
     def __init__(self, graph: Any) -> None:
@@ -80,13 +79,13 @@ class KerasMove:
         return self
 
     def __exit__(self, *_: Any) -> None:
-        # To load is to run, and so comes after the edit.
+        # Loading runs the graph, and so must come after the edit.
         for variable, value in self._values:
             assign = variable.initializer
             self._session.run(assign, {assign.inputs[1]: value})
 
 
 def _reader(variable: Any) -> Any:
-    """A tensor that reads the variable, and is there already."""
+    """Returns an existing tensor that reads the variable."""
     element = getattr(variable, "_graph_element", None)
     return variable.value() if element is None else element

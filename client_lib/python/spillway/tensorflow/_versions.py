@@ -1,7 +1,7 @@
-"""The versions of TensorFlow that this part is for.
+"""The TensorFlow versions that this part supports.
 
-It reaches into TensorFlow (function graphs, sessions, Keras's train function), so another version
-may break it in ways that no error tells.
+It uses internals of TensorFlow (function graphs, sessions, Keras's train function), so other
+versions may break it silently.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import warnings
 # 2.16 and the last one (tests/run.sh --full).
 FIRST, LAST = (2, 15), (2, 21)
 
-# Set to 1, a version outside of these is a warning.
+# If set to 1, an unsupported version is only a warning.
 OVERRIDE = "SPILLWAY_ANY_TENSORFLOW"
 
 
 def check(version: str) -> None:
-    """Raises ImportError if tf.__version__ is none of these; warns with the override."""
+    """Raises ImportError if tf.__version__ is unsupported; only warns with the override."""
     found = re.match(r"(\d+)\.(\d+)", version)
     if found and FIRST <= (int(found.group(1)), int(found.group(2))) <= LAST:
         return

@@ -3,8 +3,8 @@
     from spillway.tensorflow.lms_v1 import LMS            # was: tensorflow_large_model_support
     LMS({'adam_optimizer'}, lb=3).run()
 
-What differs, for the better: `optimizer_scopes` may be left out (the backward part is then found
-from the structure), an unknown `ctrld_strategy` is an error, and a graph with tf.cond trains right.
+Improvements: `optimizer_scopes` may be left out (the backward part is then found from the
+structure), an unknown `ctrld_strategy` is an error, and a graph with tf.cond trains correctly.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ __all__ = ["LMS", "LMSHook", "LMSKerasCallback", "LMSSessionRunHook"]
 class LMS(_lms.Editor):
     """Edits a graph for Large Model Support.
 
-    Args: those of TFLMS v1 (levels, names and counts; options.proto, ScopeStrategy, says what each
-      does), and any keyword of `spillway.rewrite`: `server`, `timeout`, `fail_open`, `batch_size`,
-      `hardware`, ...
+    Args: those of TFLMS v1 (levels, names and counts; see ScopeStrategy in options.proto), and any
+      keyword of `spillway.rewrite`: `server`, `timeout`, `fail_open`, `batch_size`, `hardware`, ...
 
     Raises TypeError for a keyword that does not exist.
     """
@@ -86,11 +85,11 @@ class LMS(_lms.Editor):
 def _type_of(graph: tf.Graph, name: str) -> str:
     try:
         return graph.get_operation_by_name(name).type
-    except KeyError:  # In a call that was inlined, or in the body of a loop.
+    except KeyError:  # In an inlined call, or in the body of a loop.
         return "in a function"
 
 
-# What hook and callback hand on to LMS.
+# The keywords that hook and callback pass to LMS.
 _DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(LMS).parameters.items()
              if name not in ("optimizer_scopes", "graph")}
 
@@ -122,12 +121,12 @@ LMSHook = LMSSessionRunHook
 class LMSKerasCallback(tf.keras.callbacks.Callback):
     """LMS for Keras's `fit`.
 
-    In graph mode (TensorFlow 1 style) the graph is edited in place; if Keras's session has run it
-    already, Keras gets a new one, with the same values of the variables. Otherwise the train
+    In graph mode (TensorFlow 1 style) the graph is edited in place; if Keras's session has already
+    run it, Keras gets a new session with the same values of the variables. Otherwise the train
     function is rewritten.
 
     Args:
-      optimizer_scopes_override: as `optimizer_scopes` of LMS. Default: found from the structure.
+      optimizer_scopes_override: like `optimizer_scopes` of LMS. Default: found from the structure.
       **keywords: those of LMS; `graph` is not used.
     """
 

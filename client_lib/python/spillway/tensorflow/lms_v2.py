@@ -4,10 +4,10 @@
     lms = LMS(swapout_threshold=40, swapin_ahead=3, swapin_groupby=2)
     lms.run()
 
-One class is `run()`, session hook and Keras callback. What is -1 is tuned, by a simulator that
-simulates a step on the machine of `hardware`. What differs: `autotune_plot` draws the memory of a step
-before and after the edit, simulated, and where no setting fits, DoesNotFitError says with how much
-memory one would.
+One class is `run()`, session hook and Keras callback. Parameters that are -1 are tuned by simulating
+steps on the machine of `hardware`. Differences: `autotune_plot` draws the simulated memory of a step
+before and after the edit, and if no setting fits, DoesNotFitError says how much memory would
+suffice.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SYNC_MODES = (
 )
 
 
-# Where autotune_plot = True draws, and what of the edit's keywords the picture has.
+# The file of autotune_plot = True, and the keywords of the edit that the picture uses.
 _PLOT_FILE = "tflms_memory.svg"
 _DRAWN_WITH = _lms.CALL_KEYWORDS - {"progress", "fail_open"}
 
@@ -41,13 +41,13 @@ _DRAWN_WITH = _lms.CALL_KEYWORDS - {"progress", "fail_open"}
 class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRunHook):
     """Edits a graph for Large Model Support: by `run`, as a Keras callback, or as a session hook.
 
-    Args: those of TFLMS v2 (in levels, `serialization_by_size` in GiB; LevelStrategy in
-      options.proto says what each does), and any keyword of `spillway.rewrite`: `server`,
-      `timeout`, `fail_open`, `hardware`, ...
+    Args: those of TFLMS v2 (in levels, `serialization_by_size` in GiB; see LevelStrategy in
+      options.proto), and any keyword of `spillway.rewrite`: `server`, `timeout`, `fail_open`,
+      `hardware`, ...
 
-    Attributes, to set before the edit: `batch_size` (examples), `is_training`, `autotune_gpu_mem`
-      (GiB), `autotune_plot` (True: draws the edit into tflms_memory.svg in the current folder; or the
-      name of a file, .svg, .html or .png), and the filters
+    Attributes, to be set before the edit: `batch_size` (examples), `is_training`,
+      `autotune_gpu_mem` (GiB), `autotune_plot` (True: draws the edit into tflms_memory.svg in the
+      current folder; or a file name, .svg, .html or .png), and the filters
       `{excl,incl}_{output,input}_by_{scopes,types}` (sets of names).
 
     Raises TypeError for a keyword that does not exist, ValueError for a sync_mode that does not.
@@ -156,7 +156,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         self._draw()
 
     def _draw(self) -> None:
-        """autotune_plot: what the edit did to the memory of a step. Training goes on without it."""
+        """autotune_plot: draws the effect of the edit on the memory of a step. A failure does not
+        stop training."""
         if not self.autotune_plot or self._edited is None:
             return
         file = _PLOT_FILE if self.autotune_plot is True else self.autotune_plot
@@ -175,7 +176,7 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
     def begin(self) -> None:
         self.run(tf.compat.v1.get_default_graph())
 
-    # As a Keras callback. In graph mode set_model comes first, and set_params has the batch.
+    # As a Keras callback. In graph mode set_model is called first, and set_params has the batch.
     def set_model(self, model: Any) -> None:
         super().set_model(model)
         self._keras_edited = False
