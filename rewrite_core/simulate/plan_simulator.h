@@ -47,7 +47,7 @@ struct StepTerms {
     terms.budget_bytes = budget_bytes;
     return terms;
   }
-  // By GPU (Placement::devices()).
+  // By GpuIndex.
   static StepTerms AllGpus(std::vector<int64_t> gpu_budgets) {
     StepTerms terms;
     terms.budgets = Budgets::kAllGpus;

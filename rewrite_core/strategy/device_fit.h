@@ -16,9 +16,8 @@
 
 namespace spillway::core {
 
-// Returns the memory use of the unswapped step on GPU `gpu` (an index into Placement::devices())
-// with `budget_bytes`. `unswapped`: that step with unlimited memory. REQUIRES: kPlacement,
-// kHardware.
+// Returns the memory use of the unswapped step on GPU `gpu` with `budget_bytes`. `unswapped`:
+// that step with unlimited memory. REQUIRES: kPlacement, kHardware.
 v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, GpuIndex gpu, int64_t budget_bytes,
                              const StepFacts& facts);
 

@@ -23,8 +23,8 @@ namespace spillway::core {
 
 class GpuSearch {
  public:
-  // `gpu`: an index into Placement::devices(), the GPU of `order` and `planner`. `other_swaps`: the
-  // swaps of the other GPUs so far. Results are reported in `device`. All must outlive it.
+  // `gpu`: the GPU of `order` and `planner`. `other_swaps`: the swaps of the other GPUs so far.
+  // Results are reported in `device`. All must outlive it.
   GpuSearch(GpuIndex gpu, const std::vector<PlannedSwap>& other_swaps, const Needs& needs,
             const OrderedStep& ordered, const StepOrder& order, const BudgetPlanner& planner,
             BudgetRequest* request, v1::BudgetDevice* device)

@@ -21,8 +21,8 @@ class OrderedStep {
   // `request` must outlive it.
   explicit OrderedStep(BudgetRequest* request);
 
-  // Adds edges for operations on `gpus` (indices into Placement::devices()). REQUIRES: the
-  // unswapped step is set. Errors: those of Simulate.
+  // Adds edges for operations on `gpus`. REQUIRES: the unswapped step is set. Errors: those
+  // of Simulate.
   absl::Status AddEdges(const std::vector<GpuIndex>& gpus);
 
   // The order edges, and the CPU device that every plan has.

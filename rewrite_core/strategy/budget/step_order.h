@@ -34,9 +34,9 @@ class StepOrder {
     Tensor tensor;  // What it reads.
   };
 
-  // For GPU `gpu` (an index into Placement::devices()). `unswapped`: the step of the graph, with
-  // unlimited memory, operations recorded. `facts` must outlive the result. Errors: those of
-  // `stop`. REQUIRES: the facts kBuffers and kActiveNodes.
+  // For GPU `gpu`. `unswapped`: the step of the graph, with unlimited memory, operations recorded.
+  // `facts` must outlive the result. Errors: those of `stop`. REQUIRES: the facts kBuffers and
+  // kActiveNodes.
   static absl::StatusOr<StepOrder> Create(const StepFacts& facts, GpuIndex gpu,
                                           const StepResult& unswapped, const StopToken& stop);
 

@@ -32,8 +32,8 @@ namespace spillway::core {
 
 class LevelPacing {
  public:
-  // `base`: the other edges that every plan has. `gpus` (indices into Placement::devices()): the
-  // GPUs that get order edges. `facts` must outlive the result. Errors: those of Simulate.
+  // `base`: the other edges that every plan has. `gpus`: those that get order edges.
+  // `facts` must outlive the result. Errors: those of Simulate.
   static absl::StatusOr<std::unique_ptr<LevelPacing>> Create(
       const StepFacts& facts, const SwapPlan& base, const std::vector<GpuIndex>& gpus,
       bool serializes, PlanSimulator* simulator, const StopToken& stop);
