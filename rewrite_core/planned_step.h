@@ -15,7 +15,7 @@ namespace spillway::core {
 
 // Node ids are those of the graph. Immutable once made.
 struct PlannedStep {
-  int64_t node_count = 0;  // Of the graph.
+  int64_t node_count = 0;  // Nodes of the graph.
   StrategyResult result;
   // The forecasts for a step, if the report was requested, and the warnings about them.
   v1::RewriteReport forecast;

@@ -286,7 +286,7 @@ class BufferFinder {
       const int32_t alias = out(tensor).alias_input;
       if (alias == kNoAlias) break;
       Tensor from = inputs[alias];
-      constexpr size_t kMaxInputs = 8;  // Of a Merge at the start of a loop; usually two.
+      constexpr size_t kMaxInputs = 8;  // For a Merge at the start of a loop; usually two.
       const bool is_merge = graph_.op_info(tensor.node).control_flow == ControlFlow::kMerge;
       for (Tensor input :
            is_merge&& inputs.size() <= kMaxInputs ? inputs : absl::Span<const Tensor>()) {
@@ -344,7 +344,7 @@ class BufferFinder {
       if (graph_.op_info(id).control_flow != ControlFlow::kNextIteration) continue;
       if (loops_.loop(id) != nullptr) ends[{loops_.loop(id), placement_.node(id)}].push_back(id);
     }
-    constexpr size_t kMaxHeld = 1 << 20;  // Of all loops.
+    constexpr size_t kMaxHeld = 1 << 20;  // Over all loops.
     size_t count = 0;
     for (NodeId id = 0; id < graph_.num_nodes(); ++id) {
       if (poll->Tick()) return false;
@@ -503,7 +503,7 @@ class BufferFinder {
     if (output.place != kNoMemory && output.place != buffer.place) return false;
     output.storage = from.storage;
     output.buffer = from.buffer;
-    if (!pops) output.alias_input = 0;  // Of the initial value of the loop.
+    if (!pops) output.alias_input = 0;  // Shares the loop's initial value.
     if (output.place == kNoMemory) output.bytes = buffer.bytes;
     result_.shared_[result_.index(tensor)] = with;
     return true;

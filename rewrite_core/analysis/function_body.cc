@@ -266,7 +266,7 @@ class BodyBuilder {
   // For nodes with several outputs: the first port of each requested output argument. A list may be
   // read in many places, but the node's attributes should not be read each time.
   absl::flat_hash_map<int32_t, std::vector<int64_t>> first_ports_;
-  absl::flat_hash_map<absl::string_view, std::vector<absl::string_view>> outputs_;  // Of functions.
+  absl::flat_hash_map<absl::string_view, std::vector<absl::string_view>> outputs_;  // By function.
   NodeAttrs attrs_;
   std::string node_, spelling_;  // Scratch.
 };

@@ -34,7 +34,7 @@ struct FunctionLibrary::Body {
   absl::optional<GraphOps> ops;
   std::vector<NodeId> arguments;  // `_Arg` nodes, in order.
   std::vector<Tensor> results;
-  int64_t steps = 0;  // Of one inference.
+  int64_t steps = 0;  // The cost of one inference.
 };
 
 bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,

@@ -112,7 +112,7 @@ class GraphInference {
   bool IsStatedInFull() const;
   // Where an output is known exactly, replaces the bound.
   void TakeExact(int64_t index, TensorFact* fact);
-  static void CallByName(ShapeContext& c);  // Of the function named by the op type.
+  static void CallByName(ShapeContext& c);  // Calls the function named by the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
   absl::Status BadFeed(NodeId id, int port, ShapeId feed, ShapeId shape) const;
   absl::Status CheckValue(NodeId id, int port, const FedTensor& feed, int dtype) const;

@@ -117,9 +117,9 @@ class ShapeContext {
   absl::InlinedVector<float, 8> Floats(absl::string_view key);
   ShapeId ShapeAttr(absl::string_view key);
   std::vector<ShapeId> ShapesAttr(absl::string_view key);  // At most num_outputs().
-  int64_t CountTypes(absl::string_view key);               // Of a list; -1 if there is none.
-  DataType FirstType(absl::string_view key);               // Of a list; kDtInvalid.
-  ShapeId TensorAttrShape(absl::string_view key);          // Of a TensorProto.
+  int64_t CountTypes(absl::string_view key);               // Length of a list; -1 if there is none.
+  DataType FirstType(absl::string_view key);               // First of a list, or kDtInvalid.
+  ShapeId TensorAttrShape(absl::string_view key);          // The shape of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.
   std::vector<absl::string_view> Functions(absl::string_view key);
   // The same, for the node that an input comes from (a queue). `key` must outlive the context.
@@ -197,7 +197,7 @@ class ShapeContext {
   // are `arguments`. False (and no results) if the results are unknown.
   bool Call(absl::string_view function, int first, absl::Span<const TensorFact> arguments,
             std::vector<TensorFact>* results);
-  // What either of two tensors may be.
+  // The facts that hold for both tensors.
   TensorFact JoinFacts(const TensorFact& a, const TensorFact& b);
 
  private:

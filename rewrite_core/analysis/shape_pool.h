@@ -61,7 +61,7 @@ class ShapePool {
   void Grow();
 
   std::vector<std::unique_ptr<int64_t[]>> chunks_;
-  size_t used_ = 0;  // Of the last chunk.
+  size_t used_ = 0;  // In the last chunk.
   std::vector<Record> records_;
   std::vector<ShapeId> table_;  // Open addressing; 0 is free. Its size is a power of 2.
 };

@@ -36,17 +36,17 @@ namespace spillway::core {
 enum class Fact {
   kTopology,
   kShapes,           // Reads feeds and batch_size; depends on kTopology.
-  kControlFlow,      // Stands on kTopology.
-  kVariableAliases,  // Stands on kShapes.
-  kPlacement,        // Stands on kShapes.
+  kControlFlow,      // Depends on kTopology.
+  kVariableAliases,  // Depends on kShapes.
+  kPlacement,        // Depends on kShapes.
   kLoops,            // Reads loop_counts; depends on kShapes, and with control flow on
                      // kControlFlow.
-  kHardware,         // Of hardware.
+  kHardware,         // Reads hardware.
   kGpuMemory,        // Reads hardware; depends on kPlacement and kHardware.
   kProfile,          // Reads profile.
   kBuffers,       // Depends on kPlacement, kProfile and kLoops, with conditionals on kActiveNodes.
   kCosts,         // Reads convolution_workspace_bytes; depends on kBuffers and kHardware.
-  kBackwardPart,  // Stands on kTopology.
+  kBackwardPart,  // Depends on kTopology.
   kActiveNodes,   // Reads targets; depends on kShapes, on kBackwardPart if there are no targets,
                   // and with conditionals on kPlacement. Also computes conditionals().
 };

@@ -22,7 +22,7 @@ namespace spillway::core {
 struct UnknownMemory {
   struct Nodes {
     NodeId first = kNoNode;  // By id.
-    int64_t count = 0;       // Of buffers, loop variables or calls.
+    int64_t count = 0;       // Buffers, loop variables or calls.
   };
   std::map<std::pair<v1::FitUnknownCause, Place>, Nodes> nodes;
 

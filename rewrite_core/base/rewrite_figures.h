@@ -48,7 +48,7 @@ struct RewriteFigures {
   // returned graph; launched ahead.
   std::optional<int64_t> step_before_ns;
   std::optional<int64_t> step_after_ns;
-  v1::Fit fit = v1::FIT_UNSPECIFIED;  // Of the returned graph.
+  v1::Fit fit = v1::FIT_UNSPECIFIED;  // The fit of the returned graph.
   std::string machine;                // The preset's name, or kCustomMachine; empty: no machine.
 
   // Step after / step before; absent if either is.

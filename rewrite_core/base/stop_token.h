@@ -75,7 +75,7 @@ class StopPoller {
 
   bool Tick() { return ++count_ % kStride == 0 && token_.ShouldStop(kStride); }
 
-  // The same for `steps` of them at once.
+  // Counts `steps` steps.
   bool Tick(int64_t steps) {
     const uint64_t before = count_ / kStride;
     count_ += static_cast<uint64_t>(steps);

@@ -69,7 +69,7 @@ class WireReader {
   absl::string_view bytes() const { return bytes_; }
   uint64_t number() const { return number_; }
   absl::string_view whole() const { return {begin_, static_cast<size_t>(next_ - begin_)}; }
-  // What has not been read.
+  // The unread bytes.
   absl::string_view rest() const { return {next_, static_cast<size_t>(end_ - next_)}; }
 
  private:
@@ -78,7 +78,7 @@ class WireReader {
   // Next, for any field.
   bool NextOther();
 
-  const char* begin_;  // Of the current field.
+  const char* begin_;  // Start of the current field.
   const char* next_;   // Just past it.
   const char* end_;
   uint32_t field_ = 0;

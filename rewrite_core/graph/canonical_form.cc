@@ -120,7 +120,7 @@ class Writer {
   // A message of that type, `depth` messages deep.
   absl::Status WriteMessage(Type type, absl::string_view bytes, int depth) {
     if (type == Type::kPlain || depth > kMaxSortedDepth) return WriteBytes(bytes);
-    std::vector<Field> entries;  // Of maps, until all are here.
+    std::vector<Field> entries;  // Map entries, until all are read.
     bool sorts = true;
     WireReader reader(bytes);
     while (reader.Next()) {

@@ -51,7 +51,7 @@ class Graph {
   struct Reader {
     NodeId node;    // The consumer.
     int32_t index;  // Position among its inputs, control inputs counted.
-    int32_t port;   // Of the producer; kControl for a control edge.
+    int32_t port;   // The producer's port; kControl for a control edge.
   };
   // Readers of a node, ordered by (port, consumer, position); iterate with operator[].
   class Readers;

@@ -86,7 +86,7 @@ class GraphEdit {
   // As fields of a GraphDef: there may be very many, and NodeSpecs would be several times as large.
   std::string new_nodes_;
   int64_t max_new_bytes_;
-  int64_t input_bytes_ = 0;  // Of rewired and added inputs.
+  int64_t input_bytes_ = 0;  // Bytes of rewired and added inputs.
   bool too_large_ = false;
   int64_t num_new_nodes_ = 0;
   std::vector<Rewire> rewires_;

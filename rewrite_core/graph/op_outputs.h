@@ -40,7 +40,7 @@ class OutputCounts {
 
 // The types of the outputs `ports` (ascending), in one pass over the node. A type is unknown if the
 // op is, if an attribute is missing or unreadable, or if there is no such output. Costs no more
-// than the node's bytes and the ports asked for, however many outputs an attribute claims.
+// than the node's bytes and the requested ports, however many outputs an attribute claims.
 std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
                                        absl::Span<const int32_t> ports);
 

@@ -106,7 +106,7 @@ class CallInliner {
   int64_t nodes_left_ = 0, inputs_left_ = 0, bytes_left_ = 0, bound_bytes_left_ = 0;
   bool too_large_ = false;
   bool frames_known_ = false;
-  absl::optional<ControlFlowAnalysis> frames_;  // Of the original graph, if it has loops.
+  absl::optional<ControlFlowAnalysis> frames_;  // For the original graph, if it has loops.
 };
 
 }  // namespace spillway::core

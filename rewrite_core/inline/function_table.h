@@ -21,7 +21,7 @@ enum class CallKind : uint8_t {
   kNone,
   kPartitioned,  // PartitionedCall, StatefulPartitionedCall: calls the function in attribute f.
   kNative,       // Calls the function that is its op type.
-  kBranch,       // Likewise, with the semantics of kPartitioned: a side of a lowered If.
+  kBranch,       // Likewise, with the semantics of kPartitioned: made by lowering.
   kIf,
   kCase,
   kWhile,  // And their stateless forms: lowered if their attribute requests it.
@@ -53,7 +53,7 @@ class FunctionTable {
         false;  // There is a Switch in its body, or in that of a function called there by name.
     // Why its calls are kept; UNSPECIFIED: the function may be inlined.
     v1::KeptCallReason kept = v1::KEPT_CALL_REASON_UNSPECIFIED;
-    InlinedSize size;  // Of a call, including nested calls.
+    InlinedSize size;  // The size of a call, including nested calls.
   };
 
   // Reads the library of `graph_def`. The only error is that of `stop`. The bytes must outlive the

@@ -40,7 +40,7 @@ class LookedThrough {
   LookedThrough() = default;
 
   absl::optional<Graph> file_;
-  std::string bytes_;  // Of inlined_.
+  std::string bytes_;  // The bytes of inlined_.
   absl::optional<Graph> inlined_;
   v1::Inlining inlining_;
 };

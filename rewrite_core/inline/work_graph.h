@@ -121,7 +121,7 @@ class WorkGraph {
  private:
   // Whether neither graph has a node of that name; `tag`: NameIndex's.
   bool IsFree(absl::string_view name, uint32_t tag) const;
-  void Index(size_t i);  // Of names_.
+  void Index(size_t i);  // Indexes names_[i].
 
   const Graph& graph_;
   const bool direct_;
@@ -137,7 +137,7 @@ class WorkGraph {
   NameIndex index_;
   size_t index_room_ = 0;
   std::string wanted_;       // Scratch.
-  int64_t next_number_ = 0;  // Of border names.
+  int64_t next_number_ = 0;  // For border names.
 };
 
 }  // namespace spillway::core

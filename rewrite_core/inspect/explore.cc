@@ -50,7 +50,7 @@ bool IsOverflow(const absl::Status& status) {
 struct SwappedStep {
   // Absent if no plan fits. That of the unchanged graph if no swapping is needed.
   absl::optional<v1::Forecast> forecast;
-  // Of the unchanged graph, launched ahead, with unlimited memory.
+  // For the unchanged graph, launched ahead, with unlimited memory.
   int64_t full_speed_ns = 0;
   // A lower bound on the step time of any plan; 0 if none fits.
   int64_t bound_ns = 0;

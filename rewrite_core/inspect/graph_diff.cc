@@ -333,7 +333,7 @@ class Differ {
   }
 
   absl::Status CompareOtherFields() {
-    std::vector<absl::string_view> fields[2][3];  // Of A and B: library, versions, others.
+    std::vector<absl::string_view> fields[2][3];  // For A and B: library, versions, others.
     const Graph* graphs[] = {&a_, &b_};
     for (int g = 0; g < 2; ++g) {
       WireReader reader(graphs[g]->bytes());
@@ -444,7 +444,7 @@ class InlinedAsInB {
   const Graph& b_;
   const StopToken& stop_;
   StopPoller poll_;
-  std::vector<NodeId> calls_;  // Of a_, by id.
+  std::vector<NodeId> calls_;  // Calls in a_, by id.
   v1::Step step_;
   std::string bytes_;  // graph_ points into them.
   absl::optional<Graph> graph_;

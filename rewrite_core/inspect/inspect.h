@@ -1,4 +1,4 @@
-// Describes what a graph contains, for somebody who does not know it and wants to rewrite it.
+// Describes an unfamiliar graph, for users who want to rewrite it.
 //
 // Thread safety: Inspect is a pure function; any number of calls may run concurrently.
 #ifndef SPILLWAY_REWRITE_CORE_INSPECT_INSPECT_H_
