@@ -246,7 +246,7 @@ class Inspector {
       if (enter && enters[out] == kNoNode) enters[out] = id;
     }
     // Frame ids increase inwards, so a frame's parent has a lower index; the root has none.
-    for (FrameId frame = kRootFrame + 1; frame < static_cast<FrameId>(enters.size()); ++frame) {
+    for (FrameId frame(kRootFrame + 1); frame < static_cast<int32_t>(enters.size()); ++frame) {
       if (poll.Tick()) return stop_.status(kInspectStage);
       v1::LoopFrame* entry = summary_.add_frames();
       entry->set_name(FrameName(enters[frame]));
