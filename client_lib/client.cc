@@ -21,7 +21,7 @@ absl::Status OutOfMemory() {
   return absl::ResourceExhaustedError("there is not enough memory for the call");
 }
 
-// An exception would end the thread without a word to `done`.
+// An exception would end the thread without calling `done`.
 template <typename Call>
 auto Guarded(const Call& call) -> decltype(call()) {
   try {

@@ -77,7 +77,7 @@ class LocalConnection : public Connection {
     if (absl::Status status = internal::CallLimits(call).CheckStart(); !status.ok()) return status;
     v1::GetCapabilitiesResponse response = core::Capabilities(limits_);
     v1::Limits& limits = *response.mutable_limits();
-    // These concern a server alone: absent, not a figure that nobody enforces.
+    // Server-only limits: absent, rather than a figure that is not enforced.
     limits.clear_max_unary_bytes();
     limits.clear_max_chunk_bytes();
     limits.clear_max_concurrent_requests();

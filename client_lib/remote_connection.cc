@@ -26,7 +26,7 @@ namespace {
 
 using internal::Link;
 
-// What every attempt of a call has, whatever its method.
+// The parts of an attempt that do not depend on its method.
 struct AttemptContext {
   const internal::CallLimits& limits;
   const internal::CallHeaders& headers;
@@ -65,11 +65,11 @@ class RemoteConnection : public Connection {
           const auto first = [&](const internal::CallLimits& limits) {
             return rewrite(link, call, {limits, context.headers, context.pushback, context.tour});
           };
-          // It tells nobody how far it is: the first does.
+          // It does not report progress: the first attempt does.
           const auto second = [&](const internal::CallLimits& limits) {
             const std::shared_ptr<const Link> other = replicas_.Beside(context.tour);
             if (!other->status.ok()) {
-              // A file that cannot be used is no answer of a server: the first goes on.
+              // An unusable file is not an answer: the first attempt continues.
               return absl::StatusOr<v1::RewriteResponse>(
                   absl::UnavailableError(other->status.message()));
             }
@@ -147,7 +147,7 @@ class RemoteConnection : public Connection {
       if (!link->status.ok()) return link->status;
       auto health = internal::CheckHealth(link->channel, service, link->address, limits, *headers);
       if (absl::IsUnavailable(health.status())) replicas_.Drop(link);
-      // Of those that do not serve, one that says so tells more than one that is silent.
+      // A server that reports that it does not serve is a better answer than a silent one.
       if (health.ok() || !answer.ok()) answer = health;
       if (answer.ok() && *answer == ServingStatus::kServing) break;
     }
@@ -178,11 +178,11 @@ class RemoteConnection : public Connection {
           attempt(*link, AttemptContext{limits, *headers, &pushback, &tour});
       if (response.ok()) return response;
       absl::Status status = response.status();
-      // Also where this call gives up: the next one shall not fail of what this one found.
+      // Also if this call gives up, so that the next one does not fail for the same reason.
       if (absl::IsUnavailable(status)) replicas_.Drop(link);
       if (tour.HasOther() && pushback.value_or(absl::ZeroDuration()) >= absl::ZeroDuration()) {
         if (absl::IsUnavailable(status)) continue;
-        // It is the full server that asks for time, not the other.
+        // The pushback is that of the full server, not of the other.
         if (pushback.has_value()) pushback = absl::ZeroDuration();
       }
       if (!retry.PauseAfter(&status, pushback)) return status;
@@ -198,7 +198,7 @@ class RemoteConnection : public Connection {
           internal::ProgressReporter progress(call);
           auto response = ask(link.stub.get(), ChunkedAttempt(link, context, &progress));
           if (!internal::IsUnknownMethod(response.status())) return response;
-          // One that has capabilities, and a version, is older than the method.
+          // A server that reports capabilities, and a version, is older than the method.
           internal::RemoteCall remote_call(context.limits, context.headers);
           v1::GetCapabilitiesResponse server;
           if (!link.stub->GetCapabilities(remote_call.context(), {}, &server).ok()) return response;
@@ -217,7 +217,7 @@ class RemoteConnection : public Connection {
                                                 const CallOptions& progress_of,
                                                 const AttemptContext& context) const {
     if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
-      // Its own reporter: the stream that may follow starts from the first stage again.
+      // A separate reporter: a stream that follows starts again from the first stage.
       internal::ProgressReporter(progress_of).Report(Stage::kRewriting);
       auto response = UnaryRewrite(link, graph_def, options, context);
       if (!IsTooLargeForUnary(response.status())) return response;

@@ -406,7 +406,7 @@ spillway_status* AskOf(spillway_client* client, const void* graph, size_t graph_
   });
 }
 
-// Passes messages on, serialized; null if there is nobody to take them.
+// Passes serialized messages on; null if there is no callback.
 template <typename Message>
 std::function<void(const Message&)> PartCallback(spillway_part_fn part, void* user_data) {
   if (part == nullptr) return nullptr;

@@ -2,10 +2,10 @@
 //
 // It needs Debian's protobuf, gRPC, Abseil and RE2. A program that is linked with TensorFlow has
 // other copies of these, with the same names, in its global scope, and the loader would bind ours
-// to them. So the library is loaded with a scope of its own (RTLD_LOCAL), and if there are such
-// copies its own dependencies come first (RTLD_DEEPBIND). Only then: under RTLD_DEEPBIND the
-// library also takes libc's malloc where the program has put another in its place, and what libc
-// allocates inside (strdup) is freed by the other one.
+// to them. So the library is loaded into a separate scope (RTLD_LOCAL), and if there are such
+// copies, its own dependencies come first (RTLD_DEEPBIND). Only then: under RTLD_DEEPBIND the
+// library also uses libc's malloc if the program has replaced it, and memory that libc allocates
+// internally (strdup) is freed by the other one.
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>

@@ -41,7 +41,7 @@
 namespace spillway::cli {
 namespace {
 
-// Whether standard output is a pipe that nobody reads any more.
+// Whether standard output is a closed pipe.
 bool IsOutputClosed() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, /*timeout=*/0) == 1 && (output.revents & POLLERR) != 0;

@@ -12,7 +12,7 @@
 namespace spillway::cli {
 namespace {
 
-// CLI11 keeps what it did not expect in an order of its own; here, as it was given.
+// CLI11 reorders unexpected arguments; this keeps the given order.
 std::vector<std::string> InOrder(std::vector<std::string> unexpected,
                                  const std::vector<std::string>& words) {
   std::vector<std::string> ordered;
@@ -68,7 +68,7 @@ std::string UsageText(const CLI::App& app, const CLI::ParseError& error,
     return absl::StrCat(text, "; see spillway --help");
   }
   const std::vector<std::string> unexpected = InOrder(app.remaining(/*recurse=*/true), words);
-  // What is missing may be what is misspelled.
+  // The missing argument may be the misspelled one.
   if (!unexpected.empty()) text = Unexpected(*commands[0], unexpected);
   return absl::StrCat(text, "; see spillway ", commands[0]->get_name(), " --help");
 }

@@ -53,7 +53,7 @@ struct Owner {
 };
 
 // All methods change the message in place. Recursion goes as deep as messages are nested, which
-// protobuf's parser has bounded (100); twice that within an undo record, which is parsed by itself.
+// protobuf's parser bounds (100); twice that within an undo record, which is parsed separately.
 class Anonymizer {
  public:
   // To be called for all graphs before the first Run.
@@ -107,7 +107,7 @@ class Anonymizer {
   }
 
  private:
-  // Of the nodes of a function, those whose outputs have names of TensorFlow's.
+  // The nodes of a function whose outputs have TensorFlow's names.
   using OutputNames = absl::flat_hash_set<std::string>;
 
   // The type of a node: an op, or a function that is called like one.

@@ -15,7 +15,7 @@ size_t OffsetIn(absl::string_view bytes, absl::string_view part) {
   return part.data() - bytes.data();
 }
 
-// Of the current field, which is length-delimited: its length.
+// Returns the length of the current field, which is length-delimited.
 LengthPrefix LengthOf(absl::string_view bytes, const WireReader& reader) {
   const absl::string_view whole = reader.whole();
   size_t tag = 0;

@@ -16,7 +16,7 @@ namespace {
 using google::protobuf::Arena;
 using google::protobuf::TextFormat;
 
-// As deep as protobuf reads messages in binary form: what is deeper could not be read again.
+// The depth to which protobuf reads binary messages: deeper ones could not be read again.
 constexpr int kMaxMessageDepth = 100;
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace spillway::format {
 namespace {
 
 // The allowed and the default values of the string attributes of TensorFlow 2.15's op registry,
-// less those of its test ops; and what it writes into attributes of functions.
+// without those of its test ops; and the values that it writes into attributes of functions.
 constexpr absl::string_view kPublicWords[] = {"\t",
                                               "\n",
                                               "%s",

@@ -55,13 +55,13 @@ absl::StatusOr<std::string> TokenOf(const RemoteOptions& options, const CallOpti
   return BadHeader("token_file", absl::StrCat(name, " holds no token: ", kForm));
 }
 
-// As CallOptions::metadata has it. The whole is well below what servers take (8 KiB) where it is
-// used for what it is for; gRPC refuses more by itself.
+// As documented in CallOptions::metadata. In normal use, the total is well below the limit of
+// servers (8 KiB); gRPC itself refuses more.
 constexpr size_t kMaxEntries = 32;
 constexpr size_t kMaxKeyBytes = 64;
 constexpr size_t kMaxValueBytes = 1024;
 
-// Names that others write: gRPC (PROTOCOL-HTTP2.md), HTTP/2, and the fields of CallOptions.
+// Reserved names: those of gRPC (PROTOCOL-HTTP2.md), HTTP/2, and the fields of CallOptions.
 bool IsReserved(absl::string_view key) {
   for (const absl::string_view taken :
        {"authorization", core::kRequestIdKey, core::kTraceparentKey, "te", "host", "connection",

@@ -40,7 +40,7 @@ absl::Status Read(const char* what, const std::string& file, std::string* conten
   return absl::OkStatus();
 }
 
-// Whether the files hold what they should; `pem` is what is in them.
+// Checks that the files have the expected contents; `pem` receives them.
 absl::Status Check(const TlsOptions& tls, const grpc::SslCredentialsOptions& pem) {
   if (!tls.ca_file.empty()) {
     const absl::Status authorities = core::CheckCertificates(pem.pem_root_certs);

@@ -9,8 +9,8 @@
 namespace spillway::internal {
 namespace {
 
-// Passes on those of `piece` that have not been told yet: the first told->tensors were, of which
-// `*seen` came again in this attempt.
+// Passes on the tensors of `piece` that were not delivered yet: the first told->tensors were, of
+// which `*seen` were received again in this attempt.
 void TellNewTensors(v1::TensorList* piece, const TensorsCallback& on_tensors, int64_t* seen,
                     Told* told) {
   const int64_t count = piece->tensors_size();

@@ -82,9 +82,9 @@ void Replicas::Drop(const std::shared_ptr<const Link>& failed) {
     *found = nullptr;
     return;
   }
-  // Of its servers one is there that serves.
+  // At least one of its servers serves.
   if (failed->channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY) return;
-  // Connects at once: whether it can is known before a call comes round to it.
+  // Connects immediately, so that the state is known before a call's turn reaches it.
   *found = std::make_shared<Link>(options_, failed->address, routing_);
   if ((*found)->status.ok()) (*found)->channel->GetState(/*try_to_connect=*/true);
 }

@@ -15,12 +15,12 @@ namespace {
 
 // What protobuf, and so TensorFlow, can read. An answer that announces more is not believed.
 constexpr int64_t kMaxGraphBytes = std::numeric_limits<int32_t>::max();
-// A rewritten graph is a little larger than the one that was sent. Room for an answer of up to
-// twice that, and these bytes, is set aside at once; beyond, it grows as the bytes arrive: a server
-// that announces much and sends little costs no more than the caller has spent already.
+// A rewritten graph is a little larger than the one that was sent. Memory for an answer of up to
+// twice that, plus these bytes, is reserved immediately; beyond that, it grows as bytes arrive: a
+// server that announces much and sends little costs no more than the caller has already spent.
 constexpr int64_t kRoomBytes = 1 << 20;
 
-// Takes the messages of an answer in order. Every method gives the fault it finds.
+// Handles the messages of an answer in order. Every method returns the error that it finds.
 class Answer {
  public:
   // `sent_bytes`: the size of the graph that this is the answer to.

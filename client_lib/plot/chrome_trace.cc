@@ -58,7 +58,8 @@ bool IsSound(const v1::TraceSpan& span) {
          span.start_ns() <= INT64_MAX - span.duration_ns();
 }
 
-// The host runs any number of operations at once, and a thread shows one: the first that is free.
+// The host runs any number of concurrent operations, and a thread shows one at a time: each is put
+// on the first free thread.
 class HostLanes {
  public:
   // Its number, from 1 on.
@@ -67,7 +68,7 @@ class HostLanes {
                                    [&](int64_t end) { return end <= span.start_ns(); });
     const int64_t lane = free - ends_.begin();
     if (free == ends_.end()) {
-      // Of very many at once those that are more lie over each other.
+      // Beyond the maximum, concurrent operations overlap in the last thread.
       if (ends_.size() == kMost) return lane;
       ends_.push_back(0);
     }

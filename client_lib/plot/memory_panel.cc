@@ -13,12 +13,12 @@
 namespace spillway::plot {
 namespace {
 
-// Of a label beside a mark.
+// The size of a label beside a mark.
 constexpr double kLabelGap = 8;
 constexpr double kLabelHeight = 14;
 // Two labels nearer than this would cover each other.
 constexpr double kLabelWidth = 190;
-// Of the list of what is live.
+// The layout of the list of live buffers.
 constexpr double kListRowHeight = 21;
 constexpr double kListHead = 18;
 constexpr size_t kNameBytes = 27;

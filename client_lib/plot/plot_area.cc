@@ -12,7 +12,7 @@ constexpr double kXTitleDown = 34;
 constexpr double kYTitleLeft = 58;
 // A digit is about so high; half of it brings its middle to its tick.
 constexpr double kHalfText = 4;
-// Of a legend.
+// The layout of a legend.
 constexpr double kSwatch = 22;
 constexpr double kSwatchGap = 6;
 constexpr double kEntryGap = 22;

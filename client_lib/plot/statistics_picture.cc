@@ -31,7 +31,7 @@ constexpr double kBarLeft = 250;
 constexpr double kBarText = 90;
 constexpr double kTickDown = 16;
 constexpr double kHalfLetter = 4;
-// Of the name of a bar, in letters.
+// The maximum length of a bar's name, in letters.
 constexpr size_t kBarName = 32;
 constexpr int kMostTimeTicks = 8;
 
@@ -69,7 +69,7 @@ Axis TimesAxis(const Statistics& of) {
   return axis;
 }
 
-// One thing over time: what each column has of it, and how that is told.
+// A quantity over time: its value in each column, and its format.
 struct StatRow {
   std::string title;
   const char* style;

@@ -30,7 +30,7 @@ constexpr double kNameHeight = 26;
 constexpr double kStepTicks = 52;
 constexpr int kXTicks = 7;
 constexpr int kYTicks = 6;
-// More would be a picture that nobody scrolls through.
+// More would make the picture too long to scroll through.
 constexpr int kMaxGpus = 8;
 
 const char* ExecutionText(v1::Execution execution) {

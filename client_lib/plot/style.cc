@@ -5,7 +5,7 @@
 namespace spillway::plot {
 namespace {
 
-// Okabe and Ito, Color Universal Design (2008): told apart by everyone.
+// Okabe and Ito, Color Universal Design (2008): distinguishable by everyone.
 constexpr char kOrange[] = "#E69F00";
 constexpr char kSkyBlue[] = "#56B4E9";
 constexpr char kGreen[] = "#009E73";

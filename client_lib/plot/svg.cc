@@ -7,7 +7,7 @@
 namespace spillway::plot {
 namespace {
 
-// Of the head of an arrow.
+// The size of an arrow's head.
 constexpr double kHeadLength = 6;
 constexpr double kHeadWidth = 3;
 

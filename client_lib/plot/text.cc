@@ -34,7 +34,7 @@ size_t CharacterBytes(absl::string_view text) {
   constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
   if (code < kLeast[size] || code > 0x10ffff || is_surrogate) return 0;
-  // Controls that nobody sees, and what XML leaves out.
+  // Invisible controls, and characters that XML does not allow.
   if (code < 0xa0 || code == 0xfffe || code == 0xffff) return 0;
   // Marks that turn the direction of text around: the rest of the line would be read backwards.
   if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return 0;

@@ -57,7 +57,7 @@ std::vector<Series> SeriesOf(const v1::ExploreReport& report) {
     if (size.has_swapped_sizes_per_s()) AddRate(at, size.swapped_sizes_per_s() / per, &swapped);
   }
   std::vector<Series> all;
-  // Both are the same where nothing needs to be swapped: what is dashed is drawn above.
+  // Both are the same if nothing needs to be swapped: the dashed line is drawn above.
   for (Series* series : {&full, &bound, &swapped, &plain}) {
     std::stable_sort(series->rates.begin(), series->rates.end(),
                      [](const Rate& a, const Rate& b) { return a.size < b.size; });

@@ -72,7 +72,7 @@ class BuildWithLibrary(build_py):
         files = built_libraries()
         for path in files:
             shutil.copyfile(path, target / path.name)  # Follows links.
-        # Of what is linked into the library, if anything is.
+        # The licenses of code that is linked into the library, if any.
         licenses = files[0].with_name("licenses")
         if licenses.is_dir():
             shutil.copytree(licenses, target / "licenses")

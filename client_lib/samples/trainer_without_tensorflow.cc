@@ -1,6 +1,6 @@
-// A trainer that keeps its graph in a class of its own, not in TensorFlow's: one that builds graphs
-// for another machine, say. It rewrites the graph before it starts, here or on a server, and goes
-// on with the original where that fails.
+// A trainer that keeps its graph in its own class, not in TensorFlow's, for example one that builds
+// graphs for another machine. It rewrites the graph before it starts, in process or on a server,
+// and continues with the original if that fails.
 //
 //   trainer_without_tensorflow GRAPH [HOST:PORT [OPTIONS_JSON]]
 //

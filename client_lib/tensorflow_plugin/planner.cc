@@ -43,7 +43,7 @@ class Planner {
       return Refuse("SPILLWAY_GPU_STAND_IN is '" + settings_.gpu_stand_in +
                     "', but the graph has nodes on a GPU; the setting is for machines without one");
     }
-    // What computes a fed tensor does not run, and Spillway is told of feeds of placeholders alone.
+    // The producer of a fed tensor does not run, and Spillway only learns feeds of placeholders.
     if (!facts_.fed_ops.empty()) {
       return Refuse(described_ + ": it feeds '" + facts_.fed_ops.front() +
                     "', which is no placeholder; feed a placeholder");

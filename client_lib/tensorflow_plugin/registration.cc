@@ -38,7 +38,7 @@ const char* NoDeviceType() {
 
 // One optimizer, which TensorFlow makes for a graph and shows it twice.
 struct Optimizer {
-  // Of the last graph that was left alone: it will not be planned when it comes again.
+  // Of the last graph that was left unchanged: it is not planned when it is seen again.
   std::set<std::string> left_alone;
 };
 
@@ -105,7 +105,7 @@ bool IsSecondCopy() {
   dl_iterate_phdr(
       [](dl_phdr_info* object, size_t, void* data) {
         auto* const s = static_cast<Search*>(data);
-        // Libraries are told in the order in which they were loaded.
+        // Libraries are listed in the order in which they were loaded.
         if (reinterpret_cast<const void*>(object->dlpi_addr) == s->own) s->own_seen = true;
         if (!s->own_seen && FileName(object->dlpi_name) == s->name) s->other_before = true;
         return 0;
@@ -127,8 +127,8 @@ extern "C" __attribute__((visibility("default"))) void TF_InitGraph(
   if (!problem.empty() && kDeviceType == std::string("CPU")) {
     Log(problem + "; the program runs without swaps");
   }
-  // The sizes of the structs stay those that TensorFlow has filled in; so do the toggles of its own
-  // optimizers: none is switched off.
+  // The struct sizes stay as TensorFlow has set them, and so do the toggles of its own optimizers:
+  // none is disabled.
   params->device_type = again || !problem.empty() ? NoDeviceType() : kDeviceType;
   params->optimizer->create_func = Create;
   params->optimizer->destroy_func = Destroy;

@@ -28,7 +28,7 @@ int64_t GpuMemory(const Library& library) {
   return bytes;
 }
 
-// The memory of a GPU: what the settings say, or nvidia-smi. False: nobody does.
+// The memory of a GPU, from the settings or nvidia-smi. False: neither has it.
 bool FillMemory(const Library& library, json& options) {
   const auto level = options.find("level");
   if (level != options.end() && level->contains("autotune_gpu_mem")) return true;
@@ -69,7 +69,7 @@ std::string MakeOptions(const Library& library, const Settings& settings, const 
   }
   if (!step.contains("targets")) step["targets"] = facts.targets;
   if (!settings.cpu_device.empty()) options["cpu_device"] = FullName(settings.cpu_device, facts);
-  // TensorFlow has inlined what it inlines.
+  // TensorFlow has already inlined calls.
   if (!options.contains("inline_calls")) options["inline_calls"] = "INLINE_CALLS_NEVER";
   if (settings.report_dir.empty()) options["decision_detail"] = "DECISION_DETAIL_NONE";
   const std::string text = options.dump();

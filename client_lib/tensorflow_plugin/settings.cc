@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFileVariable[] = "SPILLWAY_SETTINGS";
-// A file with more is none that somebody wrote.
+// No hand-written settings file is larger.
 constexpr std::streamoff kMaxFileBytes = 1 << 20;
 constexpr int64_t kMaxBatch = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxTimeoutS = int64_t{24} * 3600;
@@ -119,7 +119,7 @@ std::string TakeOptions(const std::string& text, Settings* settings) {
 }
 
 constexpr Setting kSettings[] = {
-    // First, so that it holds for what is wrong with the others.
+    // First, so that it applies to errors in the others.
     {"fail_closed", "SPILLWAY_FAIL_CLOSED", TakeBool<&Settings::fail_closed>},
     {"enabled", "SPILLWAY_PLUGIN", TakeBool<&Settings::enabled>},
     {"strategy", "SPILLWAY_STRATEGY", TakeText<&Settings::strategy>},
@@ -141,7 +141,7 @@ constexpr Setting kSettings[] = {
     {"cpu_device", "SPILLWAY_CPU_DEVICE", TakeText<&Settings::cpu_device>},
 };
 
-// The file's object; what is wrong with the file goes to `problem`.
+// Returns the file's object; errors in the file go to `problem`.
 json ReadFile(const std::string& path, std::string* problem) {
   const std::string name = std::string(kFileVariable) + " names '" + path + "', ";
   std::ifstream file(path, std::ios::binary);

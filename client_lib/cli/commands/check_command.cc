@@ -23,7 +23,7 @@ namespace spillway::cli {
 namespace {
 
 struct CheckFlags {
-  // The profile is what is checked.
+  // The profile is the input to check.
   explicit CheckFlags(CLI::App* command)
       : step(command, /*without=*/"profile"), connection(command, ConnectionFlags::Kind::kCall) {}
 

@@ -232,7 +232,7 @@ class Reader {
     return true;
   }
 
-  // Within one microsecond the order is not known: what is freed goes first, so this is a lower
+  // Within one microsecond the order is unknown: deallocations are taken first, so this is a lower
   // bound.
   int64_t PeakOfRecords() {
     std::sort(records_.begin(), records_.end());

@@ -47,7 +47,7 @@ void TellPlans(int64_t tried, int64_t best_ns) {
                                 : ", none fits so far"));
 }
 
-// The step of each graph in a file, as the rewrite was told it, in the Trace Event format.
+// The step of each graph in a file, as given to the rewrite, in the Trace Event format.
 absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& step,
                                     const StoredProfiles* profiles, const Client& client,
                                     const CallOptions& call) {
@@ -93,7 +93,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (!call.ok()) return call.status();
   absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);
   if (!bytes.ok()) return bytes.status();
-  // What is no graph is told of later, by who reads it.
+  // An invalid graph is reported later, when it is read.
   const auto format = files.format.has_value() ? absl::StatusOr<format::GraphFormat>(*files.format)
                                                : format::RecogniseFormat(*bytes);
   if (format.ok()) {

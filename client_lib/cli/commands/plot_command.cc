@@ -83,7 +83,7 @@ absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
 
 plot::Theme ThemeOf(const PlotFlags& flags, PictureForm form) {
   if (flags.theme == "dark") return plot::Theme::kDark;
-  // In a PNG nobody is asked what he prefers.
+  // A PNG cannot follow the viewer's preference.
   return flags.theme == "light" || form == PictureForm::kPng ? plot::Theme::kLight
                                                              : plot::Theme::kAuto;
 }
@@ -124,7 +124,7 @@ absl::StatusOr<PlotInput> ReadPlotInput(const std::string& path, const PlotFlags
   return input;
 }
 
-// Draws what was asked for; the progress line is another's.
+// Draws the requested picture; the caller owns the progress line.
 class Plotter {
  public:
   Plotter(const PlotFlags& flags, PictureForm form, v1::SimulateOptions options, Client client,

@@ -133,8 +133,8 @@ struct RunCommandFlags : RunFlags {
     return server->count() > 0 ? server->as<std::string>() : std::string();
   }
 
-  // The flags of the connection as they were given, files of TLS included. What a server is told of
-  // the job changes no failure.
+  // The flags of the connection as given, including TLS files. Names of the job cannot change a
+  // failure.
   std::string ConnectionText() const {
     std::string text;
     const std::vector<const CLI::Option*> all = app->get_options();

@@ -33,7 +33,7 @@ constexpr int kDefaultTop = 10;
 constexpr int kMaxTop = 1'000'000;
 // More bars than this are no picture.
 constexpr size_t kMostBars = 20;
-// Of the picture: each a few pixels wide.
+// The number of columns in the picture, each a few pixels wide.
 constexpr size_t kPictureColumns = 150;
 constexpr char kPlotFlag[] = "--plot";
 // What the tables are without --by.
@@ -140,7 +140,7 @@ absl::StatusOr<std::string> DrawStats(const JournalStats& stats, const StatsFlag
   }
   plot::PictureOptions options;
   options.format = form == PictureForm::kHtml ? plot::Format::kHtml : plot::Format::kSvg;
-  // In a PNG nobody is asked what he prefers.
+  // A PNG cannot follow the viewer's preference.
   options.theme = flags.theme == "dark"                                 ? plot::Theme::kDark
                   : flags.theme == "light" || form == PictureForm::kPng ? plot::Theme::kLight
                                                                         : plot::Theme::kAuto;

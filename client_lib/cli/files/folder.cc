@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kNothingKept[] = "nothing was kept of it";
 constexpr char kFolderAdvice[] = "give a folder that exists and that you may write to";
-// Of one read or write.
+// The size of one read or write.
 constexpr size_t kPieceBytes = 4 << 20;
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 constexpr char kAdvice[] = "give the path of a graph";
 constexpr char kDirectoryAdvice[] =
     "give the path of a graph, or the directory of a SavedModel, with its saved_model.pb";
-// Of one read: few system calls, and soon done when a cancellation comes.
+// The size of one read: few system calls, and a quick reaction to a cancellation.
 constexpr size_t kReadBytes = 4 << 20;
 
 std::string NameOf(const std::string& path) {

@@ -30,7 +30,7 @@ using nlohmann::json;
 
 constexpr char kJournalAdvice[] = "give a journal of spillwayd --journal, or its folder";
 constexpr size_t kPieceBytes = 1 << 16;
-// 1970 to 9999: what is beyond has other than four digits.
+// 1970 to 9999: years beyond do not have four digits.
 constexpr int64_t kEndOfTime = 253402300800;
 
 std::string* TextField(absl::string_view key, JournalEntry* entry) {
@@ -74,8 +74,8 @@ absl::optional<absl::Time> ParseJournalTime(const std::string& text) {
   return time;
 }
 
-// Takes the members of the object on top, and nothing of what is deeper: no tree is built, so that
-// a line costs what its fields do.
+// Reads the members of the top-level object and ignores nested ones: no tree is built, so that the
+// cost of a line is that of its fields.
 class LineHandler : public nlohmann::json_sax<json> {
  public:
   explicit LineHandler(JournalEntry* entry) : entry_(entry) {}

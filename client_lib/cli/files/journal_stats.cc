@@ -19,7 +19,7 @@ constexpr JournalDimension kDimensions[] = {
 constexpr int64_t kWidths[] = {1,     10,     60,      600,      3600,      21600,
                                86400, 604800, 6048000, 60480000, 604800000, 96768000000};
 
-// Of a journal that somebody made up, sums may be too large.
+// The sums of a forged journal may overflow.
 void AddTo(int64_t* sum, int64_t value) {
   if (__builtin_add_overflow(*sum, value, sum)) {
     *sum = value > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr char kOutputAdvice[] = "give a path in a directory that exists and that you may write to";
 constexpr char kWriteAdvice[] = "nothing was kept of it";
-// Of one write to a file.
+// The size of one write to a file.
 constexpr size_t kFileWriteBytes = 4 << 20;
 constexpr mode_t kNewFileMode = 0666;  // Less the umask, as for every file that programs create.
 
@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
 
 absl::Status OutputFile::Begin() {
   folder_.path = ParentOf(path_).string();
-  // Of a folder that may be written to and not be listed, O_PATH is all that there is.
+  // A folder that is writable but not readable can only be opened with O_PATH.
   for (const int how : {O_RDONLY, O_PATH}) {
     folder_.fd = UniqueFd(open(folder_.path.c_str(), how | O_DIRECTORY | O_CLOEXEC));
     if (folder_.fd.get() >= 0 || errno != EACCES) break;
@@ -132,7 +132,7 @@ absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& output
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i]->direct() != direct) continue;
       absl::Status status = outputs[i]->Write(contents[i]);
-      // With files beside it, that these were not kept has to be told.
+      // If other files are written, too, it must be reported that these were not kept.
       if (IsClosedPipe(status) && outputs.size() > 1) {
         return FileError(EIO, "write", "-", "nobody reads it any more, and no file was kept");
       }

@@ -14,7 +14,7 @@
 namespace spillway::cli {
 namespace {
 
-// Of a graph with a million nodes.
+// Enough for a graph with a million nodes.
 constexpr size_t kMaxPlanFileBytes = size_t{256} << 20;
 
 absl::Status NoPlan(absl::string_view why) {

@@ -44,8 +44,8 @@ void PrintRetry(const std::string& server, const RetryNotice& notice) {
       absl::ToDoubleSeconds(notice.pause), notice.next_attempt, notice.max_attempts));
 }
 
-// gRPC writes lines of its own on handshakes that fail. Users get one sentence instead, unless they
-// ask for gRPC's with its variable.
+// gRPC itself logs failed handshakes. Users get one sentence instead, unless they request gRPC's
+// log with its variable.
 void SilenceGrpc() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) {
     gpr_set_log_function([](gpr_log_func_args*) {});

@@ -73,7 +73,7 @@ std::string InFlags(absl::string_view text, const std::vector<std::string>& opti
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
     const char before = i > 0 ? text[i - 1] : ' ';
-    // An apostrophe stands behind a letter, and what is escaped within quotes is no end of them.
+    // An apostrophe follows a letter; an escaped quote does not end the quoted text.
     const bool is_quote = c == '\'' && (quoted ? before != '\\' : !absl::ascii_isalnum(before));
     if (is_quote) quoted = !quoted;
     if (quoted || !IsInWord(c) || IsInWord(before) || before == '-' || before == '/') {

@@ -33,7 +33,7 @@ absl::Status TakeHardwareFile(v1::Hardware* hardware) {
                      "); give the fields of Hardware, as hardware.proto has them, in JSON"),
         {{"flag", "--hardware"}, {"value", path}});
   }
-  // What is given beside the file replaces what it says.
+  // Other flags override the file.
   hardware->clear_preset();
   machine.MergeFrom(*hardware);
   *hardware = std::move(machine);

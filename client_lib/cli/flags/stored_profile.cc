@@ -35,7 +35,7 @@ std::string FileNameOf(absl::string_view sha256) {
   return absl::StrCat(kProfilePrefix, sha256.substr(0, kProfileHashDigits), kProfileSuffix);
 }
 
-// Of a step, what its sizes hang on, in one order.
+// The parts of a step that determine its sizes, in a fixed order.
 v1::Step FedIn(const v1::Step& step) {
   v1::Step fed;
   if (step.has_batch_size()) fed.set_batch_size(step.batch_size());

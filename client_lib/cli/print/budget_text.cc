@@ -13,7 +13,7 @@ namespace {
 
 std::string EffortText(v1::PlanningEffort effort) {
   const std::string name = core::PlanningEffortName(effort);
-  // Of a newer server it may be another.
+  // A newer server may send another value.
   return name.empty() || effort == v1::PLANNING_EFFORT_UNSPECIFIED
              ? ""
              : absl::StrCat(", planning effort ", name);

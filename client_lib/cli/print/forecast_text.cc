@@ -14,21 +14,21 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Of the picture of memory over time.
+// The size of the picture of memory over time.
 constexpr int kBarRows = 24;
 constexpr int kBarWidth = 60;
 
 // GPUs side by side; more go below.
 constexpr int kMaxColumns = 4;
-// Of GPUs with a memory of their own, so many are named.
+// The maximum number of GPUs with their own memory size that are named.
 constexpr int kShownMemories = 4;
 
 const char* kNotKnown = "-";
 
-// A graph that was returned as it came.
+// A graph that was returned unchanged.
 const char* kAsItIs = "as it is";
 
-// Of the two ways of running a step, that which its times are of.
+// The execution model of the reported times.
 const char* kLaunchedAhead = "of steps launched ahead, as TensorFlow runs them";
 
 // What is known of it fits.

@@ -16,7 +16,7 @@ constexpr size_t kUsualWidth = 80;
 constexpr size_t kNameWidth = 28;
 // So many flags and no more are all shown.
 constexpr size_t kFewFlags = 20;
-// Of a command with more, these: what most who use it give. All commands spell them the same way.
+// The most common flags, shown for commands with more. All commands spell them the same way.
 constexpr const char* kMostUsed[] = {
     "help",        "help-all",     "output",      "report",           "json",      "save-plan",
     "quiet",       "strategy",     "feed",        "batch-size",       "targets",   "hardware",

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Of the timeline in JSON: a day in pieces of ten minutes.
+// The maximum number of columns of the timeline in JSON: a day in intervals of ten minutes.
 constexpr size_t kJsonColumns = 150;
 
 std::string ShownName(std::string name) {
@@ -55,7 +55,7 @@ std::string TotalsText(const JournalStats& stats, Style style) {
   return absl::StrCat(style.Heading("all"), "\n", FormatFacts(rows, style));
 }
 
-// Says what was left out.
+// Reports the omitted rows.
 std::string Rest(size_t count, size_t top) {
   if (count <= top) return "";
   return absl::StrCat("  and ", count - top, " more (--top)\n");

@@ -30,9 +30,9 @@ constexpr char kEntrySuffix[] = ".entry";
 constexpr char kFailed[] = "failed";  // No digest begins so.
 constexpr char kCacheAdvice[] =
     "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that nobody else may write to";
-// Digests and a note: a few KiB. What is larger is not ours.
+// Digests and a note: a few KiB. A larger file is not ours.
 constexpr size_t kMaxEntryBytes = 16 << 20;
-// Of a stored file: a graph or its report. A graph has at most 2 GiB; its text form is longer.
+// For a stored file: a graph or its report. A graph has at most 2 GiB; its text form is longer.
 constexpr size_t kMaxFileBytes = size_t{16} << 30;
 constexpr size_t kKeyLength = 64;  // SHA-256, as hex digits.
 // Others must not write to a cached graph, and nor should the job, by mistake.
@@ -45,8 +45,8 @@ std::string DigestOf(absl::string_view bytes) {
   return absl::BytesToHexString(digest.Finish());
 }
 
-// With `followed`, `path` may be a link to the folder: the user named it. A link that somebody put
-// where a default folder would be is refused.
+// With `followed`, `path` may be a link to the folder: the user named it. A link in place of a
+// default folder is refused, since another user may have made it.
 absl::StatusOr<Folder> OpenPrivateFolder(const std::string& path, bool followed) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return FileError(errno, "create the cache folder", path, kCacheAdvice);
@@ -68,8 +68,8 @@ absl::StatusOr<Folder> OpenPrivateFolder(const std::string& path, bool followed)
   return folder;
 }
 
-// Opens and locks `name`; no descriptor if `wait` is false and somebody else has the lock. A file
-// that was deleted while this process waited is not it: then the new one is taken.
+// Opens and locks `name`; no descriptor if `wait` is false and another process has the lock. If the
+// file was deleted while this process waited, the new one is locked instead.
 absl::StatusOr<UniqueFd> LockEntry(const Folder& folder, const std::string& name, bool wait) {
   while (true) {
     UniqueFd fd(openat(folder.fd.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
@@ -182,8 +182,8 @@ void PruneCache(const Folder& folder, absl::Time time) {
 }
 
 absl::StatusOr<CacheEntry> CacheEntry::Lock(const Folder& folder, const std::string& key) {
-  // Before the wait, so that what is another text afterwards was written since: no two machines
-  // need the same clock for that. Half a text is another, too.
+  // Read before the wait, so that a different text afterwards was written meanwhile; this does not
+  // depend on synchronized clocks. A partial text differs, too.
   const absl::StatusOr<std::string> before =
       ReadWholeFile(folder, key + kEntrySuffix, kMaxEntryBytes);
   absl::StatusOr<UniqueFd> fd = LockEntry(folder, key + kEntrySuffix, /*wait=*/true);

@@ -32,7 +32,7 @@ namespace {
 
 constexpr char kPrefix[] = "spillway_hook_";
 constexpr size_t kMaxMetricsBytes = 1 << 20;
-// node exporter runs as a user of its own.
+// node exporter runs as another user.
 constexpr mode_t kMetricsFileMode = 0644;
 
 struct Family {
@@ -94,8 +94,8 @@ constexpr double kByteBounds[] = {kMiB,      4 * kMiB,  16 * kMiB,  64 * kMiB, 2
                                   kGiB,      2 * kGiB,  4 * kGiB,   8 * kGiB,  16 * kGiB,
                                   32 * kGiB, 64 * kGiB, 128 * kGiB, 256 * kGiB};
 
-// A histogram, and the outcomes that have what it counts. No others, since each has a bucket for
-// every bound and strategy.
+// A histogram, and the outcomes for which it has values. Others are left out, since each has a
+// bucket for every bound and strategy.
 struct Histogram {
   const Family& family;
   absl::Span<const double> bounds;
@@ -226,7 +226,7 @@ Series Zeros() {
   }
   series[NameOf(kOutcomes, "", "outcome", kDoesNotFitOutcome)] = 0;
   for (const v1::Strategy value : core::AllStrategies()) {
-    // They have commands of their own.
+    // They have separate commands.
     if (value == v1::STRATEGY_STRIP || value == v1::STRATEGY_APPLY) continue;
     for (const Family& family :
          {kTensors, kUnknown, kSwapOuts, kSwapIns, kBytesOut, kBytesIn, kNodes}) {
@@ -435,7 +435,7 @@ absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const Hook
   if (absl::Status status = LockFile(lock, folder->PathOf(lock_name)); !status.ok()) return status;
   absl::StatusOr<std::string> old = ReadWholeFile(*folder, name, kMaxMetricsBytes);
   if (absl::IsNotFound(old.status())) old = "";  // The first run.
-  // Metrics have some 100 KiB, so what is too large is not ours either.
+  // Metrics have about 100 KiB, so a larger file is not ours, either.
   if (absl::IsOutOfRange(old.status()) || (old.ok() && !old->empty() && !IsOurs(*old))) {
     return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
                               absl::StrCat(core::Quoted(path),

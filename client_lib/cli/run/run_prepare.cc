@@ -40,7 +40,7 @@ constexpr size_t kMaxReportBytes = size_t{4} << 30;
 // If nvidia-smi hangs, most of the time is left for the rewrite.
 constexpr int kNvidiaSmiPart = 4;
 
-// Texts one after the other, each behind its length: they can be told apart whatever is in them.
+// Concatenates texts with their lengths, so that the result is unambiguous.
 std::string Pack(const std::vector<std::string>& texts) {
   std::string bytes;
   for (const std::string& text : texts) absl::StrAppend(&bytes, text.size(), ":", text);
@@ -168,7 +168,7 @@ void ShareFailure(const absl::Status& status, const PrepareRequest& request,
   entry.StoreFailure(Pack({request.connection, ErrorToBytes(status)}));
 }
 
-// OK: nobody failed while this process waited for the entry, or whoever did asked in another way.
+// OK: no process with the same request failed while this one waited for the entry.
 absl::Status SharedFailure(const PrepareRequest& request, const CacheEntry& entry) {
   const std::optional<std::string> note = entry.FailureWhileWaiting();
   std::string connection, error;

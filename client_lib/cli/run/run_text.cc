@@ -33,7 +33,7 @@ std::string SpeedText(const core::RewriteFigures& figures) {
   return absl::StrFormat("%.0f %% %s", std::abs(percent), percent > 0 ? "slower" : "faster");
 }
 
-// What the fullest GPU has in use, of what it may.
+// The peak and the budget of the fullest GPU.
 std::string MemoryText(const core::RewriteFigures& figures) {
   const core::GpuFigures* const gpu = figures.fullest();
   if (gpu == nullptr || !gpu->used_bytes().has_value()) return "";
@@ -88,7 +88,7 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
   if (!prepared.graph_path.empty()) {
     return absl::StrCat(graph, " -> ", prepared.graph_path, ": ", CostText(report), end);
   }
-  // That it fits as it came says all: the summary would say so once more.
+  // That it fits unchanged is enough: the summary would only repeat it.
   const bool told = core::FiguresOf(report).fit == v1::FIT_FITS && report.fits_size() > 0 &&
                     report.fits(0).not_needed();
   return absl::StrCat(graph, " stays as it is: ", CostText(report), told ? "" : "; ",

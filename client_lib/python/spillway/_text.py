@@ -13,7 +13,7 @@ from spillway.messages import (Capabilities, DeviceFit, DeviceForecast, Explored
                                TensorSummary)
 from spillway.report import Report
 
-# Of what there may be thousands of.
+# The maximum number of items that are shown where there may be thousands.
 _SHOWN = 10
 _SHOWN_COUNTS = 5
 _WIDTH = 100
@@ -138,7 +138,7 @@ def cost(report: Report) -> List[Fact]:
     """What the swaps cost."""
     facts = []
     before, after = report.forecast_before, report.forecast_after
-    # A fit's peak is that of the plan with memory to spare; what is told is that of the step.
+    # A fit's peak is that of the plan with memory to spare; the step's is shown.
     peaks = {} if after is None else {gpu.device: gpu.peak_bytes for gpu in after.devices}
     for fit in report.fits:
         if fit.step_time_ns is not None:

@@ -92,7 +92,7 @@ class _Reader:
         self._trace = Trace()
         self._first: Optional[int] = None
         self._last = 0
-        # Of the device that is being read: (microseconds, bytes, negative when freed).
+        # For the device that is being read: (microseconds, bytes, negative when freed).
         self._records: List[Tuple[int, int]] = []
 
     def read(self, message: bytes) -> Trace:

@@ -11,9 +11,9 @@ from typing import Any, Dict, Iterable, List, Tuple
 
 from spillway import errors
 
-# Of a feed's values (step.proto).
+# The maximum number of a feed's values (step.proto).
 _MAX_FEED_VALUES = 256
-# Of a dimension that varies (simulate.proto).
+# The size that stands for a varying dimension (simulate.proto).
 _VARIES = -1
 # Of ExploreOptions.sizes.
 _MAX_SIZES = 10000
