@@ -93,8 +93,8 @@ class ControlFlowBuilder {
     const auto attr = graph_.attr(enter, "frame_name");
     const auto name = attr ? AttrString(*attr) : absl::nullopt;
     if (!name) return kUnknownFrame;
-    const auto [it, is_new] = frames_.try_emplace({parent, std::string(*name)},
-                                                  static_cast<FrameId>(frame_parents_.size()));
+    const auto [it, is_new] =
+        frames_.try_emplace({parent, std::string(*name)}, FrameId(frame_parents_.size()));
     if (is_new) frame_parents_.push_back(parent);
     return it->second;
   }

@@ -20,15 +20,16 @@
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {
 
 // A loop frame. The root frame holds the nodes outside all loops. kUnknownFrame: inputs from
 // several frames, or an Enter without a name; TensorFlow would refuse to run such a node.
-using FrameId = int32_t;
-inline constexpr FrameId kRootFrame = 0;
-inline constexpr FrameId kUnknownFrame = -1;
+using FrameId = StrongId<struct FrameIdTag>;
+inline constexpr FrameId kRootFrame(0);
+inline constexpr FrameId kUnknownFrame(-1);
 
 class ControlFlowAnalysis {
  public:

@@ -109,22 +109,22 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
   StopPoller poll(stop);
   std::vector<DeviceName> names;
   // GPU device strings by type and index: only those with the same may name the same device.
-  absl::flat_hash_map<std::string, std::vector<int32_t>> alike;
-  std::vector<int32_t> gpus;
-  for (int32_t i = 0; i < count; ++i) {
+  absl::flat_hash_map<std::string, std::vector<DeviceId>> alike;
+  std::vector<DeviceId> gpus;
+  for (DeviceId i(0); i < count; ++i) {
     if (poll.Tick()) return stop.status("placement");
     names.push_back(ParseDeviceName(graph_->device_name(i)));
     if (IsGpuType(names[i]) && gpus.size() < kMaxCompared) gpus.push_back(i);
   }
   by_device_id_.assign(count, kHostPlace);
-  for (int32_t i = 0; i < count; ++i) {
+  for (DeviceId i(0); i < count; ++i) {
     if (names[i].type == "CPU") continue;
     // The device that the string stands for: itself, or without a type the first GPU that it may
     // mean.
-    int32_t meant = i;
+    DeviceId meant = i;
     if (names[i].type.empty()) {
       int64_t lowest = std::numeric_limits<int64_t>::max();
-      for (int32_t gpu : gpus) {
+      for (DeviceId gpu : gpus) {
         if (poll.Tick()) return stop.status("placement");
         int64_t index = 0;
         if (!absl::SimpleAtoi(names[gpu].index, &index)) index = 0;
@@ -133,10 +133,10 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
         meant = gpu;
       }
     }
-    std::vector<int32_t>& same_kind =
+    std::vector<DeviceId>& same_kind =
         alike[absl::StrCat(names[meant].type, ":", names[meant].index)];
-    int32_t known = -1;
-    for (int32_t other : same_kind) {
+    DeviceId known(-1);
+    for (DeviceId other : same_kind) {
       if (poll.Tick()) return stop.status("placement");
       // Strings without a type name nothing, and are kept separate.
       if (other == meant || NamesDevice(names[other], names[meant])) known = other;
@@ -146,7 +146,7 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
       by_device_id_[i] = by_device_id_[meant] = by_device_id_[known];
       continue;
     }
-    by_device_id_[i] = by_device_id_[meant] = static_cast<Place>(devices_.size());
+    by_device_id_[i] = by_device_id_[meant] = Place(devices_.size());
     devices_.emplace_back(graph_->device_name(meant));
     if (same_kind.size() < kMaxCompared) same_kind.push_back(meant);
   }
@@ -154,11 +154,11 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
 }
 
 Place Placement::Resolve(absl::string_view device) const {
-  for (int32_t i = 0; i < graph_->num_devices(); ++i) {
+  for (DeviceId i(0); i < graph_->num_devices(); ++i) {
     if (graph_->device_name(i) == device) return by_device_id_[i];
   }
-  for (size_t gpu = 0; gpu < devices_.size(); ++gpu) {
-    if (!IsCpuDevice(device) && NamesDevice(device, devices_[gpu])) return static_cast<Place>(gpu);
+  for (GpuIndex gpu(0); gpu < static_cast<int32_t>(devices_.size()); ++gpu) {
+    if (!IsCpuDevice(device) && NamesDevice(device, devices_[gpu])) return gpu;
   }
   return kHostPlace;
 }

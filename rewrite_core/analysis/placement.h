@@ -22,17 +22,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/gpu_index.h"
 #include "rewrite_core/analysis/shapes.h"
 #include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {
-
-// A GPU by its index in Placement::devices(), or one of these.
-using Place = int32_t;
-inline constexpr Place kHostPlace = -1;
-inline constexpr Place kNoMemory = -2;  // A handle, or a tensor without a size: nothing to copy.
 
 class Placement {
  public:
@@ -45,8 +41,8 @@ class Placement {
 
   // Where a node runs: a GPU or the host.
   Place node(NodeId id) const { return place_[id]; }
-  // Where nodes with that device (Graph::device_id) run, unless their op has no GPU kernel.
-  Place device(int32_t device_id) const { return by_device_id_[device_id]; }
+  // Where nodes with that device run, unless their op has no GPU kernel.
+  Place device(DeviceId id) const { return by_device_id_[id]; }
   // Where a node with the device string `device` would run.
   Place Resolve(absl::string_view device) const;
 

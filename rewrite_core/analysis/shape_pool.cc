@@ -31,7 +31,7 @@ int64_t Product(absl::Span<const int64_t> list) {
 
 }  // namespace
 
-ShapePool::ShapePool() : table_(kFirstTableSize, 0) {
+ShapePool::ShapePool() : table_(kFirstTableSize, kUnknownShape) {
   records_.push_back({nullptr, 0, 0, kUnknownElements});
   Intern({});
 }
@@ -61,7 +61,7 @@ ShapeId ShapePool::Intern(absl::Span<const int64_t> list) {
 }
 
 void ShapePool::Grow() {
-  table_.assign(table_.size() * 2, 0);
+  table_.assign(table_.size() * 2, kUnknownShape);
   for (size_t id = 1; id < records_.size(); ++id) {
     size_t slot = records_[id].hash & (table_.size() - 1);
     while (table_[slot] != 0) slot = (slot + 1) & (table_.size() - 1);

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "rewrite_core/base/strong_id.h"
 
 namespace spillway::core {
 
 // A list in a pool.
-using ShapeId = int32_t;
-inline constexpr ShapeId kUnknownShape = 0;  // No list: a shape of unknown rank, an unknown value.
-inline constexpr ShapeId kScalar = 1;        // The empty list.
+using ShapeId = StrongId<struct ShapeIdTag>;
+inline constexpr ShapeId kUnknownShape(0);  // No list: a shape of unknown rank, an unknown value.
+inline constexpr ShapeId kScalar(1);        // The empty list.
 
 // TensorFlow's limit on a tensor's rank.
 inline constexpr int kMaxRank = 254;

@@ -117,7 +117,7 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
   return absl::OkStatus();
 }
 
-Hardware StepFacts::HardwareOf(int32_t gpu) const {
+Hardware StepFacts::HardwareOf(GpuIndex gpu) const {
   Hardware hardware = *hardware_;
   // A graph without nodes on a GPU is still simulated with one.
   if (gpu < static_cast<int32_t>(gpu_memories_->size()) && (*gpu_memories_)[gpu] > 0) {
@@ -135,7 +135,7 @@ v1::HardwareReport StepFacts::ReportHardware() const {
 
 std::vector<int64_t> StepFacts::Budgets() const {
   std::vector<int64_t> budgets;
-  for (int32_t gpu = 0; gpu < static_cast<int32_t>(gpu_memories_->size()); ++gpu) {
+  for (GpuIndex gpu(0); gpu < static_cast<int32_t>(gpu_memories_->size()); ++gpu) {
     budgets.push_back(BudgetOf(gpu));
   }
   return budgets;

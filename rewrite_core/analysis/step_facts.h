@@ -84,8 +84,8 @@ class StepFacts {
   const Hardware& hardware() const { return *hardware_; }
   // The same, with the memory of one GPU (an index into Placement::devices()). REQUIRES:
   // kGpuMemory.
-  Hardware HardwareOf(int32_t gpu) const;
-  int64_t BudgetOf(int32_t gpu) const { return HardwareOf(gpu).device_budget_bytes(); }
+  Hardware HardwareOf(GpuIndex gpu) const;
+  int64_t BudgetOf(GpuIndex gpu) const { return HardwareOf(gpu).device_budget_bytes(); }
   std::vector<int64_t> Budgets() const;       // By GPU.
   v1::HardwareReport ReportHardware() const;  // REQUIRES: kHardware.
   // Null if no profile was given.

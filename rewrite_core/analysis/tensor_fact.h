@@ -14,7 +14,7 @@ namespace spillway::core {
 inline constexpr int64_t kUnknownElement = std::numeric_limits<int64_t>::min();
 
 // In TensorFact::extra: the value was looked for, and there is none.
-inline constexpr ShapeId kNoValue = -1;
+inline constexpr ShapeId kNoValue(-1);
 
 struct TensorFact {
   ShapeId shape = kUnknownShape;

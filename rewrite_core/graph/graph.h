@@ -32,6 +32,9 @@ namespace spillway::core {
 using NodeId = StrongId<struct NodeIdTag>;
 inline constexpr NodeId kNoNode(-1);
 
+// A device string of a graph: its number among them. Several strings may name one device.
+using DeviceId = StrongId<struct DeviceIdTag>;
+
 // One output port of a node; port kControl stands for the node's end.
 inline constexpr int32_t kControl = -1;
 struct Tensor {
@@ -81,12 +84,12 @@ class Graph {
   absl::string_view device(NodeId id) const { return devices_[nodes_[id].device]; }
   // Dense ids of op types and device strings, in order of their first node.
   int32_t op_id(NodeId id) const { return nodes_[id].op; }
-  int32_t device_id(NodeId id) const { return nodes_[id].device; }
+  DeviceId device_id(NodeId id) const { return nodes_[id].device; }
   int32_t num_ops() const { return static_cast<int32_t>(ops_.size()); }
   int32_t num_devices() const { return static_cast<int32_t>(devices_.size()); }
   absl::string_view op_name(int32_t op_id) const { return ops_[op_id].spelling; }
   const OpInfo& op_type_info(int32_t op_id) const { return ops_[op_id].info; }
-  absl::string_view device_name(int32_t device_id) const { return devices_[device_id]; }
+  absl::string_view device_name(DeviceId id) const { return devices_[id]; }
 
   // Inputs of a node in file order: data, then control.
   absl::Span<const Tensor> inputs(NodeId id) const {
@@ -121,7 +124,8 @@ class Graph {
   struct Node {
     uint32_t field_begin, begin, size;  // In bytes_: its field, its NodeDef, the NodeDef's size.
     uint32_t name, name_size;
-    int32_t op, device;
+    int32_t op;
+    DeviceId device;
     uint32_t first_input, num_inputs : 31, has_undo : 1;
   };
   struct OpType {

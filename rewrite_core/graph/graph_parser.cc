@@ -73,7 +73,8 @@ class GraphParser {
     graph_.ops_ = original.ops_;
     graph_.devices_ = original.devices_;
     for (size_t i = 0; i < graph_.ops_.size(); ++i) op_ids_[graph_.ops_[i].spelling] = i;
-    for (size_t i = 0; i < graph_.devices_.size(); ++i) device_ids_[graph_.devices_[i]] = i;
+    for (size_t i = 0; i < graph_.devices_.size(); ++i)
+      device_ids_[graph_.devices_[i]] = DeviceId(i);
   }
 
   Graph::Edited TakeEdited() { return std::move(edited_); }
@@ -497,9 +498,9 @@ class GraphParser {
     return last_op_ = it->second;
   }
 
-  int32_t InternDevice(absl::string_view device) {
+  DeviceId InternDevice(absl::string_view device) {
     if (last_device_ >= 0 && graph_.devices_[last_device_] == device) return last_device_;
-    const auto [it, is_new] = device_ids_.try_emplace(device, graph_.devices_.size());
+    const auto [it, is_new] = device_ids_.try_emplace(device, DeviceId(graph_.devices_.size()));
     if (is_new) graph_.devices_.push_back(device);
     // ASCII only, as for names. Reports contain device strings, and a protobuf string must be
     // UTF-8.
@@ -562,9 +563,9 @@ class GraphParser {
   std::vector<NodeId> new_ids_;
   bool have_moved_ = false;
   absl::flat_hash_map<absl::string_view, int32_t> op_ids_;
-  absl::flat_hash_map<absl::string_view, int32_t> device_ids_;
+  absl::flat_hash_map<absl::string_view, DeviceId> device_ids_;
   int32_t last_op_ = -1;
-  int32_t last_device_ = -1;
+  DeviceId last_device_{-1};
   bool bad_op_ = false;
   bool bad_device_ = false;
 };

@@ -468,7 +468,7 @@ void CallInliner::Replace(const Call& call) {
 
   made.first_node = NodeId(work_.num_nodes());
   std::vector<absl::string_view> devices(graph.num_devices(), device);
-  for (int32_t i = 0; i < graph.num_devices() && !made.is_native; ++i) {
+  for (DeviceId i(0); i < graph.num_devices() && !made.is_native; ++i) {
     devices[i] = DeviceOf(graph.device_name(i), device);
   }
   std::vector<Tensor> reads;

@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<DeviceBounds>> BoundsWith(const std::vector<ControlEd
   // The operations are those of the original step, with other ids.
   const Workload& unswapped = simulator->unswapped();
   std::vector<OpId> ops(simulator->facts().graph().num_nodes(), kNoOp);
-  for (OpId id = 0; id < static_cast<OpId>(unswapped.ops.size()); ++id) {
+  for (OpId id(0); id < static_cast<int32_t>(unswapped.ops.size()); ++id) {
     if (unswapped.ops[id].kind == OpKind::kCompute) ops[unswapped.ops[id].node] = id;
   }
   std::vector<OpId> order;

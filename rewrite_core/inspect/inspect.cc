@@ -173,7 +173,7 @@ class Inspector {
     SortMostFirst(summary_.mutable_scopes());
     summary_.set_control_edge_count(control_edges);
     summary_.set_data_edge_count(graph_.num_inputs() - control_edges);
-    for (int32_t device = 0; device < graph_.num_devices(); ++device) {
+    for (DeviceId device(0); device < graph_.num_devices(); ++device) {
       AddCount(graph_.device_name(device), devices[device], summary_.mutable_devices());
     }
     summary_.set_rewritten_by(earlier.ours                      ? v1::REWRITTEN_BY_SPILLWAY
@@ -246,7 +246,7 @@ class Inspector {
       if (enter && enters[out] == kNoNode) enters[out] = id;
     }
     // Frame ids increase inwards, so a frame's parent has a lower index; the root has none.
-    for (FrameId frame = kRootFrame + 1; frame < static_cast<FrameId>(enters.size()); ++frame) {
+    for (FrameId frame(kRootFrame + 1); frame < static_cast<int32_t>(enters.size()); ++frame) {
       if (poll.Tick()) return stop_.status(kInspectStage);
       v1::LoopFrame* entry = summary_.add_frames();
       entry->set_name(FrameName(enters[frame]));

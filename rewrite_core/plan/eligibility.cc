@@ -75,7 +75,7 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   std::vector<DeviceName> names;
   StopPoller poll(stop);
   for (const std::string& device : options.devices()) names.push_back(ParseDeviceName(device));
-  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+  for (DeviceId device(0); device < graph.num_devices(); ++device) {
     if (poll.Tick()) return stop.status("analysis");
     bool wanted = options.devices().empty();
     const DeviceName own = ParseDeviceName(graph.device_name(device));

@@ -26,8 +26,8 @@ class Eligibility {
   // Returns REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
   v1::Reason Judge(Tensor tensor) const;
 
-  // Whether nodes on this device (Graph::device_id) may have their outputs swapped; false for CPUs.
-  bool IsDeviceWanted(int32_t device_id) const { return device_rule_[device_id] == kWanted; }
+  // Whether nodes on this device may have their outputs swapped; false for CPUs.
+  bool IsDeviceWanted(DeviceId id) const { return device_rule_[id] == kWanted; }
 
  private:
   // The rule for all nodes on one device: kWanted, or the reason against it.

@@ -34,8 +34,8 @@ StepTerms TermsOf(ForecastBudget budget, const StepFacts& facts) {
 
 v1::OutOfMemory ToProto(const StepFacts& facts, const OutOfMemory& oom) {
   v1::OutOfMemory out;
-  out.set_host(oom.device < 0);
-  if (oom.device >= 0) out.set_device(facts.placement().devices()[oom.device]);
+  out.set_host(oom.device == kHostPlace);
+  if (oom.device != kHostPlace) out.set_device(facts.placement().devices()[oom.device]);
   out.set_node(NameOf(facts, oom.node));
   out.set_requested_bytes(oom.requested_bytes);
   out.set_in_use_bytes(oom.in_use_bytes);
@@ -44,7 +44,7 @@ v1::OutOfMemory ToProto(const StepFacts& facts, const OutOfMemory& oom) {
   return out;
 }
 
-void AddDevice(const StepFacts& facts, size_t gpu, const DeviceUse& ahead, const DeviceUse& sync,
+void AddDevice(const StepFacts& facts, GpuIndex gpu, const DeviceUse& ahead, const DeviceUse& sync,
                v1::Forecast* forecast) {
   const DeviceUse& worse = sync.peak_bytes > ahead.peak_bytes ? sync : ahead;
   v1::DeviceForecast* device = forecast->add_devices();
@@ -163,11 +163,10 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budge
   const SimulationResult& sync =
       result->fits ? result->synchronous : result->unlimited->synchronous;
   forecast.set_host_peak_bytes(std::max(ahead.host_peak_bytes, sync.host_peak_bytes));
-  for (size_t gpu = 0; gpu < ahead.devices.size(); ++gpu) {
+  for (GpuIndex gpu(0); gpu < static_cast<int32_t>(ahead.devices.size()); ++gpu) {
     AddDevice(facts, gpu, ahead.devices[gpu], sync.devices[gpu], &forecast);
     if (budget == ForecastBudget::kNone) continue;
-    forecast.mutable_devices(static_cast<int>(gpu))
-        ->set_budget_bytes(facts.BudgetOf(static_cast<int32_t>(gpu)));
+    forecast.mutable_devices(gpu)->set_budget_bytes(facts.BudgetOf(gpu));
   }
   return forecast;
 }

@@ -56,7 +56,7 @@ void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* 
 
 void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* report) {
   // Device ids are in order of their first node.
-  std::map<int32_t, v1::DeviceReport> devices;
+  std::map<DeviceId, v1::DeviceReport> devices;
   std::map<v1::EdgeKind, int64_t> edges;
   int64_t swap_out_bytes = 0, unknown_sizes = 0, without_trigger = 0;
   for (const PlannedSwap& swap : plan.swaps) {

@@ -114,7 +114,7 @@ absl::Status AddMemories(const StepFacts& facts, const StepResult& result,
   StopPoller poll(stop);
   const std::vector<WorkloadBuffer>& buffers = result.buffers;
   std::vector<std::vector<BufferId>> live(run.devices.size());
-  for (BufferId id = 0; id < static_cast<BufferId>(buffers.size()); ++id) {
+  for (BufferId id(0); id < static_cast<int32_t>(buffers.size()); ++id) {
     if (poll.Tick()) return stop.status("simulate");
     if (buffers[id].resident && buffers[id].device >= 0) live[buffers[id].device].push_back(id);
   }
@@ -136,7 +136,7 @@ absl::Status AddTrace(const StepFacts& facts, const Workload& workload, const Si
   std::vector<OpId> ran;
   std::vector<OpId> writer(workload.buffers.size(), kNoOp);  // The copy to the host that writes
                                                              // each buffer.
-  for (OpId id = 0; id < static_cast<OpId>(workload.ops.size()); ++id) {
+  for (OpId id(0); id < static_cast<int32_t>(workload.ops.size()); ++id) {
     if (poll.Tick()) return stop.status("simulate");
     const OpTimes& times = run.times[id];
     if (times.given_ns == OpTimes::kNeverRun) continue;

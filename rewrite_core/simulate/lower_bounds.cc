@@ -57,7 +57,7 @@ class Bounds {
       : prepared_(prepared), workload_(workload), options_(options) {}
 
   absl::Status Prepare(absl::Span<const OpId> order, const StopToken& stop);
-  absl::StatusOr<DeviceBounds> OfDevice(int32_t device, const StopToken& stop);
+  absl::StatusOr<DeviceBounds> OfDevice(GpuIndex device, const StopToken& stop);
 
  private:
   // The uses of a buffer on the device up to the current step.
@@ -70,20 +70,20 @@ class Bounds {
   };
 
   int64_t size(BufferId id) const { return prepared_.buffers[id].bytes; }
-  bool Moves(BufferId id, int32_t device) const {
+  bool Moves(BufferId id, GpuIndex device) const {
     const WorkloadBuffer& buffer = workload_.buffers[id];
     return buffer.device == device && !buffer.resident;
   }
   // Fills in reused_ for `id`.
   void FindTakenOver(OpId id);
   // REQUIRES: reused_ is that of `id`.
-  int64_t Need(OpId id, int32_t device) const;
+  int64_t Need(OpId id, GpuIndex device) const;
   void UseAt(int32_t step, BufferId id);
   // Returns, by step, its earliest possible start.
-  std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, int32_t device,
+  std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, GpuIndex device,
                                       const StopToken& stop) const;
   int64_t StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
-                   const std::vector<int64_t>& out_until, int32_t device,
+                   const std::vector<int64_t>& out_until, GpuIndex device,
                    const StopToken& stop) const;
 
   const PreparedWorkload& prepared_;
@@ -93,7 +93,8 @@ class Bounds {
   // By device: the time of the step's own copies, in ns; the operation that copies the most in.
   std::vector<int64_t> copy_out_ns_, copy_in_ns_;
   std::vector<OpId> largest_copy_in_;
-  std::vector<BufferId> reused_;  // By output of one operation: the input that it may reuse, or -1.
+  // By output of one operation: the input that it may reuse, or kNoBufferId.
+  std::vector<BufferId> reused_;
   std::vector<OpId> taken_over_by_;  // By buffer: the latest operation that may reuse it.
   std::vector<Use> uses_;            // By buffer.
   std::vector<BufferId> used_;       // On this device.
@@ -103,7 +104,7 @@ class Bounds {
 
 absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop) {
   const size_t num_devices = workload_.devices.size();
-  const OpId num_ops = static_cast<OpId>(workload_.ops.size());
+  const int32_t num_ops = static_cast<int32_t>(workload_.ops.size());
   StopPoller poll(stop);
   steps_.resize(num_devices);
   copy_out_ns_.assign(num_devices, 0);
@@ -116,14 +117,14 @@ absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop
     if (poll.Tick()) return stop.status(kStage);
     if (id < 0 || id >= num_ops || seen[id] || workload_.ops[id].kind != OpKind::kCompute) {
       return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
-                   absl::StrCat("Operation ", id,
+                   absl::StrCat("Operation ", id.value(),
                                 " has no place in an order of the workload's compute operations; "
                                 "this is an error in Spillway."));
     }
     seen[id] = true;
     steps_[workload_.ops[id].device].push_back(id);
   }
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId id(0); id < num_ops; ++id) {
     if (poll.Tick()) return stop.status(kStage);
     const WorkloadOp& op = workload_.ops[id];
     if (op.kind == OpKind::kCopyOut) {
@@ -142,12 +143,12 @@ absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop
 
 void Bounds::FindTakenOver(OpId id) {
   const auto reuses = workload_.reuses[id];
-  reused_.assign(workload_.writes[id].size(), -1);
+  reused_.assign(workload_.writes[id].size(), kNoBufferId);
   for (size_t i = 0; i < reuses.size(); ++i) {
     if (reuses[i] < 0 || taken_over_by_[reuses[i]] == id) continue;  // Each input once.
     const WorkloadBuffer& input = workload_.buffers[reuses[i]];
     const WorkloadBuffer& output = workload_.buffers[workload_.writes[id][i]];
-    if (input.resident || input.device < 0 || input.device != output.device ||
+    if (input.resident || input.device == kHostPlace || input.device != output.device ||
         input.bytes != output.bytes) {
       continue;
     }
@@ -156,7 +157,7 @@ void Bounds::FindTakenOver(OpId id) {
   }
 }
 
-int64_t Bounds::Need(OpId id, int32_t device) const {
+int64_t Bounds::Need(OpId id, GpuIndex device) const {
   int64_t need = prepared_.resident_bytes[device];
   need += AllocatedBytes(workload_.ops[id].workspace_bytes);
   for (BufferId read : workload_.reads[id]) {
@@ -190,7 +191,7 @@ void Bounds::UseAt(int32_t step, BufferId id) {
   use.may_be_taken_over = false;
 }
 
-absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& stop) {
+absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& stop) {
   const std::vector<OpId>& order = steps_[device];
   const int32_t steps = static_cast<int32_t>(order.size());
   StopPoller poll(stop);
@@ -258,7 +259,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(int32_t device, const StopToken& s
   return bounds;
 }
 
-std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_until, int32_t device,
+std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_until, GpuIndex device,
                                             const StopToken& stop) const {
   const int32_t steps = static_cast<int32_t>(out_until.size());
   const double rate = options_.copy_out_bytes_per_s;
@@ -292,7 +293,7 @@ std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_unti
 }
 
 int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
-                         const std::vector<int64_t>& out_until, int32_t device,
+                         const std::vector<int64_t>& out_until, GpuIndex device,
                          const StopToken& stop) const {
   const int32_t steps = static_cast<int32_t>(demand.size());
   const double rate_out = options_.copy_out_bytes_per_s, rate_in = options_.copy_in_bytes_per_s;
@@ -389,7 +390,7 @@ absl::StatusOr<std::vector<DeviceBounds>> ComputeLowerBounds(const Workload& wor
   Bounds bounds(workload, prepared, options);
   if (absl::Status status = bounds.Prepare(order, stop); !status.ok()) return status;
   std::vector<DeviceBounds> result;
-  for (int32_t device = 0; device < static_cast<int32_t>(workload.devices.size()); ++device) {
+  for (GpuIndex device(0); device < static_cast<int32_t>(workload.devices.size()); ++device) {
     auto of_device = bounds.OfDevice(device, stop);
     if (!of_device.ok()) return of_device.status();
     result.push_back(*of_device);

@@ -35,8 +35,6 @@
 
 namespace spillway::core {
 
-inline constexpr BufferId kNoBufferId = -1;
-
 template <typename Target>
 class NodeLinker {
  protected:
@@ -151,7 +149,7 @@ class NodeLinker {
   void CountUses(int32_t by) {
     for (const View& view : views_) {
       if (view.buffer == kNoBufferId) continue;
-      if (view.buffer >= static_cast<BufferId>(uses_.size())) uses_.resize(view.buffer + 1);
+      if (view.buffer >= static_cast<int32_t>(uses_.size())) uses_.resize(view.buffer + 1);
       uses_[view.buffer] += by;
     }
   }

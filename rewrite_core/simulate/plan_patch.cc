@@ -44,15 +44,16 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   // An operation that is rebuilt, and its lists meanwhile.
   struct Linked {
     OpId op;
-    int32_t waits = -1;   // In items_: the first operation that it waits for, linked by Item::next,
-    int32_t reads = -1;   // and the first buffer that it reads.
+    int32_t waits = -1;   // In wait_items_: the first operation that it waits for;
+    int32_t reads = -1;   // in read_items_: the first buffer that it reads, linked by Item::next.
     int32_t reuses = -1;  // In reuses_, by Reuse::next.
     BufferId written = kNoBufferId;  // For copies. Others write the same as before.
     int64_t mark = 0;                // Its mark in waited_ and read_.
     bool is_relinked = true;         // False: only what it reuses in place changes.
   };
+  template <typename Id>
   struct Item {
-    int32_t id;
+    Id id;
     int32_t next;
   };
   struct Reuse {
@@ -61,8 +62,8 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
     int32_t next;
   };
 
-  OpId num_ops() const { return static_cast<OpId>(workload_.ops.size()); }
-  BufferId num_buffers() const { return static_cast<BufferId>(workload_.buffers.size()); }
+  int32_t num_ops() const { return static_cast<int32_t>(workload_.ops.size()); }
+  int32_t num_buffers() const { return static_cast<int32_t>(workload_.buffers.size()); }
   const WorkloadOp& op(OpId id) const {
     return id < num_ops() ? workload_.ops[id] : added_ops_[id - num_ops()];
   }
@@ -104,7 +105,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   OpId OpOf(NodeId id) const {
     return overlay_.IsSwapNode(id) ? swap_ops_[id - graph_.num_nodes()] : trace_.op_of[id];
   }
-  int32_t DeviceOf(BufferId id) const { return buffer(id).device; }
+  Place DeviceOf(BufferId id) const { return buffer(id).device; }
   View CopyOf(Tensor tensor, Place from, Place want);
   OpId AddCopy(const Copy& copy);
   BufferId AddCopied(const Copy& copy, Place place);
@@ -119,12 +120,14 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   void Change(int32_t tensor, BufferId buffer);
   // Fails if a copy may not read the buffer: host buffers that were not copied are absent.
   void Travel(BufferId buffer);
-  int32_t Add(int32_t id, int32_t next) {
-    items_.push_back({id, next});
-    return static_cast<int32_t>(items_.size()) - 1;
+  // Puts `id` before the item `next` of a list, and returns where it is now.
+  template <typename Id>
+  static int32_t Prepend(Id id, int32_t next, std::vector<Item<Id>>* items) {
+    items->push_back({id, next});
+    return static_cast<int32_t>(items->size()) - 1;
   }
 
-  static constexpr BufferId kUnchanged = -2;
+  static constexpr BufferId kUnchanged{-2};
 
   PlanOverlay plan_;
   const Workload& workload_;
@@ -133,7 +136,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   OpId first_copy_;
   std::vector<int32_t> position_;  // By node: its position in the topological order.
   // By buffer of the workload: those of trace_.reuses with several candidates of which it is one.
-  IndexLists choices_;
+  IndexLists<BufferId, int32_t> choices_;
   // For the current plan. Marks are numbers that grow from plan to plan.
   bool failed_ = false;
   int64_t mark_ = 0;
@@ -154,7 +157,8 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   std::vector<int32_t> changed_uses_;
   std::vector<Linked> linked_;
   std::vector<int32_t> linked_at_;  // By operation: its index in linked_, or -1.
-  std::vector<Item> items_;
+  std::vector<Item<OpId>> wait_items_;
+  std::vector<Item<BufferId>> read_items_;
   std::vector<Reuse> reuses_;
   std::vector<BufferId> candidates_;
   std::vector<int64_t> waited_,
@@ -171,14 +175,14 @@ PlanPatch::Impl::Impl(const StepFacts& facts, const Workload& workload, const Wo
       workload_(workload),
       trace_(trace),
       prepared_(prepared),
-      first_copy_(num_ops() - static_cast<OpId>(trace.copies.size())) {
+      first_copy_(num_ops() - trace.copies.size()) {
   const std::vector<NodeId>& order = facts.step_order();
   position_.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) position_[order[i]] = static_cast<int32_t>(i);
   prepared->rank.resize(num_ops());
-  for (OpId id = 0; id < num_ops(); ++id) {
+  for (OpId id(0); id < num_ops(); ++id) {
     prepared->rank[prepared->NumberOf(id)] =
-        id < first_copy_ ? id : RankOf(trace.copies[id - first_copy_]);
+        id < first_copy_ ? id.value() : RankOf(trace.copies[id - first_copy_]);
   }
   AddChoices();
   changed_.assign(facts.buffers().num_tensors(), kUnchanged);
@@ -203,10 +207,10 @@ void PlanPatch::Impl::AddChoices() {
     }
   };
   each([&](BufferId candidate, int32_t) { ++begin[candidate + 1]; });
-  for (BufferId id = 0; id < num_buffers(); ++id) begin[id + 1] += begin[id];
+  for (BufferId id(0); id < num_buffers(); ++id) begin[id + 1] += begin[id];
   std::vector<int32_t> items(begin.back()), next(begin.begin(), begin.end() - 1);
   each([&](BufferId candidate, int32_t reuse) { items[next[candidate]++] = reuse; });
-  choices_ = IndexLists(std::move(items), std::move(begin));
+  choices_ = IndexLists<BufferId, int32_t>(std::move(items), std::move(begin));
 }
 
 absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToken& stop) {
@@ -220,7 +224,8 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
   if (!CountReaders(&poll) || !ChooseAgain(&poll) || !FinishLists(&poll) || !FinishEdges(&poll)) {
     return stop.status("workload");
   }
-  Release(&items_);
+  Release(&wait_items_);
+  Release(&read_items_);
   Release(&reuses_);
   Release(&candidates_);
   return true;
@@ -238,7 +243,7 @@ bool PlanPatch::Impl::FindActive() {
     if (!plan_.IsSwapNode(id)) {
       all_needed = all_needed && needed[id];
     } else if (swap_ops_[id - num_nodes] == kNoOp) {
-      swap_ops_[id - num_nodes] = 0;
+      swap_ops_[id - num_nodes] = OpId(0);
       stack.push_back(id);
     }
   };
@@ -282,7 +287,7 @@ OpId PlanPatch::Impl::AddOp(const WorkloadOp& op, int64_t rank) {
   linked_at_.push_back(-1);
   GrowBy(1, &waited_);
   waited_.push_back(0);
-  return num_ops() + static_cast<OpId>(added_ops_.size()) - 1;
+  return OpId(num_ops() + added_ops_.size() - 1);
 }
 
 void PlanPatch::Impl::Enqueue(NodeId id) {
@@ -394,7 +399,8 @@ PlanPatch::Impl::Linked& PlanPatch::Impl::Link(OpId op) {
 PlanPatch::Impl::View PlanPatch::Impl::CopyOf(Tensor tensor, Place from, Place want) {
   const int32_t index = Index(tensor);
   if (const int32_t at = CountUse(index, want, 1); at >= 0) {
-    return {workload_.writes[first_copy_ + at][0], first_copy_ + at};
+    const OpId copy(first_copy_ + at);
+    return {workload_.writes[copy][0], copy};
   }
   if (const auto it = made_.find({index, want}); it != made_.end()) return it->second;
   const View view = MakeCopy(tensor, from, want);
@@ -427,15 +433,15 @@ BufferId PlanPatch::Impl::AddCopied(const Copy& copy, Place place) {
   read_.push_back(0);
   GrowBy(1, &readers_);
   readers_.push_back(0);
-  return num_buffers() + static_cast<BufferId>(added_buffers_.size()) - 1;
+  return BufferId(num_buffers() + added_buffers_.size() - 1);
 }
 
 void PlanPatch::Impl::LinkCopy(OpId op, OpId before, BufferId from, BufferId to) {
   Linked& linked = Link(op);
-  if (before != kNoOp) linked.waits = Add(before, linked.waits);
+  if (before != kNoOp) linked.waits = Prepend(before, linked.waits, &wait_items_);
   linked.written = to;
   Travel(from);
-  if (from != kNoBufferId) linked.reads = Add(from, linked.reads);
+  if (from != kNoBufferId) linked.reads = Prepend(from, linked.reads, &read_items_);
 }
 
 void PlanPatch::Impl::Travel(BufferId id) {
@@ -450,7 +456,7 @@ void PlanPatch::Impl::Wait(OpId op, OpId before) {
   const int64_t mark = linked.mark;
   if (before == kNoOp || waited_[before] == mark) return;
   waited_[before] = mark;
-  linked.waits = Add(before, linked.waits);
+  linked.waits = Prepend(before, linked.waits, &wait_items_);
 }
 
 void PlanPatch::Impl::Read(OpId id, BufferId read) {
@@ -458,18 +464,18 @@ void PlanPatch::Impl::Read(OpId id, BufferId read) {
   const int64_t mark = linked.mark;
   if (read == kNoBufferId || read_[read] == mark) return;
   // Like Builder::Read; besides, host buffers that are not copied are absent.
-  const int32_t device = DeviceOf(read);
+  const Place device = DeviceOf(read);
   if (device != kHostPlace && device != op(id).device) return;
   if (device == kHostPlace && read < num_buffers() && trace_.travels[read] == 0) return;
   read_[read] = mark;
-  linked.reads = Add(read, linked.reads);
+  linked.reads = Prepend(read, linked.reads, &read_items_);
 }
 
 BufferId PlanPatch::Impl::Own(Tensor tensor, Place, int64_t, bool) {
   const BufferId own = trace_.buffer_of[Index(tensor)];
   if (own != kNoBufferId && workload_.buffers[own].tensor == tensor) return own;
   failed_ = true;  // It shared a buffer.
-  return std::max(own, 0);
+  return std::max(own, BufferId(0));
 }
 
 void PlanPatch::Impl::Share(Tensor tensor, BufferId shared, int64_t bytes) {
@@ -516,7 +522,7 @@ void PlanPatch::Impl::RelinkCopies(Tensor tensor, BufferId from) {
       std::lower_bound(trace_.copies.begin(), trace_.copies.end(), CopyKey{index, kNoMemory, 0});
   for (; it != trace_.copies.end() && it->tensor == index; ++it) {
     if (it->step != 0) continue;
-    const OpId copy = first_copy_ + static_cast<OpId>(it - trace_.copies.begin());
+    const OpId copy(first_copy_ + (it - trace_.copies.begin()));
     if (linked_at_[copy] >= 0) continue;
     LinkCopy(copy, OpOf(tensor.node), from, workload_.writes[copy][0]);
   }
@@ -556,9 +562,9 @@ bool PlanPatch::Impl::CountReaders(StopPoller* poll) {
         ChangeReaders(read, -1);
       }
     }
-    for (int32_t at = linked.reads; at >= 0; at = items_[at].next) {
+    for (int32_t at = linked.reads; at >= 0; at = read_items_[at].next) {
       if (poll->Tick()) return false;
-      ChangeReaders(items_[at].id, 1);
+      ChangeReaders(read_items_[at].id, 1);
     }
   }
   return true;
@@ -593,9 +599,9 @@ bool PlanPatch::Impl::FinishLists(StopPoller* poll) {
     const OpId id = linked.op;
     list_.clear();
     if (poll->Tick()) return false;
-    for (int32_t at = linked.reads; at >= 0; at = items_[at].next) {
+    for (int32_t at = linked.reads; at >= 0; at = read_items_[at].next) {
       if (poll->Tick()) return false;
-      list_.push_back(items_[at].id);
+      list_.push_back(read_items_[at].id);
     }
     absl::Span<const BufferId> reads = list_, writes;
     chosen_.clear();
@@ -609,7 +615,7 @@ bool PlanPatch::Impl::FinishLists(StopPoller* poll) {
     } else if (linked.written != kNoBufferId) {
       writes = absl::MakeSpan(&linked.written, 1);
     }
-    if (linked.reuses >= 0) chosen_.resize(writes.size(), -1);
+    if (linked.reuses >= 0) chosen_.resize(writes.size(), kNoBufferId);
     for (int32_t at = linked.reuses; at >= 0; at = reuses_[at].next) {
       const Reuse& reuse = reuses_[at];
       const auto position = std::find(writes.begin(), writes.end(), reuse.output);
@@ -629,9 +635,9 @@ bool PlanPatch::Impl::FinishEdges(StopPoller* poll) {
     const OpId id = linked.op;
     const int64_t is_new = ++mark_, is_kept = ++mark_;
     int32_t waits = 0;
-    for (int32_t at = linked.waits; at >= 0; at = items_[at].next, ++waits) {
+    for (int32_t at = linked.waits; at >= 0; at = wait_items_[at].next, ++waits) {
       if (poll->Tick()) return false;
-      waited_[items_[at].id] = is_new;
+      waited_[wait_items_[at].id] = is_new;
     }
     if (id < num_ops()) {
       for (OpId before : workload_.waits_for[id]) {
@@ -643,8 +649,8 @@ bool PlanPatch::Impl::FinishEdges(StopPoller* poll) {
         }
       }
     }
-    for (int32_t at = linked.waits; at >= 0; at = items_[at].next) {
-      if (waited_[items_[at].id] == is_new) prepared_.AddEdge(items_[at].id, id);
+    for (int32_t at = linked.waits; at >= 0; at = wait_items_[at].next) {
+      if (waited_[wait_items_[at].id] == is_new) prepared_.AddEdge(wait_items_[at].id, id);
     }
     prepared_.SetWaits(id, waits);
   }
@@ -677,7 +683,8 @@ void PlanPatch::Impl::Undo() {
   past_.clear();
   changed_uses_.clear();
   linked_.clear();
-  items_.clear();
+  wait_items_.clear();
+  read_items_.clear();
   reuses_.clear();
   candidates_.clear();
   changed_readers_.clear();

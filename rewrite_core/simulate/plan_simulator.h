@@ -40,14 +40,14 @@ struct StepTerms {
     kOneGpu,   // `gpu` has `budget_bytes` and its share of the host's memory; the others, no limit.
     kAllGpus,  // Each GPU has its own of `gpu_budgets`; the host's memory is the hardware's.
   };
-  static StepTerms OneGpu(int32_t gpu, int64_t budget_bytes) {
+  static StepTerms OneGpu(GpuIndex gpu, int64_t budget_bytes) {
     StepTerms terms;
     terms.budgets = Budgets::kOneGpu;
     terms.gpu = gpu;
     terms.budget_bytes = budget_bytes;
     return terms;
   }
-  // By GPU (Placement::devices()).
+  // By GpuIndex.
   static StepTerms AllGpus(std::vector<int64_t> gpu_budgets) {
     StepTerms terms;
     terms.budgets = Budgets::kAllGpus;
@@ -61,7 +61,7 @@ struct StepTerms {
   }
 
   Budgets budgets = Budgets::kNone;
-  int32_t gpu = 0;                    // An index into Placement::devices().
+  GpuIndex gpu{0};                    // Of kOneGpu.
   int64_t budget_bytes = kUnlimited;  // kUnlimited: only the host's memory is limited.
   std::vector<int64_t> gpu_budgets;   // For kAllGpus; empty: each GPU has budget_bytes.
   // Whether memory is placed (simulator.h) if the sum of bytes fits. A step that takes at most a
@@ -128,12 +128,12 @@ struct StepResult {
   int64_t piece_bytes = 0;  // The piece that could not be placed.
 
   // In the worse of the two modes.
-  int64_t peak_bytes(int32_t gpu) const {
+  int64_t peak_bytes(GpuIndex gpu) const {
     if (launch_ahead.devices.empty()) return 0;
     const int64_t ahead = launch_ahead.devices[gpu].peak_bytes;
     return has_synchronous ? std::max(ahead, synchronous.devices[gpu].peak_bytes) : ahead;
   }
-  int64_t resident_bytes(int32_t gpu) const {
+  int64_t resident_bytes(GpuIndex gpu) const {
     return launch_ahead.devices.empty() ? 0 : launch_ahead.devices[gpu].resident_bytes;
   }
 

@@ -11,7 +11,7 @@ namespace spillway::core {
 
 PreparedPatch::PreparedPatch(PreparedWorkload* prepared)
     : prepared_(*prepared),
-      num_ops_(static_cast<OpId>(prepared->ops.size())),
+      num_ops_(static_cast<int32_t>(prepared->ops.size())),
       num_buffers_(prepared->buffers.size()),
       after_size_(prepared->after.size()),
       writes_size_(prepared->writes.size()),
@@ -44,7 +44,7 @@ absl::Status PreparedPatch::AddOp(const WorkloadOp& op, int64_t rank) {
   if (absl::Status s = prepared_.CountOp(op.duration_ns, op.workspace_bytes); !s.ok()) return s;
   PreparedWorkload::Op added;
   added.kind_bits = static_cast<uint32_t>(op.kind);
-  added.device = op.device;
+  added.device_bits = op.device;
   added.duration_ns = op.duration_ns;
   added.node = op.node;
   prepared_.ops.push_back(added);
@@ -123,7 +123,7 @@ void PreparedPatch::ChangeAfter(absl::Span<const Change> changes) {
     }
     for (const Change& change : changes) {
       const PreparedWorkload::Op& to = prepared_.ops[change.to];
-      if (change.is_new && HowFollows(op.kind(), op.device, to.kind(), to.device) == kind) {
+      if (change.is_new && HowFollows(op.kind(), op.device(), to.kind(), to.device()) == kind) {
         after.push_back(change.to);
       }
     }

@@ -58,7 +58,7 @@ class PreparedPatch {
 
   PreparedWorkload& prepared_;
   // The counts before the changes.
-  const OpId num_ops_;
+  const int32_t num_ops_;
   const size_t num_buffers_, after_size_, writes_size_, holds_size_;
   const int64_t bytes_in_all_, time_in_all_;
   const std::vector<OpId> first_;

@@ -35,13 +35,13 @@ bool AddTo(int64_t* sum, int64_t more) {
 }
 
 // Whether `op` may read a buffer of device `where`.
-bool MayRead(const WorkloadOp& op, int32_t where) {
-  if (op.kind == OpKind::kCompute) return where == op.device || where == -1;
-  return where == (op.kind == OpKind::kCopyOut ? op.device : -1);
+bool MayRead(const WorkloadOp& op, Place where) {
+  if (op.kind == OpKind::kCompute) return where == op.device || where == kHostPlace;
+  return where == (op.kind == OpKind::kCopyOut ? op.device : kHostPlace);
 }
-bool MayWrite(const WorkloadOp& op, int32_t where) {
-  if (op.kind == OpKind::kCompute) return where == op.device || where == -1;
-  return where == (op.kind == OpKind::kCopyIn ? op.device : -1);
+bool MayWrite(const WorkloadOp& op, Place where) {
+  if (op.kind == OpKind::kCompute) return where == op.device || where == kHostPlace;
+  return where == (op.kind == OpKind::kCopyIn ? op.device : kHostPlace);
 }
 
 }  // namespace
@@ -99,10 +99,10 @@ absl::Status PreparedWorkload::AddBuffers(const Workload& workload, StopPoller* 
   buffers.resize(num_buffers);
   holders.assign(num_buffers, 0);
   resident_bytes.assign(num_devices, 0);
-  for (BufferId id = 0; id < num_buffers; ++id) {
+  for (BufferId id(0); id < num_buffers; ++id) {
     if (poll->Tick()) return stop.status("simulate");
     const WorkloadBuffer& buffer = workload.buffers[id];
-    if (buffer.device < -1 || buffer.device >= num_devices || buffer.bytes < 0) {
+    if (buffer.device < kHostPlace || buffer.device >= num_devices || buffer.bytes < 0) {
       return Broken("buffer", id, "has no device or no size");
     }
     if (absl::Status s = CountBuffer(buffer.bytes); !s.ok()) return s;
@@ -128,12 +128,12 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
   holds.reserve(workload.reads.num_items() + workload.writes.num_items());
   std::vector<bool> has_writer(buffers.size(), false);
   // First the writes, which determine what counts on the host; then the holders.
-  for (OpId number = 0; number < num_ops; ++number) {
+  for (OpId number(0); number < num_ops; ++number) {
     if (poll->Tick()) return stop.status("simulate");
     const OpId id = IdOf(number);
     const WorkloadOp& from = workload.ops[id];
     const bool on_host = from.kind == OpKind::kHost;
-    if (on_host ? from.device != -1 : from.device < 0 || from.device >= num_devices) {
+    if (on_host ? from.device != kHostPlace : from.device < 0 || from.device >= num_devices) {
       return Broken("operation", id, "has the wrong device");
     }
     if (from.duration_ns < 0 || from.workspace_bytes < 0 ||
@@ -165,14 +165,14 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     }
     Op& op = ops[number];
     op.kind_bits = static_cast<uint32_t>(from.kind);
-    op.device = from.device;
+    op.device_bits = from.device;
     op.duration_ns = from.duration_ns;
     op.node = from.node;
     op.bytes = is_copy ? workload.buffers[workload.reads[id][0]].bytes
                        : AllocatedBytes(from.workspace_bytes);
     if (from.kind == OpKind::kCompute && from.duration_ns > 0) ++kernels[from.device];
   }
-  for (OpId number = 0; number < num_ops; ++number) {
+  for (OpId number(0); number < num_ops; ++number) {
     if (poll->Tick()) return stop.status("simulate");
     const OpId id = IdOf(number);
     SetLists(workload.reads[id], workload.writes[id], workload.reuses[id], &ops[number]);
@@ -194,12 +194,12 @@ void PreparedWorkload::SetLists(absl::Span<const BufferId> reads,
   for (size_t i = 0; i < written.size(); ++i) {
     const Buffer& output = buffers[written[i]];
     if (output.bytes == 0) continue;
-    Write write{output.bytes, written[i], i < reuses.size() ? reuses[i] : -1};
+    Write write{output.bytes, written[i], i < reuses.size() ? reuses[i] : kNoBufferId};
     if (write.reuse >= 0) {
       const Buffer& input = buffers[write.reuse];
       if (input.resident || input.device != output.device ||
           input.exact_bytes != output.exact_bytes) {
-        write.reuse = -1;
+        write.reuse = kNoBufferId;
       }
     }
     if (write.reuse >= 0) op->may_reuse = 1;
@@ -219,7 +219,7 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
   // Counting sort: first count each kind, then move each to its place.
   const auto place_of = [this](OpId before, const Op& op) {
     Op& by = ops[before];
-    switch (HowFollows(by.kind(), by.device, op.kind(), op.device)) {
+    switch (HowFollows(by.kind(), by.device(), op.kind(), op.device())) {
       case Follows::kLaunchToLaunch:
         return &by.copies;
       case Follows::kLaunchToCopyOut:
@@ -229,7 +229,7 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
     }
     return &by.after_end;
   };
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId id(0); id < num_ops; ++id) {
     if (poll->Tick()) return stop.status("simulate");
     const auto before = workload.waits_for[IdOf(id)];
     waits[id] = static_cast<int32_t>(before.size());
@@ -238,12 +238,12 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
   }
   // Each end becomes the beginning of its part, which the second pass advances.
   int32_t at = 0;
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId id(0); id < num_ops; ++id) {
     Op& op = ops[id];
     op.after = at;
     for (int32_t* end : {&op.copies, &op.ended, &op.after_end}) at += std::exchange(*end, at);
   }
-  for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId id(0); id < num_ops; ++id) {
     if (poll->Tick()) return stop.status("simulate");
     for (OpId other : workload.waits_for[IdOf(id)]) {
       after[(*place_of(NumberOf(other), ops[id]))++] = id;

@@ -22,8 +22,8 @@ struct PreparedWorkload {
   // A buffer that an operation allocates. Only those that count are listed.
   struct Write {
     int64_t bytes = 0;
-    BufferId buffer = -1;
-    BufferId reuse = -1;  // The buffer that it may reuse in place, of the same size.
+    BufferId buffer = kNoBufferId;
+    BufferId reuse = kNoBufferId;  // The buffer that it may reuse in place, of the same size.
   };
   // One cache line.
   struct Op {
@@ -37,19 +37,20 @@ struct PreparedWorkload {
     int32_t writes = 0, writes_end = 0;  // In `writes`.
     int32_t holds = 0, holds_end = 0;    // In `holds`: what it reads and writes, and releases.
     NodeId node = kNoNode;
-    int32_t device : 29;  // -1: the host.
+    int32_t device_bits : 29;
     uint32_t kind_bits : 2;
     uint32_t may_reuse : 1;  // At least one of its writes may reuse a buffer.
 
-    Op() : device(0), kind_bits(0), may_reuse(0) {}
+    Op() : device_bits(0), kind_bits(0), may_reuse(0) {}
+    Place device() const { return Place(device_bits); }
     OpKind kind() const { return static_cast<OpKind>(kind_bits); }
-    // The device whose memory it writes; -1: the host's.
-    int32_t memory() const { return kind() == OpKind::kCopyOut ? -1 : device; }
+    // The device whose memory it writes, or kHostPlace.
+    Place memory() const { return kind() == OpKind::kCopyOut ? kHostPlace : device(); }
   };
   struct Buffer {
     int64_t bytes = 0;        // Rounded; 0 if the buffer does not count.
     int64_t exact_bytes = 0;  // Not rounded.
-    int32_t device = -1;
+    Place device = kHostPlace;
     bool resident = false;
     bool copied = false;
   };
@@ -63,8 +64,10 @@ struct PreparedWorkload {
                                                   std::vector<OpId> layout = {});
 
   // Convert between the workload's id of an operation and its number here.
-  OpId IdOf(OpId op) const { return op < static_cast<OpId>(ids.size()) ? ids[op] : op; }
-  OpId NumberOf(OpId id) const { return id < static_cast<OpId>(numbers.size()) ? numbers[id] : id; }
+  OpId IdOf(OpId op) const { return op < static_cast<int32_t>(ids.size()) ? ids[op] : op; }
+  OpId NumberOf(OpId id) const {
+    return id < static_cast<int32_t>(numbers.size()) ? numbers[id] : id;
+  }
 
   // INVALID_ARGUMENT, as above, if copies take this percentage of their time.
   absl::Status CheckTimes(int32_t copy_percent) const;
@@ -122,7 +125,7 @@ struct PreparedWorkload {
 
 // What the second of two dependent operations waits for.
 enum class Follows : uint8_t { kLaunchToLaunch, kLaunchToCopyOut, kEnd };
-inline Follows HowFollows(OpKind kind, int32_t device, OpKind next_kind, int32_t next_device) {
+inline Follows HowFollows(OpKind kind, Place device, OpKind next_kind, Place next_device) {
   if (kind != OpKind::kCompute || device != next_device) return Follows::kEnd;
   if (next_kind == OpKind::kCompute) return Follows::kLaunchToLaunch;
   return next_kind == OpKind::kCopyOut ? Follows::kLaunchToCopyOut : Follows::kEnd;

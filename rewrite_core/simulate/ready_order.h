@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "rewrite_core/analysis/gpu_index.h"
+
 namespace spillway::core {
 
 // Which of a GPU's queue of compute operations is next. Those that become ready in one round join
@@ -27,7 +29,7 @@ enum class ReadyOrder : uint8_t {
 class ReadyDraws {
  public:
   ReadyDraws() = default;
-  ReadyDraws(uint32_t seed, int32_t device)
+  ReadyDraws(uint32_t seed, GpuIndex device)
       : state_((uint64_t{seed} << 32) + static_cast<uint32_t>(device)) {}
 
   // Returns a number from 0 to `count` - 1. REQUIRES: count > 0.
@@ -48,7 +50,7 @@ class InitializerDraws {
  public:
   static constexpr size_t kMaxAtOnce = 8;
 
-  InitializerDraws(uint32_t seed, int32_t device) : draws_(seed, device) {}
+  InitializerDraws(uint32_t seed, GpuIndex device) : draws_(seed, device) {}
 
   // The Fisher-Yates shuffle, from the end.
   template <typename T>

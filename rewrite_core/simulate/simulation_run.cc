@@ -60,22 +60,24 @@ void SimulationRun::Start() {
   if (options_->record_times) result_.times.resize(num_ops);
   stopped_ = diverged_ = host_touched_ = false;
   now_ = last_end_ns_ = step_ = 0;
-  left_ = static_cast<OpId>(num_ops);
+  left_ = static_cast<int32_t>(num_ops);
   first_wait_ = 0;
   asks_ = 0;
-  for (auto* list : {&end_now_, &ready_, &touched_, &touched_now_}) list->clear();
+  for (auto* list : {&end_now_, &ready_}) list->clear();
+  for (auto* list : {&touched_, &touched_now_}) list->clear();
   host_asked_.clear();
   events_.clear();
   waited_.clear();
   host_.Reset(options_->host_budget_bytes);
   devices_.resize(num_devices);
-  for (size_t d = 0; d < num_devices; ++d) {
+  for (GpuIndex d(0); d < workload_->num_devices; ++d) {
     Device& device = devices_[d];
-    const int64_t budget =
-        d < options_->device_budget_bytes.size() ? options_->device_budget_bytes[d] : kUnlimited;
+    const int64_t budget = static_cast<size_t>(d) < options_->device_budget_bytes.size()
+                               ? options_->device_budget_bytes[d]
+                               : kUnlimited;
     device.compute = device.out = device.in = Queue();
     device.ready.clear();
-    device.draws = ReadyDraws(options_->ready_seed, static_cast<int32_t>(d));
+    device.draws = ReadyDraws(options_->ready_seed, d);
     device.launcher_free_ns = device.compute_end_ns = 0;
     device.kernel_end_ns = device.in_end_ns = 0;
     device.kernels_left = workload_->kernels[d];
@@ -104,7 +106,7 @@ void SimulationRun::Start() {
 }
 
 bool SimulationRun::Round() {
-  const OpId left_before = left_;
+  const int32_t left_before = left_;
   if (!ready_.empty()) {
     if (ready_.size() > 1) SortReady();
     for (size_t i = 0; i < ready_.size() && !Stopped(); ++i) BecomeReady(ready_[i]);
@@ -113,7 +115,7 @@ bool SimulationRun::Round() {
   // Devices touched from here on, by granting memory, are for the next round.
   std::swap(touched_, touched_now_);
   if (touched_now_.size() > 1) std::sort(touched_now_.begin(), touched_now_.end());
-  for (int32_t device : touched_now_) {
+  for (GpuIndex device : touched_now_) {
     devices_[device].touched = false;
     AskForHeads(device);
   }
@@ -122,7 +124,7 @@ bool SimulationRun::Round() {
     host_touched_ = false;
     GiveOut(&host_, /*device=*/nullptr, &host_asked_);
   }
-  for (int32_t index : touched_now_) {
+  for (GpuIndex index : touched_now_) {
     Device& device = devices_[index];
     GiveOut(&device.memory, device.placed ? &device : nullptr, &device.asked);
   }
@@ -151,7 +153,7 @@ bool SimulationRun::Advance() {
       // Kernels without operations waiting for their end have no event.
       now_ = events_.empty() ? std::min(deadline, std::max(now_, last_end_ns_)) : deadline;
       const OpId id = waited_[first_wait_].op;
-      const int32_t device = op(id).memory();
+      const Place device = op(id).memory();
       Fail(device, id, need_[id], pool(device).in_use_bytes());
       if (options_->record_pieces && device >= 0 && devices_[device].placed) {
         RecordPieces(id, device);
@@ -175,9 +177,9 @@ void SimulationRun::EndEvents() {
     std::pop_heap(events_.begin(), events_.end(), kLater);
     events_.pop_back();
     if (what < 0) {
-      Touch(~what);
+      Touch(GpuIndex(~what));
     } else {
-      End(what);
+      End(OpId(what));
     }
   }
 }
@@ -191,17 +193,17 @@ void SimulationRun::BecomeReady(OpId id) {
   switch (ready.kind()) {
     case OpKind::kCompute:
       if (first_ready_) {
-        Push(&devices_[ready.device].compute, id);
+        Push(&devices_[ready.device()].compute, id);
       } else {
-        devices_[ready.device].ready.push_back(id);
+        devices_[ready.device()].ready.push_back(id);
       }
       break;
     case OpKind::kCopyOut:
-      Push(&devices_[ready.device].out, id);
+      Push(&devices_[ready.device()].out, id);
       break;
     case OpKind::kCopyIn:
       if (!ahead_) {
-        Push(&devices_[ready.device].in, id);
+        Push(&devices_[ready.device()].in, id);
         break;
       }
       Ask(id);
@@ -210,10 +212,10 @@ void SimulationRun::BecomeReady(OpId id) {
       Ask(id);
       return;
   }
-  Touch(ready.device);
+  Touch(ready.device());
 }
 
-void SimulationRun::ChooseHead(int32_t index, Device* device) {
+void SimulationRun::ChooseHead(GpuIndex index, Device* device) {
   Queue& queue = device->compute;
   std::vector<OpId>& ready = device->ready;
   if (ready.empty() || queue.head != kNoOp || queue.busy || queue.look_again_ns > now_) return;
@@ -228,7 +230,7 @@ void SimulationRun::ChooseHead(int32_t index, Device* device) {
   ready.pop_back();
 }
 
-void SimulationRun::AskForHeads(int32_t index) {
+void SimulationRun::AskForHeads(GpuIndex index) {
   Device& device = devices_[index];
   if (!first_ready_) ChooseHead(index, &device);
   const auto may_ask = [&](const Queue& queue) {
@@ -243,7 +245,7 @@ void SimulationRun::AskForHeads(int32_t index) {
   if (may_ask(device.in)) AskForHead(index, &device.in, now_);
 }
 
-void SimulationRun::AskForHead(int32_t device, Queue* queue, int64_t not_before_ns) {
+void SimulationRun::AskForHead(GpuIndex device, Queue* queue, int64_t not_before_ns) {
   if (now_ >= not_before_ns) {
     queue->asked = true;
     Ask(queue->head);
@@ -252,7 +254,7 @@ void SimulationRun::AskForHead(int32_t device, Queue* queue, int64_t not_before_
   }
 }
 
-void SimulationRun::LookAgain(int32_t device, int64_t time_ns, Queue* queue) {
+void SimulationRun::LookAgain(GpuIndex device, int64_t time_ns, Queue* queue) {
   queue->look_again_ns = time_ns;
   AddEvent(time_ns, ~device);
 }
@@ -265,7 +267,7 @@ void SimulationRun::Ask(OpId id) {
       if (write.reuse >= 0 && states_[write.reuse] == kHeldByOne) need -= ReuseInPlace(write);
     }
   }
-  const int32_t device = asking.memory();
+  const Place device = asking.memory();
   if (device < 0) {
     host_asked_.push_back({need, id, asks_++});
     host_touched_ = true;
@@ -287,7 +289,7 @@ void SimulationRun::GiveOut(MemoryPool* memory, Device* device, std::vector<Aske
     if (Stopped()) return;
     if (memory->somebody_waits() || !memory->Fits(asking.need)) {
       Wait(asking, memory, device);
-    } else if (device == nullptr || Place(asking.op, device)) {
+    } else if (device == nullptr || FindPlaces(asking.op, device)) {
       Grant(asking.op, asking.need, memory);
     } else {
       if (!device->diverged) Diverge(device);
@@ -298,7 +300,7 @@ void SimulationRun::GiveOut(MemoryPool* memory, Device* device, std::vector<Aske
   if (memory->somebody_waits()) Serve(memory, device);
 }
 
-bool SimulationRun::Place(OpId id, Device* device) {
+bool SimulationRun::FindPlaces(OpId id, Device* device) {
   const Op& placed = op(id);
   BestFitAllocator& allocator = device->allocator;
   const auto writes = workload_->Writes(placed);
@@ -343,7 +345,7 @@ void SimulationRun::Grant(OpId id, int64_t bytes, MemoryPool* memory) {
 }
 
 void SimulationRun::Launch(OpId id, const Op& launched) {
-  Device& device = devices_[launched.device];
+  Device& device = devices_[launched.device()];
   Pop(&device.compute);
   const int64_t duration = launched.duration_ns;
   const int64_t end_ns = std::max(now_, device.compute_end_ns) + duration;
@@ -363,7 +365,7 @@ void SimulationRun::Launch(OpId id, const Op& launched) {
   Satisfy(copies);
   last_end_ns_ = std::max(last_end_ns_, end_ns);
   if (launched.ended != launched.after_end) AddEvent(end_ns, id);
-  Touch(launched.device);
+  Touch(launched.device());
 }
 
 void SimulationRun::StartNow(OpId id, const Op& started) {
@@ -371,7 +373,7 @@ void SimulationRun::StartNow(OpId id, const Op& started) {
   const int64_t duration_ns = is_copy ? CopyTime(started) : started.duration_ns;
   int64_t end_ns = now_ + duration_ns;
   if (started.kind() == OpKind::kCompute) {
-    Device& device = devices_[started.device];
+    Device& device = devices_[started.device()];
     Pop(&device.compute);
     device.compute.busy = true;
     if (started.duration_ns > 0) {
@@ -398,8 +400,8 @@ int64_t SimulationRun::CopyTime(const Op& copy) const {
 }
 
 void SimulationRun::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_ns) {
-  Device& device = devices_[copy.device];
-  DeviceUse& use = result_.devices[copy.device];
+  Device& device = devices_[copy.device()];
+  DeviceUse& use = result_.devices[copy.device()];
   if (copy.kind() == OpKind::kCopyOut) {
     Pop(&device.out);
     device.out.busy = true;
@@ -419,12 +421,12 @@ void SimulationRun::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_
 }
 
 void SimulationRun::CountKernel(const Op& kernel) {
-  Stall(kernel.device);
-  --devices_[kernel.device].kernels_left;
-  result_.devices[kernel.device].compute_ns += kernel.duration_ns;
+  Stall(kernel.device());
+  --devices_[kernel.device()].kernels_left;
+  result_.devices[kernel.device()].compute_ns += kernel.duration_ns;
 }
 
-void SimulationRun::Stall(int32_t index) {
+void SimulationRun::Stall(GpuIndex index) {
   const Device& device = devices_[index];
   if (device.kernels_left == 0) return;
   // Until its launcher is free, the engine waits for the launcher.
@@ -439,14 +441,14 @@ void SimulationRun::End(OpId id) {
       Satisfy(workload_->Ended(ended));  // The rest was done when it was launched.
       return;
     }
-    Device& device = devices_[ended.device];
+    Device& device = devices_[ended.device()];
     device.compute.busy = false;
     FreeWorkspace(id, ended, &device);
-    Touch(ended.device);
+    Touch(ended.device());
   } else if (ended.kind() != OpKind::kHost) {
-    Device& device = devices_[ended.device];
+    Device& device = devices_[ended.device()];
     (ended.kind() == OpKind::kCopyOut ? device.out : device.in).busy = false;
-    Touch(ended.device);
+    Touch(ended.device());
   }
   LetGo(ended);
   Satisfy(workload_->AllAfter(ended));
@@ -478,10 +480,10 @@ void SimulationRun::FreeBuffer(BufferId id) {
 void SimulationRun::FreeWorkspace(OpId id, const Op& done, Device* device) {
   if (done.bytes == 0) return;
   if (device->placed) device->allocator.Free(workspaces_[id]);
-  GiveBack(done.device, device, done.bytes);
+  GiveBack(done.device(), device, done.bytes);
 }
 
-void SimulationRun::GiveBack(int32_t index, Device* device, int64_t bytes) {
+void SimulationRun::GiveBack(GpuIndex index, Device* device, int64_t bytes) {
   device->memory.GiveBack(bytes);
   if (options_->record_timeline) Record(index, /*taken=*/false);
   if (device->memory.somebody_waits()) Touch(index);

@@ -39,8 +39,8 @@ class SimulationRun : private SimulationRunState {
   // Places the resident buffers in an empty region, one after another or as initializers leave
   // them. Returns false if one cannot be placed.
   bool PlaceResident();
-  bool PlaceInitialized(int32_t device);
-  void FailResident(int32_t device, int64_t bytes, int64_t placed_bytes);
+  bool PlaceInitialized(GpuIndex device);
+  void FailResident(GpuIndex device, int64_t bytes, int64_t placed_bytes);
   // Runs one round at now_; returns whether any memory was granted.
   bool Round();
   // Moves now_ to the next event; returns false if there is none, or a wait for memory times out
@@ -51,11 +51,11 @@ class SimulationRun : private SimulationRunState {
   void SortReady();
   void BecomeReady(OpId id);
   // If the launcher, or the compute engine, is free, makes the next ready operation its head.
-  void ChooseHead(int32_t index, Device* device);
-  void AskForHeads(int32_t device);
-  void AskForHead(int32_t device, Queue* queue, int64_t not_before_ns);
+  void ChooseHead(GpuIndex index, Device* device);
+  void AskForHeads(GpuIndex device);
+  void AskForHead(GpuIndex device, Queue* queue, int64_t not_before_ns);
   // Schedules another look at `queue` for `time_ns`, when its present or next head may ask.
-  void LookAgain(int32_t device, int64_t time_ns, Queue* queue);
+  void LookAgain(GpuIndex device, int64_t time_ns, Queue* queue);
   // Adds `id` to the requests for memory, and decides what it reuses in place.
   void Ask(OpId id);
   int64_t ReuseInPlace(const PreparedWorkload::Write& write);
@@ -65,7 +65,7 @@ class SimulationRun : private SimulationRunState {
   void Serve(MemoryPool* memory, Device* device);
   // Places everything that `id` needs; returns false, and allocates nothing, if some piece does not
   // fit.
-  bool Place(OpId id, Device* device);
+  bool FindPlaces(OpId id, Device* device);
   // Notes that from now on the device differs from a run that only counts memory.
   void Diverge(Device* device);
   // Returns the size of the largest piece that `id` needs.
@@ -73,8 +73,8 @@ class SimulationRun : private SimulationRunState {
   // Returns by how much the first piece of `id` that cannot be placed exceeds the largest free one.
   int64_t MissingInOnePiece(OpId id);
   // Records the map of the memory that `id` failed to get.
-  void RecordPieces(OpId id, int32_t device);
-  void Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes);
+  void RecordPieces(OpId id, GpuIndex device);
+  void Fail(Place device, OpId id, int64_t requested_bytes, int64_t in_use_bytes);
   void Grant(OpId id, int64_t bytes, MemoryPool* memory);
   void Launch(OpId id, const Op& op);
   void StartNow(OpId id, const Op& op);
@@ -84,14 +84,14 @@ class SimulationRun : private SimulationRunState {
   // Counts the stall, if any, before the compute engine gets the kernel `op`.
   void CountKernel(const Op& op);
   // Adds the time until now since the device could have run something.
-  void Stall(int32_t device);
+  void Stall(GpuIndex device);
   // Releases what `op` reads and, as its writer, what it wrote.
   void LetGo(const Op& op);
   void FreeBuffer(BufferId id);
   void FreeWorkspace(OpId id, const Op& op, Device* device);
-  void GiveBack(int32_t index, Device* device, int64_t bytes);
+  void GiveBack(GpuIndex index, Device* device, int64_t bytes);
 
-  void Touch(int32_t device) {
+  void Touch(GpuIndex device) {
     if (devices_[device].touched) return;
     devices_[device].touched = true;
     touched_.push_back(device);
@@ -106,8 +106,8 @@ class SimulationRun : private SimulationRunState {
       ready_.push_back(id);
     }
   }
-  void Record(int32_t device, bool taken);
-  void RecordGrant(int32_t device, int64_t bytes, bool new_peak);
+  void Record(GpuIndex device, bool taken);
+  void RecordGrant(Place device, int64_t bytes, bool new_peak);
   void RecordTimes(OpId id, int64_t duration_ns, int64_t end_ns) {
     if (!options_->record_times) return;
     OpTimes& times = result_.times[workload_->IdOf(id)];

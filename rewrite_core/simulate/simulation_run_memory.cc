@@ -26,16 +26,16 @@ void KeepChanges(std::vector<MemoryPoint>* timeline) {
 
 bool SimulationRun::TakeResident() {
   const std::vector<int64_t>& resident = workload_->resident_bytes;
-  for (int32_t d = 0; d < workload_->num_devices; ++d) {
+  for (GpuIndex d(0); d < workload_->num_devices; ++d) {
     result_.devices[d].resident_bytes = resident[d];
   }
-  for (int32_t d = 0; d < workload_->num_devices; ++d) {
+  for (GpuIndex d(0); d < workload_->num_devices; ++d) {
     if (pool(d).Fits(resident[d])) continue;
     Fail(d, kNoOp, resident[d], /*in_use_bytes=*/0);
     return false;
   }
   if (options_->placed && !PlaceResident()) return false;
-  for (int32_t d = 0; d < workload_->num_devices; ++d) {
+  for (GpuIndex d(0); d < workload_->num_devices; ++d) {
     pool(d).Take(kNoOp, resident[d]);
     if (options_->record_timeline) Record(d, /*taken=*/true);
   }
@@ -44,7 +44,7 @@ bool SimulationRun::TakeResident() {
 
 bool SimulationRun::PlaceResident() {
   if (options_->initializer_seed > 0) {
-    for (int32_t d = 0; d < workload_->num_devices; ++d) {
+    for (GpuIndex d(0); d < workload_->num_devices; ++d) {
       if (devices_[d].placed && !PlaceInitialized(d)) return false;
     }
     return true;
@@ -63,7 +63,7 @@ bool SimulationRun::PlaceResident() {
   return true;
 }
 
-bool SimulationRun::PlaceInitialized(int32_t index) {
+bool SimulationRun::PlaceInitialized(GpuIndex index) {
   BestFitAllocator& allocator = devices_[index].allocator;
   std::vector<BufferId> order;
   for (BufferId id : workload_->residents) {
@@ -97,7 +97,7 @@ bool SimulationRun::PlaceInitialized(int32_t index) {
   return true;
 }
 
-void SimulationRun::FailResident(int32_t device, int64_t bytes, int64_t placed_bytes) {
+void SimulationRun::FailResident(GpuIndex device, int64_t bytes, int64_t placed_bytes) {
   diverged_ = true;
   Fail(device, kNoOp, bytes, placed_bytes);
   if (!result_.out_of_memory->fragmented) return;
@@ -120,7 +120,7 @@ void SimulationRun::Serve(MemoryPool* memory, Device* device) {
   // operations with a single piece, so that a thousand waiting copies are not tried one by one.
   bool all_placed = true;
   const auto place = [&](OpId id) {
-    if (device == nullptr || Stopped() || Place(id, device)) return true;
+    if (device == nullptr || Stopped() || FindPlaces(id, device)) return true;
     return all_placed = false;
   };
   while (memory->somebody_waits() && !Stopped()) {
@@ -147,7 +147,7 @@ int64_t SimulationRun::LargestPiece(OpId id) const {
 }
 
 int64_t SimulationRun::MissingInOnePiece(OpId id) {
-  BestFitAllocator& allocator = devices_[op(id).device].allocator;
+  BestFitAllocator& allocator = devices_[op(id).device()].allocator;
   const auto missing = [&allocator](int64_t bytes) {
     if (bytes == 0 || allocator.Allocate(bytes) != BestFitAllocator::kNoChunk) return int64_t{0};
     return bytes - allocator.largest_free_bytes();
@@ -159,16 +159,16 @@ int64_t SimulationRun::MissingInOnePiece(OpId id) {
   return missing(op(id).bytes);
 }
 
-void SimulationRun::RecordPieces(OpId id, int32_t index) {
+void SimulationRun::RecordPieces(OpId id, GpuIndex index) {
   const BestFitAllocator& allocator = devices_[index].allocator;
   const int64_t missing = MissingInOnePiece(id);
   if (result_.out_of_memory->fragmented) result_.out_of_memory->missing_bytes = missing;
   result_.piece_bytes = missing + allocator.largest_free_bytes();
   std::vector<PlacedPiece>& pieces = result_.pieces;
   allocator.ForEachFree([&pieces](int64_t address, int64_t bytes) {
-    pieces.push_back({address, bytes, /*buffer=*/-1});
+    pieces.push_back({address, bytes, kNoBufferId});
   });
-  for (BufferId buffer = 0; buffer < static_cast<BufferId>(states_.size()); ++buffer) {
+  for (BufferId buffer(0); buffer < static_cast<int32_t>(states_.size()); ++buffer) {
     const Chunk chunk = chunks_[buffer];
     if (chunk == BestFitAllocator::kNoChunk || workload_->buffers[buffer].device != index) continue;
     pieces.push_back({allocator.address(chunk), allocator.bytes(chunk), buffer});
@@ -177,7 +177,7 @@ void SimulationRun::RecordPieces(OpId id, int32_t index) {
             [](const PlacedPiece& a, const PlacedPiece& b) { return a.address < b.address; });
 }
 
-void SimulationRun::Fail(int32_t device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {
+void SimulationRun::Fail(Place device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {
   OutOfMemory oom;
   oom.device = device;
   oom.op = id == kNoOp ? kNoOp : workload_->IdOf(id);
@@ -194,7 +194,7 @@ void SimulationRun::Fail(int32_t device, OpId id, int64_t requested_bytes, int64
   result_.out_of_memory = oom;
 }
 
-void SimulationRun::Record(int32_t device, bool taken) {
+void SimulationRun::Record(GpuIndex device, bool taken) {
   std::vector<MemoryPoint>& timeline = result_.devices[device].timeline;
   const int64_t bytes = pool(device).in_use_bytes();
   if (timeline.empty() || timeline.back().time_ns != now_) timeline.push_back({now_, 0, 0});
@@ -203,7 +203,7 @@ void SimulationRun::Record(int32_t device, bool taken) {
   timeline.back().bytes = bytes;
 }
 
-void SimulationRun::RecordGrant(int32_t device, int64_t bytes, bool new_peak) {
+void SimulationRun::RecordGrant(Place device, int64_t bytes, bool new_peak) {
   if (device < 0) return;
   ++step_;
   if (new_peak) peak_step_[device] = step_;
@@ -212,8 +212,8 @@ void SimulationRun::RecordGrant(int32_t device, int64_t bytes, bool new_peak) {
 
 void SimulationRun::FindAtPeak() {
   for (DeviceUse& use : result_.devices) KeepChanges(&use.timeline);
-  for (BufferId id = 0; id < static_cast<BufferId>(states_.size()); ++id) {
-    const int32_t device = workload_->buffers[id].device;
+  for (BufferId id(0); id < static_cast<int32_t>(states_.size()); ++id) {
+    const Place device = workload_->buffers[id].device;
     if (device < 0 || from_step_[id] == kNever) continue;
     if (from_step_[id] <= peak_step_[device] && peak_step_[device] < to_step_[id]) {
       result_.devices[device].at_peak.push_back(id);
@@ -223,11 +223,11 @@ void SimulationRun::FindAtPeak() {
 
 SimulationResult SimulationRun::TakeResult() {
   if (!result_.fits()) {
-    for (int32_t d = 0; d < workload_->num_devices; ++d) Stall(d);
+    for (GpuIndex d(0); d < workload_->num_devices; ++d) Stall(d);
   }
   result_.step_time_ns = result_.fits() ? last_end_ns_ : now_;
   result_.host_peak_bytes = host_.peak_bytes();
-  for (int32_t d = 0; d < workload_->num_devices; ++d) {
+  for (GpuIndex d(0); d < workload_->num_devices; ++d) {
     DeviceUse& use = result_.devices[d];
     use.peak_bytes = pool(d).peak_bytes();
     if (pool(d).peak_op() == kNoOp) continue;

@@ -70,7 +70,7 @@ class SimulationRunState {
     int32_t what;
   };
 
-  MemoryPool& pool(int32_t device) { return device < 0 ? host_ : devices_[device].memory; }
+  MemoryPool& pool(Place device) { return device < 0 ? host_ : devices_[device].memory; }
   const Op& op(OpId id) const { return workload_->ops[id]; }
   bool is_held(BufferId id) const { return (states_[id] & 1) != 0; }
 
@@ -84,13 +84,13 @@ class SimulationRunState {
 
   int64_t now_ = 0;
   int64_t last_end_ns_ = 0;
-  OpId left_ = 0;  // Operations that have not been granted memory.
+  int32_t left_ = 0;  // Operations that have not been granted memory.
   std::vector<Device> devices_;
   MemoryPool host_{kUnlimited};
   std::vector<Event> events_;  // A heap.
   std::vector<OpId> end_now_;  // Operations that also end at this moment.
   std::vector<OpId> ready_;    // Became ready since the last round.
-  std::vector<int32_t> touched_, touched_now_;
+  std::vector<GpuIndex> touched_, touched_now_;
   std::vector<Asked> host_asked_;
   bool host_touched_ = false;
   // All operations that had to wait, in order of their requests; those before first_wait_ have been

@@ -128,12 +128,12 @@ struct SimulationOptions {
 struct PlacedPiece {
   int64_t address = 0;
   int64_t bytes = 0;
-  BufferId buffer = -1;  // -1: free.
+  BufferId buffer = kNoBufferId;  // kNoBufferId: free.
 };
 
 struct OutOfMemory {
-  int32_t device = 0;  // -1: the host.
-  OpId op = kNoOp;     // The requester; kNoOp: the resident buffers alone do not fit.
+  Place device{0};  // Or kHostPlace.
+  OpId op = kNoOp;  // The requester; kNoOp: the resident buffers alone do not fit.
   int64_t requested_bytes = 0;
   int64_t in_use_bytes = 0;
   int64_t budget_bytes = 0;

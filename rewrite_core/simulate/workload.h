@@ -15,13 +15,16 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "rewrite_core/analysis/gpu_index.h"
+#include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {
 
-using OpId = int32_t;
-using BufferId = int32_t;
-inline constexpr OpId kNoOp = -1;
+using OpId = StrongId<struct OpIdTag>;          // An index into Workload::ops.
+using BufferId = StrongId<struct BufferIdTag>;  // An index into Workload::buffers.
+inline constexpr OpId kNoOp(-1);
+inline constexpr BufferId kNoBufferId(-1);
 
 enum class OpKind : uint8_t {
   kCompute,  // On a GPU's compute engine. If it takes no time, it launches no kernel.
@@ -32,7 +35,7 @@ enum class OpKind : uint8_t {
 
 struct WorkloadOp {
   OpKind kind = OpKind::kCompute;
-  int32_t device = 0;           // Index into devices; of kHost operations: -1.
+  Place device{0};              // Of kHost operations: kHostPlace.
   int64_t duration_ns = 0;      // Of its engine. At least 0.
   int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. Only of kCompute.
   NodeId node = kNoNode;        // Its source; of a copy, the node whose output is copied.
@@ -45,7 +48,7 @@ struct WorkloadOp {
 
 struct WorkloadBuffer {
   int64_t bytes = 0;
-  int32_t device = 0;     // -1: host memory.
+  Place device{0};        // Or kHostPlace.
   bool resident = false;  // Live before the step and after it (variables, constants): never freed.
   bool copied = false;    // Resident, and its first value was copied there: a reference variable.
   Tensor tensor;          // Its source: the first of its aliases.
@@ -54,24 +57,25 @@ struct WorkloadBuffer {
   int32_t swap_in = -1;
 };
 
-// Lists of numbers, by index, in one array.
+// Lists of Item, by the id List, in one array.
+template <typename List, typename Item>
 class IndexLists {
  public:
   IndexLists() : begin_{0} {}
   // List i has the items from begin[i] to begin[i + 1].
-  IndexLists(std::vector<int32_t> items, std::vector<int32_t> begin)
+  IndexLists(std::vector<Item> items, std::vector<int32_t> begin)
       : items_(std::move(items)), begin_(std::move(begin)) {}
   // Appends to the last list, and begins the next one.
-  void Add(int32_t item) { items_.push_back(item); }
+  void Add(Item item) { items_.push_back(item); }
   void EndList() { begin_.push_back(static_cast<int32_t>(items_.size())); }
-  absl::Span<const int32_t> operator[](int32_t list) const {
+  absl::Span<const Item> operator[](List list) const {
     return absl::MakeSpan(items_).subspan(begin_[list], begin_[list + 1] - begin_[list]);
   }
   int32_t size() const { return static_cast<int32_t>(begin_.size()) - 1; }
   int64_t num_items() const { return static_cast<int64_t>(items_.size()); }
 
  private:
-  std::vector<int32_t> items_;
+  std::vector<Item> items_;
   std::vector<int32_t> begin_;
 };
 
@@ -80,19 +84,20 @@ struct Workload {
   std::vector<WorkloadOp> ops;  // In the order of the graph's nodes, then swap nodes, then copies.
   std::vector<WorkloadBuffer> buffers;
   // By operation. All ids are in range; the operations with `waits_for` make an acyclic graph.
-  IndexLists waits_for;  // Operations, without repetition, by data and control edges.
-  IndexLists reads;      // Buffers, without repetition: live until it has run.
-  IndexLists writes;  // Buffers that it allocates: each buffer that is not resident has one writer,
-                      // which every reader waits for, directly or not.
+  IndexLists<OpId, OpId> waits_for;  // Operations, without repetition, by data and control edges.
+  IndexLists<OpId, BufferId> reads;  // Buffers, without repetition: live until it has run.
+  // Buffers that it allocates: each buffer that is not resident has one writer, which every reader
+  // waits for, directly or not.
+  IndexLists<OpId, BufferId> writes;
   // kCompute reads and writes on its own device, and host memory (shapes and the like, which do not
   // count); kHost host memory alone; copies one buffer on either side.
   //
   // By operation: which of its reads each output may reuse in place, if it has no other reader left
   // and both have the same size (TensorFlow's forward_input_or_allocate_output, which also wants
   // the same type: the maker of this list checks that). The i-th item is for the i-th buffer of
-  // `writes`, -1 for none; an empty list means none for any output. An input that the operation
-  // reads twice cannot be reused (it has two references). Copies reuse nothing.
-  IndexLists reuses;
+  // `writes`, kNoBufferId for none; an empty list means none for any output. An input that the
+  // operation reads twice cannot be reused (it has two references). Copies reuse nothing.
+  IndexLists<OpId, BufferId> reuses;
 };
 
 }  // namespace spillway::core

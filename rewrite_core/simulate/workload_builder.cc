@@ -15,18 +15,19 @@
 namespace spillway::core {
 namespace {
 
-// Items of many lists, added in any order, made into lists at the end.
+// Items of the operations' lists, added in any order, made into lists at the end.
+template <typename Id>
 class ListItems {
  public:
-  void Add(int32_t list, int32_t item) { items_.push_back({list, item}); }
+  void Add(OpId list, Id item) { items_.push_back({list, item}); }
   // Renumbers list i to `to`[i].
-  void RenumberLists(const std::vector<int32_t>& to) {
+  void RenumberLists(const std::vector<OpId>& to) {
     for (Item& item : items_) item.list = to[item.list];
   }
   // Builds the lists, each in order of Add; items for which `map` is negative are left out.
   // Consumes the items. Returns false if stopped.
   template <typename Map>
-  bool Build(int32_t num_lists, Map map, StopPoller* poll, IndexLists* lists) {
+  bool Build(int32_t num_lists, Map map, StopPoller* poll, IndexLists<OpId, Id>* lists) {
     std::vector<int32_t> end(num_lists + 1, 0);
     for (Item& item : items_) {
       if (poll->Tick()) return false;
@@ -34,7 +35,7 @@ class ListItems {
       if (item.item >= 0) ++end[item.list + 1];
     }
     for (int32_t i = 0; i < num_lists; ++i) end[i + 1] += end[i];
-    std::vector<int32_t> sorted(end.back());
+    std::vector<Id> sorted(end.back());
     // From where each list begins to where it ends.
     for (const Item& item : items_) {
       if (poll->Tick()) return false;
@@ -44,13 +45,14 @@ class ListItems {
     // The end of each is the beginning of the next.
     end.pop_back();
     end.insert(end.begin(), 0);
-    *lists = IndexLists(std::move(sorted), std::move(end));
+    *lists = IndexLists<OpId, Id>(std::move(sorted), std::move(end));
     return true;
   }
 
  private:
   struct Item {
-    int32_t list, item;
+    OpId list;
+    Id item;
   };
   std::vector<Item> items_;
 };
@@ -94,7 +96,7 @@ class Builder : private NodeLinker<Builder> {
   BufferId BufferOf(Tensor t) const { return buffer_of_[Index(t)]; }
   void SetBufferOf(Tensor t, BufferId buffer) { buffer_of_[Index(t)] = buffer; }
   OpId OpOf(NodeId id) const { return op_of_[id]; }
-  int32_t DeviceOf(BufferId id) const { return workload_.buffers[id].device; }
+  Place DeviceOf(BufferId id) const { return workload_.buffers[id].device; }
   View CopyOf(Tensor tensor, Place from, Place want);
   OpId AddCopy(const Copy& copy);
   BufferId AddCopied(const Copy& copy, Place place);
@@ -118,7 +120,8 @@ class Builder : private NodeLinker<Builder> {
   // By tensor and destination.
   absl::flat_hash_map<std::pair<int32_t, Place>, Made> copies_;
   std::vector<CopyKey> copy_keys_;  // By copy operation.
-  ListItems waits_for_, reads_, writes_;
+  ListItems<OpId> waits_for_;
+  ListItems<BufferId> reads_, writes_;
   std::vector<WorkloadTrace::Reuse> reuses_;
   std::vector<BufferId> candidates_;
   std::vector<OpId> waited_;      // By operation: the last one that waits for it.
@@ -170,13 +173,13 @@ OpId Builder::AddOp(OpKind kind, Place device, int64_t duration_ns, NodeId node)
   op.node = node;
   workload_.ops.push_back(op);
   waited_.push_back(kNoOp);
-  return static_cast<OpId>(workload_.ops.size()) - 1;
+  return OpId(workload_.ops.size() - 1);
 }
 
 BufferId Builder::AddBuffer(Place place, int64_t bytes, bool resident, Tensor tensor) {
   WorkloadBuffer buffer;
   buffer.bytes = bytes;
-  buffer.device = place;  // kHostPlace is the workload's -1.
+  buffer.device = place;
   buffer.resident = resident;
   if (resident) {
     const absl::string_view op = facts_.graph().op_name(facts_.graph().op_id(tensor.node));
@@ -188,7 +191,7 @@ BufferId Builder::AddBuffer(Place place, int64_t bytes, bool resident, Tensor te
   readers_.push_back(0);
   travels_.push_back(0);
   is_larger_.push_back(0);
-  return static_cast<BufferId>(workload_.buffers.size()) - 1;
+  return BufferId(workload_.buffers.size() - 1);
 }
 
 absl::Status Builder::MakeOps() {
@@ -267,7 +270,7 @@ void Builder::Wait(OpId op, OpId before) {
 void Builder::Read(OpId op, BufferId buffer) {
   if (buffer == kNoBufferId || read_[buffer] == op) return;
   // A handle may lead to a variable of another device, which it does not read from there.
-  const int32_t device = workload_.buffers[buffer].device;
+  const Place device = workload_.buffers[buffer].device;
   if (device != kHostPlace && device != workload_.ops[op].device) return;
   read_[buffer] = op;
   ++readers_[buffer];
@@ -324,7 +327,7 @@ absl::Status Builder::FinishReuses() {
     chosen[reuse.output] = best;
     has_reuse[reuse.op] = true;
   }
-  for (OpId op = 0; op < static_cast<OpId>(workload_.ops.size()); ++op) {
+  for (OpId op(0); op < static_cast<int32_t>(workload_.ops.size()); ++op) {
     if (poll_.Tick()) return Stopped();
     if (has_reuse[op]) {
       for (BufferId written : workload_.writes[op]) workload_.reuses.Add(chosen[written]);
@@ -341,11 +344,11 @@ absl::Status Builder::SortCopies() {
   const int32_t num_ops = static_cast<int32_t>(workload_.ops.size());
   const int32_t first = num_ops - static_cast<int32_t>(copy_keys_.size());
   std::vector<OpId> sorted(copy_keys_.size());
-  std::iota(sorted.begin(), sorted.end(), first);
+  std::iota(sorted.begin(), sorted.end(), OpId(first));
   const auto by_key = [&](OpId a, OpId b) { return copy_keys_[a - first] < copy_keys_[b - first]; };
   if (!PolledSort(sorted.begin(), sorted.end(), by_key, &poll_)) return Stopped();
   std::vector<OpId> to(num_ops);
-  std::iota(to.begin(), to.end(), 0);
+  std::iota(to.begin(), to.end(), OpId(0));
   {
     std::vector<WorkloadOp> copies;
     copies.reserve(sorted.size());
@@ -355,11 +358,12 @@ absl::Status Builder::SortCopies() {
   std::vector<CopyKey> keys;
   keys.reserve(sorted.size());
   for (size_t i = 0; i < sorted.size(); ++i) {
-    to[sorted[i]] = first + static_cast<OpId>(i);
+    to[sorted[i]] = OpId(first + i);
     keys.push_back(copy_keys_[sorted[i] - first]);
   }
   copy_keys_ = std::move(keys);
-  for (ListItems* lists : {&waits_for_, &reads_, &writes_}) lists->RenumberLists(to);
+  waits_for_.RenumberLists(to);
+  for (auto* lists : {&reads_, &writes_}) lists->RenumberLists(to);
   const auto renumber = [&to](OpId id) { return to[id]; };
   if (!waits_for_.Build(num_ops, renumber, &poll_, &workload_.waits_for)) return Stopped();
   return absl::OkStatus();
@@ -376,7 +380,7 @@ absl::Status Builder::Finish(bool keeps_all) {
   }
   // Host buffers are kept only if they are copied.
   std::vector<BufferId> renumbered(workload_.buffers.size(), kNoBufferId);
-  BufferId kept = 0;
+  BufferId kept(0);
   for (size_t i = 0; i < workload_.buffers.size(); ++i) {
     if (poll_.Tick()) return Stopped();
     const bool stays = workload_.buffers[i].device != kHostPlace || travels_[i] != 0;
@@ -441,7 +445,8 @@ WorkloadTrace Builder::TakeTrace() {
   for (const CopyKey& key : copy_keys_) {
     trace.copy_uses.push_back(copies_.find({key.tensor, key.want})->second.uses);
   }
-  for (std::vector<BufferId>* ids : {&buffer_of_, &readers_, &candidates_}) ids->shrink_to_fit();
+  for (std::vector<BufferId>* ids : {&buffer_of_, &candidates_}) ids->shrink_to_fit();
+  readers_.shrink_to_fit();
   reuses_.shrink_to_fit();
   trace.op_of = std::move(op_of_);
   trace.buffer_of = std::move(buffer_of_);
@@ -486,8 +491,8 @@ std::vector<OpId> LayoutOf(const StepFacts& facts, const Workload& workload,
     if (trace.op_of[id] != kNoOp) layout.push_back(trace.op_of[id]);
   }
   // The copies follow.
-  const OpId num_ops = static_cast<OpId>(workload.ops.size());
-  for (OpId id = static_cast<OpId>(layout.size()); id < num_ops; ++id) layout.push_back(id);
+  const int32_t num_ops = static_cast<int32_t>(workload.ops.size());
+  for (OpId id(layout.size()); id < num_ops; ++id) layout.push_back(id);
   return layout;
 }
 

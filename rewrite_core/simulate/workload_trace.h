@@ -53,7 +53,7 @@ struct WorkloadTrace {
 template <typename BufferOf>
 BufferId ChooseReuse(BufferId output, absl::Span<const BufferId> candidates,
                      const std::vector<int32_t>& readers, BufferOf buffer_of) {
-  BufferId best = -1;
+  BufferId best = kNoBufferId;
   const auto& written = buffer_of(output);
   for (BufferId candidate : candidates) {
     if (candidate < 0) continue;  // In host memory, not kept.

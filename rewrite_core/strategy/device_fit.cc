@@ -15,7 +15,7 @@ int64_t Margin(const v1::DeviceFit& fit) { return fit.budget_bytes() - fit.unswa
 
 }  // namespace
 
-v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t budget_bytes,
+v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, GpuIndex gpu, int64_t budget_bytes,
                              const StepFacts& facts) {
   v1::DeviceFit fit;
   fit.set_device(facts.placement().devices()[gpu]);
@@ -26,7 +26,7 @@ v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t b
   return fit;
 }
 
-absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, int32_t gpu,
+absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, GpuIndex gpu,
                         const StepFacts& facts, PlanSimulator* simulator, const StopToken& stop,
                         v1::DeviceFit* fit) {
   SetFit(/*fits=*/true,

@@ -16,16 +16,15 @@
 
 namespace spillway::core {
 
-// Returns the memory use of the unswapped step on GPU `gpu` (an index into Placement::devices())
-// with `budget_bytes`. `unswapped`: that step with unlimited memory. REQUIRES: kPlacement,
-// kHardware.
-v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, int32_t gpu, int64_t budget_bytes,
+// Returns the memory use of the unswapped step on GPU `gpu` with `budget_bytes`. `unswapped`:
+// that step with unlimited memory. REQUIRES: kPlacement, kHardware.
+v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, GpuIndex gpu, int64_t budget_bytes,
                              const StepFacts& facts);
 
 // Adds to `fit`, as FitOfUnswapped left it, the memory use with `plan`: from `outcome`, which fits,
 // and, if nothing is unknown, the need (FindNeed), unless `simulator` is null. Errors: those of
 // Simulate.
-absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, int32_t gpu,
+absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, GpuIndex gpu,
                         const StepFacts& facts, PlanSimulator* simulator, const StopToken& stop,
                         v1::DeviceFit* fit);
 

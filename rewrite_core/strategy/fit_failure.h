@@ -15,7 +15,7 @@ namespace spillway::core {
 
 // `gpu`: the GPU under test, reported if the host's memory is what failed. REQUIRES: kPlacement;
 // the step does not fit.
-inline FitFailure FailureOf(const StepResult& result, int32_t gpu, const StepFacts& facts) {
+inline FitFailure FailureOf(const StepResult& result, GpuIndex gpu, const StepFacts& facts) {
   FitFailure failure;
   const OutOfMemory* oom = result.failure();
   failure.gpu = facts.placement().devices()[gpu];

@@ -31,7 +31,7 @@ absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& fac
   if (!result.ok()) return result.status();
   if (result->fits) return true;
   const OutOfMemory* oom = result->failure();
-  *failure = FailureOf(*result, oom == nullptr ? 0 : std::max(oom->device, 0), facts);
+  *failure = FailureOf(*result, std::max(oom == nullptr ? GpuIndex(0) : oom->device, GpuIndex(0)), facts);
   return false;
 }
 
@@ -41,7 +41,7 @@ absl::Status NotTogetherError(const FitFailure& failure, int64_t unswapped_peak_
   const std::vector<std::string>& gpus = facts.placement().devices();
   const auto failed = std::find(gpus.begin(), gpus.end(), failure.gpu);
   const Hardware hardware =
-      facts.HardwareOf(static_cast<int32_t>(failed == gpus.end() ? 0 : failed - gpus.begin()));
+      facts.HardwareOf(GpuIndex(failed == gpus.end() ? 0 : failed - gpus.begin()));
   const int64_t budget = hardware.device_budget_bytes();
   auto need = FindNeed(simulator, SwapPlan(), StepTerms::AllGpus(unswapped_peak_bytes),
                        unswapped_peak_bytes, stop);

@@ -13,15 +13,15 @@ std::vector<WantedGpu> FindWantedGpus(const StepFacts& facts, const Eligibility&
   const Graph& graph = facts.graph();
   const Placement& placement = facts.placement();
   std::vector<WantedGpu> gpus;
-  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+  for (DeviceId device(0); device < graph.num_devices(); ++device) {
     if (!eligibility.IsDeviceWanted(device)) continue;
-    const int32_t index = placement.device(device);
-    if (index < 0) continue;
+    const Place index = placement.device(device);
+    if (index == kHostPlace) continue;
     auto gpu = std::find_if(gpus.begin(), gpus.end(),
                             [index](const WantedGpu& other) { return other.index == index; });
     if (gpu == gpus.end() && gpus.size() == kMaxGpus) {
-      gpus = {{"", 0, std::vector<bool>(graph.num_devices(), false)}};
-      for (int32_t id = 0; id < graph.num_devices(); ++id) {
+      gpus = {{"", GpuIndex(0), std::vector<bool>(graph.num_devices(), false)}};
+      for (DeviceId id(0); id < graph.num_devices(); ++id) {
         gpus[0].devices[id] = eligibility.IsDeviceWanted(id);
       }
       gpus[0].is_many = true;

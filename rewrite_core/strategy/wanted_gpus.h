@@ -14,9 +14,9 @@
 namespace spillway::core {
 
 struct WantedGpu {
-  std::string name;           // As in forecasts.
-  int32_t index = 0;          // Into Placement::devices().
-  std::vector<bool> devices;  // By Graph::device_id.
+  std::string name;  // As in forecasts.
+  GpuIndex index{0};
+  std::vector<bool> devices;  // By DeviceId.
   bool is_many = false;       // Stands for all, more than kMaxGpus.
 };
 

@@ -117,8 +117,8 @@ class Bench {
                            "prepare");
     patch_ = std::make_unique<PlanPatch>(step_.facts, workload_, trace_, &prepared_);
     const auto free = ValueOrDie(simulator_->Simulate(plan_, StepTerms(), {}), "step");
-    const auto need =
-        FindNeed(simulator_.get(), plan_, StepTerms::AllGpus(0), free.peak_bytes(0), {});
+    const auto need = FindNeed(simulator_.get(), plan_, StepTerms::AllGpus(0),
+                               free.peak_bytes(core::GpuIndex(0)), {});
     budget_ = ValueOrDie(need, "need");
     if (budget_ == 0 || !ValueOrDie(patch_->Apply(plan_, {}), "patch")) std::abort();
     patch_->Undo();

@@ -35,10 +35,10 @@ Workload TrainingStep(int64_t num_ops, int swap_every) {
   WorkloadMaker maker;
   const int per_layer = 6;
   const int layers = static_cast<int>(num_ops / per_layer);
-  std::vector<BufferId> kept(layers), on_host(layers, -1), weights(layers);
+  std::vector<BufferId> kept(layers), on_host(layers, core::kNoBufferId), weights(layers);
   std::vector<OpId> made(layers), swapped_out(layers, kNoOp);
   OpId last = kNoOp;
-  BufferId flowing = -1;
+  BufferId flowing = core::kNoBufferId;
   const auto add = [&](int64_t ns, std::vector<OpId> waits, std::vector<BufferId> reads,
                        std::vector<BufferId> writes, std::vector<BufferId> reuses,
                        int64_t workspace) {
@@ -65,7 +65,7 @@ Workload TrainingStep(int64_t num_ops, int swap_every) {
     }
   }
   std::vector<OpId> passed;  // Backward kernels: triggers.
-  flowing = -1;
+  flowing = core::kNoBufferId;
   for (int i = layers - 1; i >= 0; --i) {
     std::vector<OpId> waits = {made[i]};
     BufferId activation = kept[i];

@@ -181,10 +181,8 @@ Workload WithSwaps(const Workload& workload, const DeviceSteps& steps, uint32_t 
     buffer.resident ? maker.Resident(buffer.device, buffer.bytes)
                     : maker.Buffer(buffer.device, buffer.bytes);
   }
-  const auto list = [](absl::Span<const int32_t> items) {
-    return std::vector<int32_t>(items.begin(), items.end());
-  };
-  for (OpId id = 0; id < static_cast<OpId>(workload.ops.size()); ++id) {
+  const auto list = [](auto items) { return std::vector(items.begin(), items.end()); };
+  for (OpId id(0); id < static_cast<int32_t>(workload.ops.size()); ++id) {
     const WorkloadOp& op = workload.ops[id];
     maker.Add({op.kind, op.device, op.duration_ns, list(workload.waits_for[id]),
                list(workload.reads[id]), list(workload.writes[id]), list(workload.reuses[id]),

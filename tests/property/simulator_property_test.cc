@@ -25,16 +25,21 @@ using ::spillway::testing::RandomWorkloadOptions;
 
 constexpr int kWorkloads = 4'000;
 
+template <typename Ids>
+std::string Joined(const Ids& ids) {
+  return absl::StrJoin(ids, ",", absl::StreamFormatter());
+}
+
 // Everything in a result, as text: what differs is seen at once.
 std::string Text(const SimulationResult& result) {
   std::string text = absl::StrCat("time ", result.step_time_ns, " host ", result.host_peak_bytes,
-                                  " order ", absl::StrJoin(result.order, ","), "\n");
+                                  " order ", Joined(result.order), "\n");
   if (result.out_of_memory.has_value()) {
     const OutOfMemory& out = *result.out_of_memory;
-    absl::StrAppend(&text, "out of memory: device ", out.device, " op ", out.op, " requested ",
-                    out.requested_bytes, " in use ", out.in_use_bytes, " budget ", out.budget_bytes,
-                    " at ", out.time_ns, out.fragmented ? " fragmented" : "", " missing ",
-                    out.missing_bytes, "\n");
+    absl::StrAppend(&text, "out of memory: device ", out.device.value(), " op ", out.op.value(),
+                    " requested ", out.requested_bytes, " in use ", out.in_use_bytes, " budget ",
+                    out.budget_bytes, " at ", out.time_ns, out.fragmented ? " fragmented" : "",
+                    " missing ", out.missing_bytes, "\n");
   }
   if (result.waited) text += "waited\n";
   for (const OpTimes& at : result.times) {
@@ -44,10 +49,9 @@ std::string Text(const SimulationResult& result) {
   }
   for (const DeviceUse& use : result.devices) {
     absl::StrAppend(&text, "resident ", use.resident_bytes, " peak ", use.peak_bytes, " by ",
-                    use.peak_op, " (", absl::StrJoin(use.at_peak, ","), ") compute ",
-                    use.compute_ns, " out ", use.copy_out_ns, " in ", use.copy_in_ns, " stall ",
-                    use.stall_ns, " bytes out ", use.copy_out_bytes, " in ", use.copy_in_bytes,
-                    "\n ");
+                    use.peak_op.value(), " (", Joined(use.at_peak), ") compute ", use.compute_ns,
+                    " out ", use.copy_out_ns, " in ", use.copy_in_ns, " stall ", use.stall_ns,
+                    " bytes out ", use.copy_out_bytes, " in ", use.copy_in_bytes, "\n ");
     for (const MemoryPoint& point : use.timeline) {
       absl::StrAppend(&text, " ", point.time_ns, ":", point.high_bytes, "/", point.bytes);
     }
@@ -58,19 +62,18 @@ std::string Text(const SimulationResult& result) {
 
 std::string Text(const Workload& workload) {
   std::string text;
-  for (OpId id = 0; id < static_cast<OpId>(workload.ops.size()); ++id) {
+  for (OpId id(0); id < static_cast<int32_t>(workload.ops.size()); ++id) {
     const WorkloadOp& op = workload.ops[id];
-    absl::StrAppend(&text, id, ": kind ", static_cast<int>(op.kind), " device ", op.device, " ns ",
-                    op.duration_ns, " workspace ", op.workspace_bytes, " waits ",
-                    absl::StrJoin(workload.waits_for[id], ","), " reads ",
-                    absl::StrJoin(workload.reads[id], ","), " writes ",
-                    absl::StrJoin(workload.writes[id], ","), " reuses ",
-                    absl::StrJoin(workload.reuses[id], ","), "\n");
+    absl::StrAppend(&text, id.value(), ": kind ", static_cast<int>(op.kind), " device ",
+                    op.device.value(), " ns ", op.duration_ns, " workspace ", op.workspace_bytes,
+                    " waits ", Joined(workload.waits_for[id]), " reads ",
+                    Joined(workload.reads[id]), " writes ", Joined(workload.writes[id]), " reuses ",
+                    Joined(workload.reuses[id]), "\n");
   }
   for (size_t i = 0; i < workload.buffers.size(); ++i) {
     const WorkloadBuffer& buffer = workload.buffers[i];
-    absl::StrAppend(&text, "buffer ", i, ": device ", buffer.device, " bytes ", buffer.bytes,
-                    buffer.resident ? " resident\n" : "\n");
+    absl::StrAppend(&text, "buffer ", i, ": device ", buffer.device.value(), " bytes ",
+                    buffer.bytes, buffer.resident ? " resident\n" : "\n");
   }
   return text;
 }
@@ -107,10 +110,10 @@ int64_t DurationNs(const WorkloadOp& op, int32_t copy_percent) {
 
 // The longest chain of durations, each waiting for the one before it.
 int64_t LongestChainNs(const Workload& workload, int32_t copy_percent) {
-  const OpId num_ops = static_cast<OpId>(workload.ops.size());
+  const int32_t num_ops = static_cast<int32_t>(workload.ops.size());
   std::vector<int64_t> end(num_ops, 0);
-  for (OpId again = 0; again < num_ops; ++again) {
-    for (OpId id = 0; id < num_ops; ++id) {
+  for (OpId again(0); again < num_ops; ++again) {
+    for (OpId id(0); id < num_ops; ++id) {
       int64_t start = 0;
       for (OpId before : workload.waits_for[id]) start = std::max(start, end[before]);
       end[id] = start + DurationNs(workload.ops[id], copy_percent);
@@ -128,7 +131,7 @@ void CheckFigures(const Workload& workload, const SimulationResult& result,
   for (const WorkloadBuffer& buffer : workload.buffers) {
     if (buffer.resident) resident[buffer.device] += AllocatedBytes(buffer.bytes);
   }
-  for (OpId id = 0; id < static_cast<OpId>(workload.ops.size()); ++id) {
+  for (OpId id(0); id < static_cast<int32_t>(workload.ops.size()); ++id) {
     const WorkloadOp& op = workload.ops[id];
     if (op.device < 0) continue;
     (op.kind == OpKind::kCompute   ? compute

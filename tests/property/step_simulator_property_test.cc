@@ -34,13 +34,14 @@ using testing::ValueOrDie;
 
 // What an operation stands for; ids differ between the two workloads.
 std::string Key(const WorkloadOp& op) {
-  return absl::StrCat(static_cast<int>(op.kind), "/", op.device, "/", op.node.value(), "/", op.swap,
-                      "/", op.swap_in, "/", op.duration_ns);
+  return absl::StrCat(static_cast<int>(op.kind), "/", op.device.value(), "/", op.node.value(), "/",
+                      op.swap, "/", op.swap_in, "/", op.duration_ns);
 }
 
 std::string Key(const WorkloadBuffer& buffer) {
-  return absl::StrCat(buffer.device, "/", buffer.tensor.node.value(), ":", buffer.tensor.port, "/",
-                      buffer.bytes, "/", buffer.resident, "/", buffer.swap, "/", buffer.swap_in);
+  return absl::StrCat(buffer.device.value(), "/", buffer.tensor.node.value(), ":",
+                      buffer.tensor.port, "/", buffer.bytes, "/", buffer.resident, "/", buffer.swap,
+                      "/", buffer.swap_in);
 }
 
 // Everything in a result, as text.
@@ -51,9 +52,10 @@ std::string Text(const SimulationResult& result, const std::vector<WorkloadOp>& 
                                   result.waited ? " waited" : "", "\n");
   if (!result.fits()) {
     const OutOfMemory& oom = *result.out_of_memory;
-    absl::StrAppend(&text, "out of memory: ", oom.device, " ", key(oom.op), " ", oom.node.value(),
-                    " ", oom.requested_bytes, " ", oom.in_use_bytes, " ", oom.budget_bytes, " ",
-                    oom.time_ns, oom.fragmented ? " fragmented " : " ", oom.missing_bytes, "\n");
+    absl::StrAppend(&text, "out of memory: ", oom.device.value(), " ", key(oom.op), " ",
+                    oom.node.value(), " ", oom.requested_bytes, " ", oom.in_use_bytes, " ",
+                    oom.budget_bytes, " ", oom.time_ns, oom.fragmented ? " fragmented " : " ",
+                    oom.missing_bytes, "\n");
   }
   for (const DeviceUse& use : result.devices) {
     absl::StrAppend(&text, "resident ", use.resident_bytes, " peak ", use.peak_bytes, " by ",
@@ -281,7 +283,7 @@ void Try(const TestStep& step, Random* random, int plans, bool naive, Seen* seen
     const BothModes free = reference.Climb(terms, &placed);
     if (free.launch_ahead.devices.empty()) continue;
     for (int j = 0; j < 4; ++j) {
-      const int32_t gpu = random->Below(static_cast<int>(free.launch_ahead.devices.size()));
+      const GpuIndex gpu(random->Below(static_cast<int>(free.launch_ahead.devices.size())));
       const DeviceUse& use = free.launch_ahead.devices[gpu];
       const int64_t budget = use.peak_bytes -
                              (use.peak_bytes - use.resident_bytes) * random->Below(10) / 12 +

@@ -7,7 +7,8 @@
 namespace spillway::testing {
 namespace {
 
-bool IsAmong(absl::Span<const int32_t> items, int32_t item) {
+template <typename Items, typename Item>
+bool IsAmong(const Items& items, Item item) {
   return std::count(items.begin(), items.end(), item) > 0;
 }
 
@@ -25,13 +26,13 @@ DeviceSteps::DeviceSteps(const core::Workload& workload, int device_index,
   for (core::OpId id : whole_order) {
     if (w.ops[id].device == device) order.push_back(id);
   }
-  for (core::BufferId b = 0; b < static_cast<core::BufferId>(w.buffers.size()); ++b) {
+  for (core::BufferId b(0); b < static_cast<int32_t>(w.buffers.size()); ++b) {
     if (w.buffers[b].device != device || w.buffers[b].resident) continue;
     for (int t = 0; t < static_cast<int>(order.size()); ++t) {
       if (UsedAt(b, t)) uses[b].push_back(t);
     }
     for (size_t i = 0; i + 1 < uses[b].size(); ++i) gaps.push_back({b, uses[b][i], uses[b][i + 1]});
-    for (core::OpId id = 0; id < static_cast<core::OpId>(w.ops.size()); ++id) {
+    for (core::OpId id(0); id < static_cast<int32_t>(w.ops.size()); ++id) {
       if (w.ops[id].kind == core::OpKind::kCopyOut && w.reads[id][0] == b) on_host.insert(b);
       if (w.ops[id].kind == core::OpKind::kCopyIn && w.writes[id][0] == b) on_host.insert(b);
     }

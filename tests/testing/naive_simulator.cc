@@ -21,7 +21,7 @@ class Naive {
       : w_(workload),
         options_(options),
         ahead_(options.mode == core::SimulationMode::kLaunchAhead),
-        num_ops_(static_cast<OpId>(workload.ops.size())),
+        num_ops_(static_cast<int32_t>(workload.ops.size())),
         num_devices_(static_cast<int>(workload.devices.size())) {
     result_.devices.resize(num_devices_);
   }
@@ -80,7 +80,7 @@ class Naive {
   bool HasLetGo(OpId op) const { return ahead_ && IsCompute(op) ? Given(op) : Ended(op); }
 
   OpId Writer(BufferId buffer) const {
-    for (OpId op = 0; op < num_ops_; ++op) {
+    for (OpId op(0); op < num_ops_; ++op) {
       for (BufferId written : w_.writes[op]) {
         if (written == buffer) return op;
       }
@@ -94,7 +94,7 @@ class Naive {
   // The operations that have not let go of it.
   std::set<OpId> Holders(BufferId buffer) const {
     std::set<OpId> holders;
-    for (OpId op = 0; op < num_ops_; ++op) {
+    for (OpId op(0); op < num_ops_; ++op) {
       if ((Reads(op, buffer) || Writer(buffer) == op) && !HasLetGo(op)) holders.insert(op);
     }
     return holders;
@@ -118,10 +118,10 @@ class Naive {
   }
   int64_t InUse(int device) const {
     int64_t bytes = 0;
-    for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
+    for (BufferId b(0); b < static_cast<int32_t>(w_.buffers.size()); ++b) {
       if (w_.buffers[b].device == device && IsThere(b)) bytes += Size(b);
     }
-    for (OpId op = 0; op < num_ops_ && !ahead_; ++op) {
+    for (OpId op(0); op < num_ops_ && !ahead_; ++op) {
       if (w_.ops[op].device == device && Given(op) && !Ended(op)) {
         bytes += RoundUp(w_.ops[op].workspace_bytes);
       }
@@ -179,7 +179,7 @@ class Naive {
     for (const auto& [op, end] : end_) {
       if (end <= now_) ended_.insert(op);
     }
-    for (OpId op = 0; op < num_ops_; ++op) {
+    for (OpId op(0); op < num_ops_; ++op) {
       if (ready_.count(op) > 0 || !IsReady(op)) continue;
       ready_.insert(op);
       const auto& o = w_.ops[op];
@@ -222,7 +222,9 @@ class Naive {
       next = queue->back();
       queue->pop_back();
     } else {
-      auto draws = draws_.emplace(device, core::ReadyDraws(options_.ready_seed, device)).first;
+      auto draws =
+          draws_.emplace(device, core::ReadyDraws(options_.ready_seed, core::GpuIndex(device)))
+              .first;
       const size_t drawn = draws->second.Next(queue->size());
       next = queue->at(drawn);
       queue->at(drawn) = queue->back();
@@ -235,7 +237,7 @@ class Naive {
     int64_t need = RoundUp(w_.ops[op].workspace_bytes);
     for (size_t i = 0; i < w_.writes[op].size(); ++i) {
       const BufferId output = w_.writes[op][i];
-      const BufferId input = i < w_.reuses[op].size() ? w_.reuses[op][i] : -1;
+      const BufferId input = i < w_.reuses[op].size() ? w_.reuses[op][i] : core::kNoBufferId;
       if (input >= 0 && !w_.buffers[input].resident && taken_from_.count(input) == 0 &&
           w_.buffers[input].device == w_.buffers[output].device &&
           w_.buffers[input].bytes == w_.buffers[output].bytes && Size(input) == Size(output) &&
@@ -283,12 +285,12 @@ class Naive {
       }
       return true;
     }
-    for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
+    for (BufferId b(0); b < static_cast<int32_t>(w_.buffers.size()); ++b) {
       const int device = w_.buffers[b].device;
       if (!w_.buffers[b].resident || Size(b) == 0 || !IsPlaced(device)) continue;
       if (regions_.at(device).Allocate(Size(b)).has_value()) continue;
       int64_t before = 0;
-      for (BufferId c = 0; c < b; ++c) {
+      for (BufferId c(0); c < b; ++c) {
         if (w_.buffers[c].resident && w_.buffers[c].device == device) before += Size(c);
       }
       Fail(device, core::kNoOp, Size(b), before);
@@ -299,11 +301,11 @@ class Naive {
   }
   bool Initialize(int device, NaiveAllocator* region) {
     std::vector<BufferId> order;
-    for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
+    for (BufferId b(0); b < static_cast<int32_t>(w_.buffers.size()); ++b) {
       const bool counts = w_.buffers[b].resident && w_.buffers[b].device == device && Size(b) > 0;
       if (counts) order.push_back(b);
     }
-    core::InitializerDraws draws(options_.initializer_seed, device);
+    core::InitializerDraws draws(options_.initializer_seed, core::GpuIndex(device));
     draws.Shuffle(&order);
     const size_t at_once = draws.NumAtOnce();
     std::vector<int64_t> temporaries;  // Their addresses, oldest first.
@@ -389,7 +391,7 @@ class Naive {
         use.peak_op = op;
         use.peak_node = w_.ops[op].node;
         use.at_peak.clear();
-        for (BufferId b = 0; b < static_cast<BufferId>(w_.buffers.size()); ++b) {
+        for (BufferId b(0); b < static_cast<int32_t>(w_.buffers.size()); ++b) {
           if (w_.buffers[b].device != device || w_.buffers[b].resident || Size(b) == 0) continue;
           // There already, or given now.
           if (IsThere(b) || Writer(b) == op) use.at_peak.push_back(b);
@@ -440,7 +442,7 @@ class Naive {
   void CountStall(int64_t until) {
     for (int d = 0; d < num_devices_; ++d) {
       bool work_left = false, runs = false;
-      for (OpId op = 0; op < num_ops_; ++op) {
+      for (OpId op(0); op < num_ops_; ++op) {
         const auto& o = w_.ops[op];
         if (o.kind != OpKind::kCompute || o.device != d || o.duration_ns == 0) continue;
         if (!Given(op)) work_left = true;
@@ -488,7 +490,7 @@ class Naive {
   }
   void Fail(int device, OpId op, int64_t requested, int64_t in_use) {
     core::OutOfMemory oom;
-    oom.device = device;
+    oom.device = core::Place(device);
     oom.op = op;
     if (op != core::kNoOp) oom.node = w_.ops[op].node;
     oom.requested_bytes = requested;
@@ -517,7 +519,7 @@ class Naive {
   const core::Workload& w_;
   const core::SimulationOptions& options_;
   const bool ahead_;
-  const OpId num_ops_;
+  const int32_t num_ops_;
   const int num_devices_;
 
   int64_t now_ = 0;

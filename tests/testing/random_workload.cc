@@ -77,7 +77,7 @@ class Maker {
   std::vector<OpId> RandomWaits() {
     std::set<OpId> waits;
     const int ops = static_cast<int>(maker_.ops().size());
-    for (int i = random_.Below(3); i > 0 && ops > 0; --i) waits.insert(random_.Below(ops));
+    for (int i = random_.Below(3); i > 0 && ops > 0; --i) waits.insert(OpId(random_.Below(ops)));
     return {waits.begin(), waits.end()};
   }
 
@@ -99,7 +99,7 @@ class Maker {
   }
   void AddWrite(int device, MadeOp* op) {
     int64_t bytes = Bytes();
-    BufferId reused = -1;
+    BufferId reused = core::kNoBufferId;
     if (!op->reads.empty() && !random_.OneIn(3)) {
       reused = random_.Pick(op->reads);
       if (!random_.OneIn(4)) bytes = maker_.buffers()[reused].bytes;
@@ -133,7 +133,7 @@ class Maker {
     if (!options_.kernels_only && random_.OneIn(8)) AddReads(-1, 1, &op);
     if (!options_.kernels_only && random_.OneIn(8)) {
       op.writes.push_back(maker_.Buffer(-1, 4));
-      op.reuses.push_back(-1);
+      op.reuses.push_back(core::kNoBufferId);
     }
     if (random_.OneIn(4)) op.reuses.clear();
     Add(op);
@@ -201,9 +201,9 @@ class Maker {
   core::Workload Shuffled() {
     const int ops = static_cast<int>(maker_.ops().size());
     std::vector<OpId> order(ops), new_id(ops);
-    std::iota(order.begin(), order.end(), 0);
+    std::iota(order.begin(), order.end(), OpId(0));
     if (random_.OneIn(2)) random_.Shuffle(&order);
-    for (int i = 0; i < ops; ++i) new_id[order[i]] = i;
+    for (int i = 0; i < ops; ++i) new_id[order[i]] = OpId(i);
     WorkloadMaker shuffled(devices_);
     for (const auto& buffer : maker_.buffers()) {
       buffer.resident ? shuffled.Resident(buffer.device, buffer.bytes, buffer.copied)

@@ -34,7 +34,7 @@ class WorkloadMaker {
   }
   core::OpId Add(MadeOp op) {
     ops_.push_back(std::move(op));
-    return static_cast<core::OpId>(ops_.size()) - 1;
+    return core::OpId(ops_.size() - 1);
   }
   // Shorter forms for the kinds that need no more than this.
   core::OpId Compute(int64_t duration_ns, std::vector<core::OpId> waits_for,
@@ -64,13 +64,13 @@ class WorkloadMaker {
       workload.devices.push_back("/device:GPU:" + std::to_string(d));
     }
     workload.buffers = buffers_;
-    const auto add = [](const std::vector<int32_t>& items, core::IndexLists* lists) {
-      for (int32_t item : items) lists->Add(item);
+    const auto add = [](const auto& items, auto* lists) {
+      for (auto item : items) lists->Add(item);
       lists->EndList();
     };
     for (const MadeOp& op : ops_) {
       workload.ops.push_back(
-          {op.kind, op.device, op.duration_ns, op.workspace_bytes, core::kNoNode});
+          {op.kind, core::Place(op.device), op.duration_ns, op.workspace_bytes, core::kNoNode});
       add(op.waits_for, &workload.waits_for);
       add(op.reads, &workload.reads);
       add(op.writes, &workload.writes);
@@ -81,8 +81,8 @@ class WorkloadMaker {
 
  private:
   core::BufferId AddBuffer(int device, int64_t bytes, bool resident) {
-    buffers_.push_back({bytes, device, resident, /*copied=*/false, core::Tensor()});
-    return static_cast<core::BufferId>(buffers_.size()) - 1;
+    buffers_.push_back({bytes, core::Place(device), resident, /*copied=*/false, core::Tensor()});
+    return core::BufferId(buffers_.size() - 1);
   }
 
   int devices_;

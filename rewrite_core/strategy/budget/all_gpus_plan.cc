@@ -127,7 +127,7 @@ absl::StatusOr<int64_t> AllGpusPlan::TooSlowTogether() {
 // Returns lists by GPU: the budgets, and then each of the other sizes.
 std::vector<std::vector<int64_t>> AllGpusPlan::AllBudgets() const {
   std::vector<std::vector<int64_t>> all = {request_.facts.Budgets()};
-  for (int32_t gpu = 0; gpu < static_cast<int32_t>(all[0].size()); ++gpu) {
+  for (GpuIndex gpu(0); gpu < static_cast<int32_t>(all[0].size()); ++gpu) {
     const std::vector<int64_t> others = request_.OtherBudgets(gpu);
     all.resize(std::max(all.size(), others.size() + 1), all[0]);
     for (size_t i = 0; i < others.size(); ++i) all[i + 1][gpu] = others[i];
@@ -185,7 +185,7 @@ absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   for (v1::LevelDevice& of_level : *level->report.mutable_level()->mutable_devices()) {
     v1::BudgetDevice& device = *report_.add_devices();
     device.set_device(of_level.device());
-    const int32_t gpu = gpus_[report_.devices_size() - 1].index;
+    const GpuIndex gpu = gpus_[report_.devices_size() - 1].index;
     for (int64_t budget : request_.OtherBudgets(gpu)) device.add_other_budget_bytes(budget);
     *device.mutable_level() = std::move(of_level);
   }

@@ -11,7 +11,7 @@ std::pair<NodeId, int32_t> KeyOf(Tensor tensor) { return {tensor.node, tensor.po
 
 absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
     const StepFacts& facts, const Eligibility& eligibility, const SwapFilters& filters,
-    const SwapPlan& plan, const std::set<int32_t>& has_gap, const std::set<int32_t>& idle,
+    const SwapPlan& plan, const std::set<int32_t>& has_gap, const std::set<DeviceId>& idle,
     const StopToken& stop) {
   const Graph& graph = facts.graph();
   std::set<std::pair<NodeId, int32_t>> swapped;

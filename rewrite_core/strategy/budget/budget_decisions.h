@@ -16,11 +16,10 @@
 namespace spillway::core {
 
 // Returns the verdict on every output with a data reader, in order of nodes. `has_gap`: buffers
-// with a gap; `idle`: device ids (Graph::device_id) where no swapping is needed. Errors: those of
-// `stop`.
+// with a gap; `idle`: devices where no swapping is needed. Errors: those of `stop`.
 absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
     const StepFacts& facts, const Eligibility& eligibility, const SwapFilters& filters,
-    const SwapPlan& plan, const std::set<int32_t>& has_gap, const std::set<int32_t>& idle,
+    const SwapPlan& plan, const std::set<int32_t>& has_gap, const std::set<DeviceId>& idle,
     const StopToken& stop);
 
 }  // namespace spillway::core

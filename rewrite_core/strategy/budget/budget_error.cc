@@ -13,7 +13,7 @@ namespace spillway::core {
 namespace {
 
 // Returns a clause about the host's memory, if it cannot hold what the GPU lacks.
-std::string HostText(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu) {
+std::string HostText(const BudgetRequest& request, const OrderedStep& ordered, GpuIndex gpu) {
   const StepFacts& facts = request.facts;
   const int64_t lacking = ordered.step().peak_bytes(gpu) - request.budget_bytes(gpu);
   const int64_t host = facts.hardware().host_memory_bytes;
@@ -26,7 +26,7 @@ std::string HostText(const BudgetRequest& request, const OrderedStep& ordered, i
 
 }  // namespace
 
-absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu,
+absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, GpuIndex gpu,
                          const DeviceBounds& bounds, const StepResult& failure,
                          int64_t smallest_budget_bytes) {
   const StepFacts& facts = request.facts;
@@ -52,7 +52,7 @@ absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordere
   return DoesNotFitError(claim, why, hardware, budget, {smallest_budget_bytes, effect});
 }
 
-absl::Status SlowPlanError(const BudgetRequest& request, int32_t gpu, int64_t step_time_ns,
+absl::Status SlowPlanError(const BudgetRequest& request, GpuIndex gpu, int64_t step_time_ns,
                            int64_t smallest_budget_bytes) {
   return TooSlowError(request.objective, request.facts.placement().devices()[gpu], step_time_ns,
                       request.unswapped.step_time_ns(), request.facts.HardwareOf(gpu),

@@ -15,12 +15,12 @@ namespace spillway::core {
 
 // No plan was found for `gpu`, or none exists. `failure`: that of the plan that got furthest.
 // `smallest_budget_bytes`: a budget with which a plan is found; 0: none is known; likewise below.
-absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, int32_t gpu,
+absl::Status NoPlanError(const BudgetRequest& request, const OrderedStep& ordered, GpuIndex gpu,
                          const DeviceBounds& bounds, const StepResult& failure,
                          int64_t smallest_budget_bytes);
 
 // The fastest plan found takes `step_time_ns`, more than max_slowdown allows.
-absl::Status SlowPlanError(const BudgetRequest& request, int32_t gpu, int64_t step_time_ns,
+absl::Status SlowPlanError(const BudgetRequest& request, GpuIndex gpu, int64_t step_time_ns,
                            int64_t smallest_budget_bytes);
 
 }  // namespace spillway::core

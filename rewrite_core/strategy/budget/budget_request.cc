@@ -52,7 +52,7 @@ BudgetRequest::BudgetRequest(const StrategyInput& from)
                 "name some of the GPUs with devices, set planning_effort to LOW, or raise the "
                 "limit") {}
 
-std::vector<int64_t> BudgetRequest::OtherBudgets(int32_t gpu) const {
+std::vector<int64_t> BudgetRequest::OtherBudgets(GpuIndex gpu) const {
   const int64_t budget = budget_bytes(gpu);
   const int64_t rest = facts.HardwareOf(gpu).gpu_memory_bytes - budget;
   std::vector<int64_t> budgets;

@@ -29,11 +29,10 @@ struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. `from` must outlive it.
   explicit BudgetRequest(const StrategyInput& from);
 
-  // The budget of a GPU, by its index in Placement::devices().
-  int64_t budget_bytes(int32_t gpu) const { return facts.BudgetOf(gpu); }
+  int64_t budget_bytes(GpuIndex gpu) const { return facts.BudgetOf(gpu); }
   // The sizes of memory between the budget and the GPU's whole memory in which a plan must fit,
   // too: the same number for each GPU.
-  std::vector<int64_t> OtherBudgets(int32_t gpu) const;
+  std::vector<int64_t> OtherBudgets(GpuIndex gpu) const;
   // The number of plans simulated for one GPU: that of the effort, or fewer if several GPUs are
   // planned, so that each has its share of the request's steps.
   int max_simulations() const;

@@ -85,7 +85,7 @@ class BudgetRun {
   }
 
   absl::Status SimulateUnswapped(size_t i) {
-    const int32_t gpu = gpus_[i].index;
+    const GpuIndex gpu = gpus_[i].index;
     const int64_t budget = request_.budget_bytes(gpu);
     fits_.push_back(FitOfUnswapped(request_.unswapped, gpu, budget, facts_));
     auto outcome =
@@ -108,8 +108,8 @@ class BudgetRun {
       lacking_.push_back(i);
       return absl::OkStatus();
     }
-    for (size_t device = 0; device < gpus_[i].devices.size(); ++device) {
-      if (gpus_[i].devices[device]) idle_.insert(static_cast<int32_t>(device));
+    for (DeviceId id(0); id < request_.facts.graph().num_devices(); ++id) {
+      if (gpus_[i].devices[id]) idle_.insert(id);
     }
     return absl::OkStatus();
   }
@@ -124,7 +124,7 @@ class BudgetRun {
   }
 
   absl::Status Plan() {
-    std::vector<int32_t> gpus;
+    std::vector<GpuIndex> gpus;
     for (size_t i : lacking_) gpus.push_back(gpus_[i].index);
     if (absl::Status s = ordered_.AddEdges(gpus); !s.ok()) return s;
     AllGpusPlan plan(gpus_, lacking_, &request_, &ordered_, &fits_, &report_);
@@ -191,7 +191,7 @@ class BudgetRun {
     int unfit = 0;  // In how many variations it does not fit.
   };
   std::map<size_t, AsItCame> as_it_came_;  // Of GPUs that are planned although they fit.
-  std::set<int32_t> idle_;                 // Device ids of GPUs that need no plan.
+  std::set<DeviceId> idle_;                // Those of GPUs that need no plan.
   std::set<int32_t> has_gap_;              // Buffers with a gap.
   StrategyResult result_;
   v1::BudgetReport& report_;  // Of result_.

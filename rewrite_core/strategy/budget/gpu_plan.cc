@@ -65,7 +65,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuPlanTerms& terms, const Needs& needs,
                                 const v1::DeviceFit& unswapped_fit, BudgetRequest* request,
                                 OrderedStep* ordered, std::set<int32_t>* has_gap,
                                 v1::BudgetDevice* report) {
-  const int32_t gpu = terms.gpu.index;
+  const GpuIndex gpu = terms.gpu.index;
   auto order = StepOrder::Create(request->facts, gpu, ordered->step(), request->stop);
   if (!order.ok()) return order.status();
   auto planner = BudgetPlanner::Create(request->facts, request->eligibility, needs, *order,

@@ -26,9 +26,9 @@ enum class OrderChains { kForbidden, kAllowed };
 
 class GpuSearch {
  public:
-  // `gpu`: an index into Placement::devices(), the GPU of `order` and `planner`. `other_swaps`: the
-  // swaps of the other GPUs so far. Results are reported in `device`. All must outlive it.
-  GpuSearch(int32_t gpu, const std::vector<PlannedSwap>& other_swaps, const Needs& needs,
+  // `gpu`: the GPU of `order` and `planner`. `other_swaps`: the swaps of the other GPUs so far.
+  // Results are reported in `device`. All must outlive it.
+  GpuSearch(GpuIndex gpu, const std::vector<PlannedSwap>& other_swaps, const Needs& needs,
             const OrderedStep& ordered, const StepOrder& order, const BudgetPlanner& planner,
             BudgetRequest* request, v1::BudgetDevice* device)
       : gpu_(gpu),
@@ -76,7 +76,7 @@ class GpuSearch {
   void TellVariations(int unfit);
   void CountSimulations(const PlanSearchResult& found);
 
-  const int32_t gpu_;
+  const GpuIndex gpu_;
   const std::vector<PlannedSwap>& other_swaps_;
   const Needs& needs_;
   const OrderedStep& ordered_;

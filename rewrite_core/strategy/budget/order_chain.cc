@@ -47,7 +47,7 @@ std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
 
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       const SwapPlan& plan, const StepResult& step,
-                                                      int32_t gpu, int64_t least_bytes,
+                                                      GpuIndex gpu, int64_t least_bytes,
                                                       const StopToken& stop) {
   std::vector<ControlEdge> chain;
   auto order = StepOrder::Create(facts, gpu, step, stop);

@@ -20,14 +20,13 @@
 
 namespace spillway::core {
 
-// Returns serialization edges that hold the nodes of GPU `gpu` (an index into Placement::devices())
-// which make, or use last, a buffer of at least `least_bytes` in the order of `step`: that of
-// `plan`, operations recorded. The chain is broken before a node that may not wait for the previous
-// one. Empty if there is nothing to hold, or no order of the whole graph to which they all conform.
-// Errors: those of `stop`.
+// Returns serialization edges that hold the nodes of GPU `gpu` which make, or use last, a buffer of
+// at least `least_bytes` in the order of `step`: that of `plan`, operations recorded. The chain is
+// broken before a node that may not wait for the previous one. Empty if there is nothing to hold,
+// or no order of the whole graph to which they all conform. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       const SwapPlan& plan, const StepResult& step,
-                                                      int32_t gpu, int64_t least_bytes,
+                                                      GpuIndex gpu, int64_t least_bytes,
                                                       const StopToken& stop);
 
 }  // namespace spillway::core

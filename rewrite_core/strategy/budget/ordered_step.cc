@@ -20,7 +20,7 @@ OrderedStep::OrderedStep(BudgetRequest* request) : request_(*request) {
   base_.cpu_device = request_.options.cpu_device();
 }
 
-absl::Status OrderedStep::AddEdges(const std::vector<int32_t>& gpus) {
+absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus) {
   step_ = request_.unswapped;
   if (absl::Status s = AddEdges(gpus, kLeastOrderedPart, /*gain=*/0); !s.ok()) return s;
   if (absl::Status s = AddEdges(gpus, kLeastOfMany, kManyGain); !s.ok()) return s;
@@ -33,14 +33,14 @@ absl::Status OrderedStep::AddEdges(const std::vector<int32_t>& gpus) {
 
 // Adds edges for outputs of at least the peak divided by `least_part`, if they take more than
 // `gain` off the remaining peak.
-absl::Status OrderedStep::AddEdges(const std::vector<int32_t>& gpus, int64_t least_part,
+absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus, int64_t least_part,
                                    double gain) {
   const StepFacts& facts = request_.facts;
   const StepResult& unswapped = request_.unswapped;
   const StopToken& stop = request_.stop;
   SwapPlan plan;
   plan.cpu_device = base_.cpu_device;
-  for (int32_t gpu : gpus) {
+  for (GpuIndex gpu : gpus) {
     auto order = StepOrder::Create(facts, gpu, unswapped, stop);
     if (!order.ok()) return order.status();
     auto edges = FindOrderEdges(facts, *order, unswapped.peak_bytes(gpu) / least_part, stop);
@@ -54,7 +54,7 @@ absl::Status OrderedStep::AddEdges(const std::vector<int32_t>& gpus, int64_t lea
   if (!ordered.ok()) return ordered.status();
   const auto peak = [&gpus](const StepResult& step) {
     double bytes = 0;
-    for (int32_t gpu : gpus) bytes += static_cast<double>(step.peak_bytes(gpu));
+    for (GpuIndex gpu : gpus) bytes += static_cast<double>(step.peak_bytes(gpu));
     return bytes;
   };
   if (peak(*ordered) >= (1 - gain) * peak(step_)) return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::Status OrderedStep::AddEdges(const std::vector<int32_t>& gpus, int64_t lea
   return absl::OkStatus();
 }
 
-absl::StatusOr<DeviceBounds> OrderedStep::BoundsOf(int32_t gpu) {
+absl::StatusOr<DeviceBounds> OrderedStep::BoundsOf(GpuIndex gpu) {
   if (bounds_.empty()) {  // Computed for all GPUs, once.
     auto bounds = request_.simulator.LowerBounds(step_.launch_ahead.order, request_.stop);
     if (!bounds.ok()) return bounds.status();

@@ -21,9 +21,9 @@ class OrderedStep {
   // `request` must outlive it.
   explicit OrderedStep(BudgetRequest* request);
 
-  // Adds edges for operations on `gpus` (indices into Placement::devices()). REQUIRES: the
-  // unswapped step is set. Errors: those of Simulate.
-  absl::Status AddEdges(const std::vector<int32_t>& gpus);
+  // Adds edges for operations on `gpus`. REQUIRES: the unswapped step is set. Errors: those
+  // of Simulate.
+  absl::Status AddEdges(const std::vector<GpuIndex>& gpus);
 
   // The order edges, and the CPU device that every plan has.
   const SwapPlan& base() const { return base_; }
@@ -34,10 +34,10 @@ class OrderedStep {
 
   // Returns the lower bounds of the GPU, in the order with the order edges. Errors: those of
   // Simulate.
-  absl::StatusOr<DeviceBounds> BoundsOf(int32_t gpu);
+  absl::StatusOr<DeviceBounds> BoundsOf(GpuIndex gpu);
 
  private:
-  absl::Status AddEdges(const std::vector<int32_t>& gpus, int64_t least_part, double gain);
+  absl::Status AddEdges(const std::vector<GpuIndex>& gpus, int64_t least_part, double gain);
 
   BudgetRequest& request_;
   SwapPlan base_;

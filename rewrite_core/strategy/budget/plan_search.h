@@ -26,7 +26,7 @@ struct VariedStep {
 };
 
 struct PlanSearchTerms {
-  int32_t gpu = 0;  // An index into Placement::devices().
+  GpuIndex gpu{0};
   int64_t budget_bytes = 0;
   // The swaps of other GPUs, which have unlimited memory: every plan includes them.
   std::vector<PlannedSwap> other_swaps;

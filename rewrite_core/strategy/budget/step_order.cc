@@ -9,7 +9,7 @@
 
 namespace spillway::core {
 
-absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, int32_t gpu,
+absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu,
                                             const StepResult& unswapped, const StopToken& stop) {
   const Graph& graph = facts.graph();
   const Buffers& buffers = facts.buffers();
@@ -153,7 +153,7 @@ Slot StepOrder::NextFarWait(Slot from, Slot before) const {
   return far_waits_[node - num_leaves_];
 }
 
-absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,
+absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers, GpuIndex gpu,
                                      const StepResult& unswapped, const StopToken& stop) {
   StopPoller poll(stop);
   // By producer: when the first copy of its outputs is granted memory.

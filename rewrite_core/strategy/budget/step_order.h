@@ -34,10 +34,10 @@ class StepOrder {
     Tensor tensor;  // What it reads.
   };
 
-  // For GPU `gpu` (an index into Placement::devices()). `unswapped`: the step of the graph, with
-  // unlimited memory, operations recorded. `facts` must outlive the result. Errors: those of
-  // `stop`. REQUIRES: the facts kBuffers and kActiveNodes.
-  static absl::StatusOr<StepOrder> Create(const StepFacts& facts, int32_t gpu,
+  // For GPU `gpu`. `unswapped`: the step of the graph, with unlimited memory, operations recorded.
+  // `facts` must outlive the result. Errors: those of `stop`. REQUIRES: the facts kBuffers and
+  // kActiveNodes.
+  static absl::StatusOr<StepOrder> Create(const StepFacts& facts, GpuIndex gpu,
                                           const StepResult& unswapped, const StopToken& stop);
 
   Slot num_slots() const { return static_cast<Slot>(nodes_.size()); }
@@ -96,7 +96,7 @@ class StepOrder {
  private:
   StepOrder() = default;
 
-  absl::Status FindCopiesIn(const Graph& graph, const Buffers& buffers, int32_t gpu,
+  absl::Status FindCopiesIn(const Graph& graph, const Buffers& buffers, GpuIndex gpu,
                             const StepResult& unswapped, const StopToken& stop);
 
   std::vector<NodeId> nodes_;

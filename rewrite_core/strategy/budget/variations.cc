@@ -38,7 +38,7 @@ std::vector<VariedStep> VariedSteps(const BudgetRequest& request, int64_t budget
   return steps;
 }
 
-absl::StatusOr<int> CountUnfit(const SwapPlan& plan, int32_t gpu, BudgetRequest* request) {
+absl::StatusOr<int> CountUnfit(const SwapPlan& plan, GpuIndex gpu, BudgetRequest* request) {
   int count = 0;
   for (const VariedStep& step : VariedSteps(*request, request->budget_bytes(gpu))) {
     StepTerms terms = StepTerms::OneGpu(gpu, step.bytes);

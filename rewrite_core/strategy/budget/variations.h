@@ -27,9 +27,9 @@ bool HasReserve(const BudgetRequest& request);
 // tried, each with that budget and a part of the reserve. REQUIRES: HasReserve.
 std::vector<VariedStep> VariedSteps(const BudgetRequest& request, int64_t budget_bytes);
 
-// Returns in how many of these steps `plan` does not fit, for GPU `gpu` (an index into
-// Placement::devices()) and its budget. REQUIRES: HasReserve. Errors: those of Simulate.
-absl::StatusOr<int> CountUnfit(const SwapPlan& plan, int32_t gpu, BudgetRequest* request);
+// Returns in how many of these steps `plan` does not fit, for GPU `gpu` and its budget. REQUIRES:
+// HasReserve. Errors: those of Simulate.
+absl::StatusOr<int> CountUnfit(const SwapPlan& plan, GpuIndex gpu, BudgetRequest* request);
 
 // Returns the warning MAY_RUN_OUT: `what` ("the plan for GPU ...") does not fit in `unfit` of them.
 std::string MayRunOutText(absl::string_view what, int unfit);

@@ -75,7 +75,7 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const StepFacts& facts,
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     filters.built_in_.push_back(built_in.contains(graph.op_name(op)));
   }
-  for (int32_t device = 0; device < graph.num_devices(); ++device) {
+  for (DeviceId device(0); device < graph.num_devices(); ++device) {
     filters.is_cpu_.push_back(IsCpuDevice(graph.device_name(device)));
   }
   filters.producer_.assign(graph.num_nodes(), v1::REASON_SWAPPED);

@@ -45,7 +45,7 @@ class LevelFilters {
   const Graph* graph_;
   NodeFlags inactive_;
   std::vector<bool> built_in_;     // By Graph::op_id.
-  std::vector<bool> is_cpu_;       // By Graph::device_id.
+  std::vector<bool> is_cpu_;       // By DeviceId.
   std::vector<uint8_t> producer_;  // v1::Reason, by node.
   NodeFlags consumer_;
 };

@@ -24,7 +24,7 @@ absl::StatusOr<StepResult> SimulateFreely(const SwapPlan& plan, PlanSimulator* s
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
-    const StepFacts& facts, const SwapPlan& base, const std::vector<int32_t>& gpus,
+    const StepFacts& facts, const SwapPlan& base, const std::vector<GpuIndex>& gpus,
     Serialization serialization, PlanSimulator* simulator, const StopToken& stop) {
   auto needs = Needs::Find(facts, stop);
   if (!needs.ok()) return needs.status();
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
     if (!simulated.ok()) return simulated.status();
     const auto peak = [&gpus](const StepResult& result) {
       int64_t bytes = 0;
-      for (int32_t gpu : gpus) bytes += result.peak_bytes(gpu);
+      for (GpuIndex gpu : gpus) bytes += result.peak_bytes(gpu);
       return bytes;
     };
     auto ranks = RankByLaunch(facts, *simulated, pacing->order_edges_, stop);
@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
     if (!ranks.ok()) return ranks.status();
     pacing->ranks_ = *std::move(ranks);
   }
-  for (int32_t gpu : gpus) {
+  for (GpuIndex gpu : gpus) {
     auto order = StepOrder::Create(facts, gpu, step, stop);
     if (!order.ok()) return order.status();
     pacing->orders_.emplace(gpu, *std::move(order));
@@ -71,9 +71,9 @@ absl::StatusOr<std::unique_ptr<LevelPacing>> LevelPacing::Create(
   return pacing;
 }
 
-absl::Status LevelPacing::FindOrderEdgesOf(const std::vector<int32_t>& gpus,
+absl::Status LevelPacing::FindOrderEdgesOf(const std::vector<GpuIndex>& gpus,
                                            const StopToken& stop) {
-  for (int32_t gpu : gpus) {
+  for (GpuIndex gpu : gpus) {
     auto order = StepOrder::Create(facts_, gpu, unswapped_, stop);
     if (!order.ok()) return order.status();
     const int64_t least = unswapped_.peak_bytes(gpu) / kLeastOrderedPart;
@@ -99,7 +99,7 @@ void LevelPacing::LeaveOutIdle(PlannedSwapIn* swap_in) const {
       triggers.end());
 }
 
-std::vector<NodeId> LevelPacing::Gate(int32_t gpu, NodeId producer,
+std::vector<NodeId> LevelPacing::Gate(GpuIndex gpu, NodeId producer,
                                       const PlannedSwapIn& swap_in) const {
   const auto order = orders_.find(gpu);
   if (order == orders_.end()) return {};

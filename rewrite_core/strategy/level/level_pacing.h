@@ -35,10 +35,10 @@ class LevelPacing {
   // Whether the plan serializes the operations of each level (serialization.h).
   enum class Serialization { kOff, kOn };
 
-  // `base`: the other edges that every plan has. `gpus` (indices into Placement::devices()): the
-  // GPUs that get order edges. `facts` must outlive the result. Errors: those of Simulate.
+  // `base`: the other edges that every plan has. `gpus`: those that get order edges. `facts` must
+  // outlive the result. Errors: those of Simulate.
   static absl::StatusOr<std::unique_ptr<LevelPacing>> Create(
-      const StepFacts& facts, const SwapPlan& base, const std::vector<int32_t>& gpus,
+      const StepFacts& facts, const SwapPlan& base, const std::vector<GpuIndex>& gpus,
       Serialization serialization, PlanSimulator* simulator, const StopToken& stop);
   LevelPacing(const LevelPacing&) = delete;
   LevelPacing& operator=(const LevelPacing&) = delete;
@@ -49,27 +49,27 @@ class LevelPacing {
   // The unswapped step, with unlimited memory.
   const StepResult& unswapped() const { return unswapped_; }
 
-  bool Paces(int32_t gpu) const { return orders_.count(gpu) > 0; }
+  bool Paces(GpuIndex gpu) const { return orders_.count(gpu) > 0; }
   // Removes the triggers that the step does not run from a swap-in that has a consumer which it
   // does run: the swap-in would make them run for nothing.
   void LeaveOutIdle(PlannedSwapIn* swap_in) const;
   // Returns the nodes that wait for a swap-in of an output of `producer`, which is on GPU `gpu`;
   // none if the step does not run it, or no trigger of it is there.
-  std::vector<NodeId> Gate(int32_t gpu, NodeId producer, const PlannedSwapIn& swap_in) const;
+  std::vector<NodeId> Gate(GpuIndex gpu, NodeId producer, const PlannedSwapIn& swap_in) const;
 
  private:
   LevelPacing(const StepFacts& facts, Needs needs) : facts_(facts), needs_(std::move(needs)) {}
 
   // Whether the step that is planned for runs one of its consumers.
   bool Runs(const PlannedSwapIn& swap_in) const;
-  absl::Status FindOrderEdgesOf(const std::vector<int32_t>& gpus, const StopToken& stop);
+  absl::Status FindOrderEdgesOf(const std::vector<GpuIndex>& gpus, const StopToken& stop);
 
   const StepFacts& facts_;
   const Needs needs_;
   StepResult unswapped_;
   std::vector<ControlEdge> order_edges_;
   std::vector<int32_t> ranks_;
-  std::map<int32_t, StepOrder> orders_;  // By GPU, with the order edges.
+  std::map<GpuIndex, StepOrder> orders_;  // By GPU, with the order edges.
   std::unique_ptr<Soundness> soundness_;
 };
 

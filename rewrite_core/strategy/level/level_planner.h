@@ -60,7 +60,7 @@ class LevelPlanner : public TunedPlanner {
   const LevelCandidates& candidates_;
   SearchBudget* budget_;
   const LevelPacing* const pacing_;
-  const int32_t gpu_;
+  const GpuIndex gpu_;
   LevelTriggers triggers_;
   std::vector<LevelCandidate> tensors_;
   // The distance of every late reader's edge. Filled in by the first Plan, as that may run out of

@@ -121,7 +121,7 @@ class Strategy {
   absl::Status FindPacing(const std::vector<WantedGpu>& gpus) {
     SwapPlan base;
     base.cpu_device = result_.plan.cpu_device;
-    std::vector<int32_t> lacking;
+    std::vector<GpuIndex> lacking;
     for (const WantedGpu& gpu : gpus) {
       if (parameters_.is_auto()) {
         const StepTerms terms = StepTerms::OneGpu(gpu.index, facts_.BudgetOf(gpu.index));
@@ -261,8 +261,8 @@ class Strategy {
     if (!not_needed) {
       ReportSetting(setting, &device);
     } else {
-      for (size_t i = 0; i < gpu.devices.size(); ++i) {
-        if (gpu.devices[i]) idle_devices_.insert(static_cast<int32_t>(i));
+      for (DeviceId id(0); id < graph_.num_devices(); ++id) {
+        if (gpu.devices[id]) idle_devices_.insert(id);
       }
     }
     std::move(swaps.begin(), swaps.end(), std::back_inserter(result_.plan.swaps));
@@ -270,7 +270,7 @@ class Strategy {
   }
 
   // Restores the figures of the unswapped step: the tuner saw the one with the order edges.
-  void TellAsItCame(int32_t gpu, v1::DeviceFit* fit) const {
+  void TellAsItCame(GpuIndex gpu, v1::DeviceFit* fit) const {
     const StepResult& unswapped = pacing_->unswapped();
     fit->set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
     fit->set_full_speed_step_time_ns(unswapped.step_time_ns());
@@ -307,7 +307,7 @@ class Strategy {
   double share_ = 1;                           // Of the budget.
   int64_t unswapped_peak_bytes_ = 0;           // The highest of a GPU.
   FitFailure together_;                        // Why the last plans do not fit together.
-  std::set<int32_t> idle_devices_;             // Device ids of GPUs that need no swapping.
+  std::set<DeviceId> idle_devices_;            // Those of GPUs that need no swapping.
   StrategyResult result_;
   v1::LevelReport& report_;  // Of result_.
 };

@@ -36,7 +36,7 @@ LevelTriggers::LevelTriggers(const StepFacts& facts, const LevelFilters& filters
   }
 }
 
-bool LevelTriggers::IsSameGpu(int32_t a, int32_t b) const {
+bool LevelTriggers::IsSameGpu(DeviceId a, DeviceId b) const {
   if (a == b) return true;
   const auto [it, is_new] = same_gpu_.try_emplace(std::make_pair(a, b));
   if (is_new) {

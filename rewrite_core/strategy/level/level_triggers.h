@@ -36,8 +36,8 @@ class LevelTriggers {
   NodeId Find(int32_t producer_level, absl::Span<const LateReader> group, int32_t ahead);
 
  private:
-  // Whether the devices (Graph::device_id) are the same, or one of them is unspecified.
-  bool IsSameGpu(int32_t a, int32_t b) const;
+  // Whether the devices are the same, or one of them is unspecified.
+  bool IsSameGpu(DeviceId a, DeviceId b) const;
   // Whether `trigger` may hold back a swap-in for `consumer`.
   bool MayTrigger(NodeId trigger, NodeId consumer) const;
   bool MayTriggerAll(NodeId trigger, absl::Span<const LateReader> group) const;
@@ -51,8 +51,8 @@ class LevelTriggers {
   const LevelOrder& levels_;
   SearchBudget* budget_;
   std::vector<bool> barred_;  // Per node: never a trigger, whatever the consumer.
-  // By two ids of devices: the results of IsSameGpu so far.
-  mutable absl::flat_hash_map<std::pair<int32_t, int32_t>, bool> same_gpu_;
+  // The results of IsSameGpu so far.
+  mutable absl::flat_hash_map<std::pair<DeviceId, DeviceId>, bool> same_gpu_;
   // By consumer: the candidate with the lowest id on each of the levels below it that were searched
   // so far; the first item is one level below.
   absl::flat_hash_map<NodeId, std::vector<NodeId>> found_;

@@ -82,7 +82,7 @@ struct Point {
 
 class Tuner {
  public:
-  Tuner(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu, int64_t budget_bytes,
+  Tuner(const LevelSetting& wanted, const SwapPlan& base, GpuIndex gpu, int64_t budget_bytes,
         const StepFacts& facts, TunedPlanner* planner, PlanSimulator* simulator,
         const StopToken& stop)
       : base_(base),
@@ -417,7 +417,7 @@ class Tuner {
   absl::StatusOr<int64_t> SmallestBudget();
 
   const SwapPlan& base_;
-  const int32_t gpu_;
+  const GpuIndex gpu_;
   const int64_t budget_bytes_;
   const StepFacts& facts_;
   TunedPlanner* planner_;
@@ -476,7 +476,7 @@ void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device) {
   device->set_sync_mode(setting.sync_mode);
 }
 
-absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
+absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, GpuIndex gpu,
                                      int64_t budget_bytes, const StepFacts& facts,
                                      TunedPlanner* planner, PlanSimulator* simulator,
                                      const StopToken& stop) {

@@ -47,11 +47,10 @@ inline constexpr int kMaxSimulations = 160;
 void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device);
 
 // `wanted`: kAuto for what must be tuned; sync_mode is the lowest that is tried. `base`: the
-// control edges and the CPU device that every plan has. `gpu`: an index into Placement::devices().
-// `budget_bytes`: that GPU's budget; the hardware's, or less. REQUIRES: the facts kPlacement and
-// kHardware. FAILED_PRECONDITION (DOES_NOT_FIT) if no setting fits, saying what does not fit and
-// which budget would suffice.
-absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, int32_t gpu,
+// control edges and the CPU device that every plan has. `budget_bytes`: the budget of `gpu`; the
+// hardware's, or less. REQUIRES: the facts kPlacement and kHardware. FAILED_PRECONDITION
+// (DOES_NOT_FIT) if no setting fits, saying what does not fit and which budget would suffice.
+absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, GpuIndex gpu,
                                      int64_t budget_bytes, const StepFacts& facts,
                                      TunedPlanner* planner, PlanSimulator* simulator,
                                      const StopToken& stop);

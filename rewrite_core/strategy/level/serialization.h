@@ -27,11 +27,10 @@ struct Serialization {
 // graph.
 absl::Status CheckSerialization(const v1::LevelStrategy& options);
 
-// Serializes the ops of the GPU whose device ids (Graph::device_id) are flagged in `devices`. Left
-// out, as in TFLMS v2, are ops with `/cond/` or `loss` in their name, variables, constants and the
-// like, ops on CPUs, and the levels up to the last Assign that initializes. Empty if no level is
-// requested. INVALID_ARGUMENT (BAD_OPTION) if an item selects no level. REQUIRES:
-// CheckSerialization.
+// Serializes the ops of the GPU whose devices (DeviceId) are flagged in `devices`. Left out, as in
+// TFLMS v2, are ops with `/cond/` or `loss` in their name, variables, constants and the like, ops
+// on CPUs, and the levels up to the last Assign that initializes. Empty if no level is requested.
+// INVALID_ARGUMENT (BAD_OPTION) if an item selects no level. REQUIRES: CheckSerialization.
 absl::StatusOr<Serialization> SerializeLevels(const StepFacts& facts,
                                               const v1::RewriteOptions& options,
                                               const LevelFilters& filters, const LevelOrder& levels,

@@ -33,16 +33,16 @@ struct Training {
   Training() {
     for (int i = 0; i < 3; ++i) {
       x[i] = maker.Buffer(0, kUnit);
-      maker.Compute(1'000, i == 0 ? std::vector<OpId>() : std::vector<OpId>{i - 1}, {}, {x[i]});
+      maker.Compute(1'000, i == 0 ? std::vector<OpId>() : std::vector<OpId>{OpId(i - 1)}, {},
+                    {x[i]});
     }
     for (int i = 0; i < 3; ++i) {
-      maker.Compute(1'000, i == 2 ? std::vector<OpId>{2} : std::vector<OpId>{2 + i}, {x[2 - i]},
-                    {});
+      maker.Compute(1'000, {OpId(i == 2 ? 2 : 2 + i)}, {x[2 - i]}, {});
     }
   }
   WorkloadMaker maker;
   BufferId x[3];
-  const std::vector<OpId> order = {0, 1, 2, 3, 4, 5};
+  const std::vector<OpId> order = {OpId(0), OpId(1), OpId(2), OpId(3), OpId(4), OpId(5)};
 };
 
 TEST(LowerBoundsTest, NothingTravelsWhereThereIsRoom) {
@@ -82,7 +82,7 @@ TEST(LowerBoundsTest, SwapsComeOnTopOfTheCopiesThatThereAre) {
     const BufferId flag = training.maker.Buffer(0, 0), on_host = training.maker.Buffer(-1, 0);
     std::vector<OpId> order = training.order;
     if (out) {
-      const OpId writer = training.maker.Compute(0, {5}, {}, {flag});
+      const OpId writer = training.maker.Compute(0, {OpId(5)}, {}, {flag});
       order.push_back(writer);
       training.maker.CopyOut(50'000, {writer}, flag, on_host);
     } else {
@@ -100,11 +100,12 @@ TEST(LowerBoundsTest, OutOncePerBufferInPerGap) {
   WorkloadMaker maker;
   const BufferId x = maker.Buffer(0, kUnit);
   maker.Compute(1, {}, {}, {x});
-  maker.Compute(1, {0}, {}, {maker.Buffer(0, 4 * kUnit)});
-  maker.Compute(1, {1}, {x}, {});
-  maker.Compute(1, {2}, {}, {maker.Buffer(0, 4 * kUnit)});
-  maker.Compute(1, {3}, {x}, {});
-  const DeviceBounds bounds = Bounds(maker, {0, 1, 2, 3, 4}, 4 * kUnit);
+  maker.Compute(1, {OpId(0)}, {}, {maker.Buffer(0, 4 * kUnit)});
+  maker.Compute(1, {OpId(1)}, {x}, {});
+  maker.Compute(1, {OpId(2)}, {}, {maker.Buffer(0, 4 * kUnit)});
+  maker.Compute(1, {OpId(3)}, {x}, {});
+  const DeviceBounds bounds =
+      Bounds(maker, {OpId(0), OpId(1), OpId(2), OpId(3), OpId(4)}, 4 * kUnit);
   EXPECT_EQ(bounds.memory_bytes, 4 * kUnit);
   EXPECT_EQ(bounds.memory_op, 1);
   EXPECT_EQ(bounds.excess_bytes, kUnit);
@@ -118,16 +119,17 @@ TEST(LowerBoundsTest, WhatIsOnTheHostAnywayNeedsNoTripOut) {
     const BufferId x = maker.Buffer(0, kUnit), host = maker.Buffer(-1, kUnit);
     if (copied_in) {
       maker.Host(1, {}, {}, {host});
-      maker.CopyIn(700, {0}, host, x);
+      maker.CopyIn(700, {OpId(0)}, host, x);
     } else {
       maker.Compute(1, {}, {}, {x});
-      maker.CopyOut(700, {0}, x, host);
+      maker.CopyOut(700, {OpId(0)}, x, host);
     }
-    const OpId a = maker.Compute(1, {0, 1}, {x}, {});
+    const OpId a = maker.Compute(1, {OpId(0), OpId(1)}, {x}, {});
     const OpId b = maker.Compute(1, {a}, {}, {maker.Buffer(0, 4 * kUnit)});
     const OpId c = maker.Compute(1, {b}, {x}, {});
-    const DeviceBounds bounds = Bounds(
-        maker, copied_in ? std::vector<OpId>{a, b, c} : std::vector<OpId>{0, a, b, c}, 4 * kUnit);
+    const DeviceBounds bounds =
+        Bounds(maker, copied_in ? std::vector<OpId>{a, b, c} : std::vector<OpId>{OpId(0), a, b, c},
+               4 * kUnit);
     EXPECT_EQ(bounds.excess_bytes, kUnit);
     EXPECT_EQ(bounds.swap_out_bytes, 0);
     EXPECT_EQ(bounds.swap_in_bytes, kUnit);
@@ -142,8 +144,8 @@ TEST(LowerBoundsTest, MemoryCountsResidentBytesInputsOutputsAndWorkspaceOnce) {
   const BufferId variable = maker.Resident(0, 2 * kUnit);
   const BufferId x = maker.Buffer(0, kUnit), y = maker.Buffer(0, kUnit), z = maker.Buffer(0, kUnit);
   maker.Compute(1, {}, {variable}, {x});
-  const OpId b = maker.Add({OpKind::kCompute, 0, 1, {0}, {variable, x}, {y, z}, {x, x}, 100});
-  const DeviceBounds bounds = Bounds(maker, {0, b}, kUnlimited);
+  const OpId b = maker.Add({OpKind::kCompute, 0, 1, {OpId(0)}, {variable, x}, {y, z}, {x, x}, 100});
+  const DeviceBounds bounds = Bounds(maker, {OpId(0), b}, kUnlimited);
   // x, which y may take over, z, and 100 bytes rounded up.
   EXPECT_EQ(bounds.memory_bytes, 2 * kUnit + kUnit + kUnit + 256);
   EXPECT_EQ(bounds.memory_op, b);
@@ -154,10 +156,10 @@ TEST(LowerBoundsTest, WhatIsTakenOverAndReadAgainMustComeBack) {
   WorkloadMaker maker;
   const BufferId x = maker.Buffer(0, kUnit), y = maker.Buffer(0, kUnit);
   maker.Compute(1, {}, {}, {x});
-  maker.Add({OpKind::kCompute, 0, 1, {0}, {x}, {y}, {x}, 0});
-  maker.Compute(1, {1}, {y}, {});
-  maker.Compute(1, {2}, {x}, {});
-  const DeviceBounds bounds = Bounds(maker, {0, 1, 2, 3}, kUnit);
+  maker.Add({OpKind::kCompute, 0, 1, {OpId(0)}, {x}, {y}, {x}, 0});
+  maker.Compute(1, {OpId(1)}, {y}, {});
+  maker.Compute(1, {OpId(2)}, {x}, {});
+  const DeviceBounds bounds = Bounds(maker, {OpId(0), OpId(1), OpId(2), OpId(3)}, kUnit);
   EXPECT_EQ(bounds.memory_bytes, kUnit);
   EXPECT_EQ(bounds.swap_out_bytes, kUnit);
   EXPECT_EQ(bounds.swap_in_bytes, kUnit);
@@ -176,7 +178,8 @@ TEST(LowerBoundsTest, OrderMustBeOfComputeOperations) {
   WorkloadMaker maker;
   maker.Compute(1, {}, {}, {});
   maker.Host(1, {});
-  for (const std::vector<OpId>& order : {std::vector<OpId>{1}, {0, 0}, {2}, {-1}}) {
+  for (const std::vector<OpId>& order :
+       {std::vector<OpId>{OpId(1)}, {OpId(0), OpId(0)}, {OpId(2)}, {kNoOp}}) {
     const auto bounds = ComputeLowerBounds(maker.Make(), order, LowerBoundOptions(), StopToken());
     EXPECT_EQ(bounds.status().code(), absl::StatusCode::kInternal);
     EXPECT_THAT(bounds.status().message(), HasSubstr("has no place in an order"));

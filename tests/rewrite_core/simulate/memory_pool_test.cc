@@ -16,9 +16,9 @@ const auto kAnybody = [](OpId) { return true; };
 
 TEST(WaitingListTest, GivesTheFirstThatFits) {
   WaitingList list;
-  list.Add(7, 300);
-  list.Add(8, 100);
-  list.Add(9, 100);
+  list.Add(OpId(7), 300);
+  list.Add(OpId(8), 100);
+  list.Add(OpId(9), 100);
   EXPECT_EQ(list.TakeFirst(99, kAnybody), kNoOp);
   EXPECT_EQ(list.TakeFirst(200, kAnybody), 8);
   EXPECT_EQ(list.TakeFirst(300, kAnybody), 7);
@@ -29,7 +29,7 @@ TEST(WaitingListTest, GivesTheFirstThatFits) {
 
 TEST(WaitingListTest, WaitsForWhatItIsToldAnew) {
   WaitingList list;
-  for (OpId op = 0; op < 20; ++op) list.Add(op, 100);
+  for (OpId op(0); op < 20; ++op) list.Add(op, 100);
   EXPECT_EQ(list.TakeFirst(100, kAnybody), 0);
   list.Rekey([](OpId op) { return op < 10 ? 200 : 50; });
   EXPECT_EQ(list.TakeFirst(100, kAnybody), 10);
@@ -37,7 +37,7 @@ TEST(WaitingListTest, WaitsForWhatItIsToldAnew) {
   list.Clear();
   EXPECT_TRUE(list.empty());
   EXPECT_EQ(list.TakeFirst(kAll, kAnybody), kNoOp);
-  list.Add(7, 300);
+  list.Add(OpId(7), 300);
   EXPECT_EQ(list.TakeFirst(300, kAnybody), 7);
 }
 
@@ -46,7 +46,7 @@ TEST(WaitingListTest, AgreesWithAPlainList) {
   WaitingList list;
   std::list<std::pair<OpId, int64_t>> plain;
   size_t longest = 0;
-  for (OpId step = 0; step < 20'000; ++step) {
+  for (OpId step(0); step < 20'000; ++step) {
     // Long and short stretches of growing and shrinking.
     if (random.OneIn(step / 2'000 % 2 == 0 ? 3 : 1) && random.OneIn(2)) {
       const int64_t free_bytes = random.Below(100);
@@ -71,13 +71,13 @@ TEST(WaitingListTest, AgreesWithAPlainList) {
 
 TEST(MemoryPoolTest, PeakIsTheFirstMomentOfTheMost) {
   MemoryPool pool(1'000);
-  EXPECT_TRUE(pool.Take(1, 600));
+  EXPECT_TRUE(pool.Take(OpId(1), 600));
   EXPECT_FALSE(pool.Fits(401));
   EXPECT_TRUE(pool.Fits(400));
   pool.GiveBack(500);
-  EXPECT_FALSE(pool.Take(2, 500));
+  EXPECT_FALSE(pool.Take(OpId(2), 500));
   EXPECT_EQ(pool.peak_op(), 1);
-  EXPECT_TRUE(pool.Take(3, 1));
+  EXPECT_TRUE(pool.Take(OpId(3), 1));
   EXPECT_EQ(pool.peak_op(), 3);
   EXPECT_EQ(pool.peak_bytes(), 601);
   EXPECT_EQ(pool.in_use_bytes(), 601);

@@ -129,12 +129,12 @@ TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
   // 3 makes 2 ready and 4 makes 0 ready, both at 10; 1 is ready from the start, and so before both;
   // 5 becomes ready a moment later.
   WorkloadMaker maker;
-  maker.Compute(50, {4}, {}, {});
+  maker.Compute(50, {OpId(4)}, {}, {});
   maker.Compute(50, {}, {}, {});
-  maker.Compute(50, {3}, {}, {});
+  maker.Compute(50, {OpId(3)}, {}, {});
   maker.Host(10, {});
   maker.Host(10, {});
-  maker.Compute(50, {6}, {}, {});
+  maker.Compute(50, {OpId(6)}, {}, {});
   maker.Host(11, {});
   EXPECT_THAT(RunStep(maker, Ahead(kUnlimited, 20)).order, ElementsAre(1, 0, 2, 5));
   EXPECT_THAT(RunStep(maker, Synchronous()).order, ElementsAre(1, 0, 2, 5));
@@ -143,12 +143,12 @@ TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
 TEST(SimulatorTest, TheLastReadyGoesFirst) {
   // As above: when the launcher is free at 20, or the engine at 50, the queue is 0, 2, 5.
   WorkloadMaker maker;
-  maker.Compute(50, {4}, {}, {});
+  maker.Compute(50, {OpId(4)}, {}, {});
   maker.Compute(50, {}, {}, {});
-  maker.Compute(50, {3}, {}, {});
+  maker.Compute(50, {OpId(3)}, {}, {});
   maker.Host(10, {});
   maker.Host(10, {});
-  maker.Compute(50, {6}, {}, {});
+  maker.Compute(50, {OpId(6)}, {}, {});
   maker.Host(11, {});
   for (SimulationOptions options : {Ahead(kUnlimited, 20), Synchronous()}) {
     options.ready_order = ReadyOrder::kLastReady;
@@ -206,7 +206,7 @@ TEST(SimulatorTest, WhoeverIsChosenStaysTheHead) {
 // 6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431 and
 // 16408922859458223821.
 TEST(SimulatorTest, ReadyDrawsAreSplitMix64) {
-  ReadyDraws draws(0, 1234567);
+  ReadyDraws draws(0, GpuIndex(1234567));
   for (const size_t digit : {7, 3, 3, 1, 1}) EXPECT_EQ(draws.Next(10), digit);
 }
 
@@ -295,7 +295,7 @@ TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
     twice.op(chain.b).writes = {chain.y, twice.Buffer(0, kK)};
     twice.op(chain.b).reuses = {chain.x, chain.x};
     EXPECT_EQ(RunStep(twice, options).devices[0].peak_bytes, 2 * kK);
-    twice.op(chain.b).reuses = {-1, -1};
+    twice.op(chain.b).reuses = {kNoBufferId, kNoBufferId};
     EXPECT_EQ(RunStep(twice, options).devices[0].peak_bytes, 3 * kK);
   }
 }
@@ -634,7 +634,7 @@ TEST(SimulatorTest, StopsSoonAfterTheTokenFires) {
   // A chain, of one operation a moment, and 20,000 host operations of one moment.
   WorkloadMaker chain, wide;
   for (int i = 0; i < 20'000; ++i) {
-    chain.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{i - 1}, {}, {});
+    chain.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{OpId(i - 1)}, {}, {});
     wide.Host(1, {});
   }
   for (const WorkloadMaker& maker : {chain, wide}) {

@@ -90,9 +90,9 @@ TEST_F(StepSimulatorTest, TheStepAsItIs) {
   EXPECT_FALSE(result.is_placed);
   EXPECT_EQ(result.step_time_ns(), 5);
   EXPECT_EQ(result.synchronous_step_time_ns(), 5);
-  EXPECT_EQ(result.peak_bytes(0), 256 * kStepKiB);  // a, b and c.
+  EXPECT_EQ(result.peak_bytes(GpuIndex(0)), 256 * kStepKiB);  // a, b and c.
   EXPECT_EQ(result.launch_ahead.devices[0].peak_node, Node("c"));
-  EXPECT_EQ(result.resident_bytes(0), 0);
+  EXPECT_EQ(result.resident_bytes(GpuIndex(0)), 0);
   EXPECT_EQ(result.failure(), nullptr);
   // Nothing was asked for.
   EXPECT_TRUE(result.ops.empty());
@@ -106,7 +106,7 @@ TEST_F(StepSimulatorTest, ASwap) {
   terms.record_operations = terms.record_memory = true;
   const StepResult result = Run(Swapped(), terms);
   EXPECT_TRUE(result.fits);
-  EXPECT_EQ(result.peak_bytes(0), 192 * kStepKiB);  // b and c, c and d, or d, a and e.
+  EXPECT_EQ(result.peak_bytes(GpuIndex(0)), 192 * kStepKiB);  // b and c, c and d, or d, a and e.
   // a; its copy; c and d; the copy back; e.
   const int64_t away_ns = 1 + kOutNs, back_ns = away_ns + 2 + kInNs;
   for (const SimulationResult* mode : {&result.launch_ahead, &result.synchronous}) {
@@ -149,7 +149,7 @@ TEST_F(StepSimulatorTest, APaceEdge) {
 }
 
 TEST_F(StepSimulatorTest, TooLittleMemory) {
-  StepTerms terms = StepTerms::OneGpu(0, 192 * kStepKiB - 256);
+  StepTerms terms = StepTerms::OneGpu(GpuIndex(0), 192 * kStepKiB - 256);
   terms.unlimited_if_unfit = true;
   const StepResult result = Run(Swapped(), terms);
   EXPECT_FALSE(result.fits);
@@ -325,7 +325,7 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   terms.variation.ready_order = ReadyOrder::kLastReady;
   const StepResult last = ValueOrDie(simulator->Simulate(SwapPlan(), terms, {}), "step");
   EXPECT_THAT(last.launch_ahead.order, ::testing::ElementsAre(2, 3, 0, 1));
-  EXPECT_EQ(last.peak_bytes(0), 128 * kStepKiB);
+  EXPECT_EQ(last.peak_bytes(GpuIndex(0)), 128 * kStepKiB);
   const auto excess = [&](const std::vector<OpId>& order) {
     return ValueOrDie(simulator->LowerBounds(order, {}), "bounds")[0].excess_bytes;
   };
@@ -333,13 +333,14 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   EXPECT_EQ(excess({}), 64 * kStepKiB);
   EXPECT_EQ(ValueOrDie(simulator->LowerBounds(StopToken()), "bounds")[0].excess_bytes,
             64 * kStepKiB);
-  EXPECT_EQ(excess({0, 2, 1, 3}), 64 * kStepKiB);
+  EXPECT_EQ(excess({OpId(0), OpId(2), OpId(1), OpId(3)}), 64 * kStepKiB);
   EXPECT_EQ(excess(last.launch_ahead.order), 0);
-  EXPECT_EQ(simulator->LowerBounds({0, 2, 1, 4}, {}).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(simulator->LowerBounds({OpId(0), OpId(2), OpId(1), OpId(4)}, {}).status().code(),
+            absl::StatusCode::kInternal);
   terms.variation = StepVariation();
   const StepResult first = ValueOrDie(simulator->Simulate(SwapPlan(), terms, {}), "step");
   EXPECT_THAT(first.launch_ahead.order, ::testing::ElementsAre(0, 2, 1, 3));
-  EXPECT_EQ(first.peak_bytes(0), 192 * kStepKiB);
+  EXPECT_EQ(first.peak_bytes(GpuIndex(0)), 192 * kStepKiB);
 }
 
 // 96 KiB, then 64 in the other half of 192; then 64 where the 96 were, and 32 more. At most 160 KiB
@@ -391,7 +392,7 @@ class HostMemoryTest : public StepSimulatorTest {
 TEST_F(HostMemoryTest, TooLittle) {
   EXPECT_TRUE(Run(Swapped(), StepTerms()).fits);
   for (const StepTerms& terms :
-       {StepTerms::OneGpu(0, kUnlimited), StepTerms::AllGpus(kUnlimited)}) {
+       {StepTerms::OneGpu(GpuIndex(0), kUnlimited), StepTerms::AllGpus(kUnlimited)}) {
     const StepResult result = Run(Swapped(), terms);
     ASSERT_NE(result.failure(), nullptr);
     EXPECT_EQ(result.failure()->device, -1);
@@ -439,7 +440,7 @@ TEST(StepSimulatorWorkTest, PlacedAloneIsLess) {
   const TestStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(options)));
   auto simulator = ValueOrDie(StepSimulator::Create(step.facts, {}), "simulator");
   const int64_t peak =
-      ValueOrDie(simulator->Simulate(SwapPlan(), StepTerms(), {}), "step").peak_bytes(0);
+      ValueOrDie(simulator->Simulate(SwapPlan(), StepTerms(), {}), "step").peak_bytes(GpuIndex(0));
   StepTerms terms = StepTerms::AllGpus(peak);
   const StopToken ladder, alone;
   const StepResult placed = ValueOrDie(simulator->Simulate(SwapPlan(), terms, ladder), "step");
@@ -475,7 +476,7 @@ class FakeSimulator : public PlanSimulator {
 
 TEST(FindNeedTest, GrowsByAPartIn32) {
   FakeSimulator simulator(3'500);
-  auto need = FindNeed(&simulator, SwapPlan(), StepTerms::OneGpu(3, 0), 3'200, {});
+  auto need = FindNeed(&simulator, SwapPlan(), StepTerms::OneGpu(GpuIndex(3), 0), 3'200, {});
   ASSERT_TRUE(need.ok());
   EXPECT_EQ(*need, 3'512);
   EXPECT_THAT(simulator.budgets(), ::testing::ElementsAre(3'200, 3'301, 3'405, 3'512));
@@ -483,7 +484,7 @@ TEST(FindNeedTest, GrowsByAPartIn32) {
 
 TEST(FindNeedTest, GivesUpAtFourTimes) {
   FakeSimulator simulator(kUnlimited);
-  auto need = FindNeed(&simulator, SwapPlan(), StepTerms::OneGpu(3, 0), 1 << 20, {});
+  auto need = FindNeed(&simulator, SwapPlan(), StepTerms::OneGpu(GpuIndex(3), 0), 1 << 20, {});
   ASSERT_TRUE(need.ok());
   EXPECT_EQ(*need, 0);
   EXPECT_LT(simulator.budgets().back(), 4 * ((int64_t{1} << 20) + 1));

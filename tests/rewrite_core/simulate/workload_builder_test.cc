@@ -53,11 +53,11 @@ class Words {
 
   std::vector<std::string> Lines() const {
     std::vector<std::string> lines;
-    for (OpId op = 0; op < static_cast<OpId>(w_.ops.size()); ++op) {
+    for (OpId op(0); op < static_cast<int32_t>(w_.ops.size()); ++op) {
       std::string line =
           absl::StrCat(Where(w_.ops[op].device), " ", Name(op), " ", w_.ops[op].duration_ns, "ns:");
-      Append(&line, "waits", w_.waits_for[op], [this](int32_t id) { return Name(id); });
-      Append(&line, "reads", w_.reads[op], [this](int32_t id) { return Buffer(id); });
+      Append(&line, "waits", w_.waits_for[op], [this](OpId id) { return Name(id); });
+      Append(&line, "reads", w_.reads[op], [this](BufferId id) { return Buffer(id); });
       const auto writes = w_.writes[op];
       const auto reuses = w_.reuses[op];
       std::vector<std::string> written;
@@ -104,11 +104,10 @@ class Words {
     return absl::StrCat(TensorName(*step_.graph, w_.buffers[id].tensor), "@",
                         Where(w_.buffers[id].device));
   }
-  template <typename Text>
-  static void Append(std::string* line, const char* what, absl::Span<const int32_t> ids,
-                     Text text) {
+  template <typename Id, typename Text>
+  static void Append(std::string* line, const char* what, absl::Span<const Id> ids, Text text) {
     std::vector<std::string> words;
-    for (int32_t id : ids) words.push_back(text(id));
+    for (Id id : ids) words.push_back(text(id));
     if (!words.empty()) absl::StrAppend(line, " ", what, " ", absl::StrJoin(words, " "), ";");
   }
 
@@ -347,17 +346,18 @@ std::vector<size_t> Form(const TestStep& step, const Workload& w) {
         op.kind == OpKind::kCompute ||
         (op.kind == OpKind::kHost && step.facts.placement().node(op.node) == kHostPlace &&
          name.find("lms/swap") == absl::string_view::npos);
-    op_form[i] = hash(absl::StrCat(named ? name : "", "|", static_cast<int>(op.kind), "|",
-                                   op.device, "|", op.duration_ns, "|", op.workspace_bytes));
+    op_form[i] =
+        hash(absl::StrCat(named ? name : "", "|", static_cast<int>(op.kind), "|", op.device.value(),
+                          "|", op.duration_ns, "|", op.workspace_bytes));
   }
   for (size_t i = 0; i < w.buffers.size(); ++i) {
-    buffer_form[i] = hash(
-        absl::StrCat(w.buffers[i].bytes, "|", w.buffers[i].device, "|", w.buffers[i].resident));
+    buffer_form[i] = hash(absl::StrCat(w.buffers[i].bytes, "|", w.buffers[i].device.value(), "|",
+                                       w.buffers[i].resident));
   }
   for (int round = 0; round < 5; ++round) {
     std::vector<std::vector<size_t>> touched(w.buffers.size());
     std::vector<size_t> next(w.ops.size());
-    for (size_t i = 0; i < w.ops.size(); ++i) {
+    for (OpId i(0); i < static_cast<int32_t>(w.ops.size()); ++i) {
       std::vector<size_t> waits, reads, writes, reuses;
       for (OpId before : w.waits_for[i]) waits.push_back(op_form[before]);
       for (BufferId b : w.reads[i]) reads.push_back(buffer_form[b]);

@@ -50,7 +50,7 @@ TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
   const TestStep* steps[2] = {&plain, &step};
   for (int i = 0; i < 2; ++i) {
     const Workload workload = steps[i]->Build();
-    for (OpId op = 0; op < static_cast<OpId>(workload.ops.size()); ++op) {
+    for (OpId op(0); op < static_cast<int32_t>(workload.ops.size()); ++op) {
       const OpKind kind = workload.ops[op].kind;
       if (kind != OpKind::kCopyOut && kind != OpKind::kCopyIn) continue;
       const int64_t bytes = workload.buffers[workload.writes[op][0]].bytes;

@@ -24,7 +24,8 @@ struct OrderedStep : TestStep {
         eligibility(ValueOrDie(core::Eligibility::Create(facts, options, {}), "eligibility")),
         simulator(ValueOrDie(core::StepSimulator::Create(facts, {}), "simulator")),
         unswapped(Simulate({})),
-        order(ValueOrDie(core::StepOrder::Create(facts, 0, unswapped, {}), "order")),
+        order(
+            ValueOrDie(core::StepOrder::Create(facts, core::GpuIndex(0), unswapped, {}), "order")),
         needs(ValueOrDie(core::Needs::Find(facts, {}), "needs")),
         ranks(ValueOrDie(core::RankByLaunch(facts, unswapped, {}, {}), "ranks")),
         planner(ValueOrDie(core::BudgetPlanner::Create(facts, eligibility, needs, order, ranks,

@@ -87,7 +87,7 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
       const auto simulate = [&](const std::vector<Away>& aways) {
         SwapPlan plan;
         plan.swaps = ValueOrDie(step.planner.Plan(aways), "plan");
-        StepTerms terms = StepTerms::OneGpu(0, budget);
+        StepTerms terms = StepTerms::OneGpu(GpuIndex(0), budget);
         terms.placed_alone = true;
         return ValueOrDie(step.simulator->Simulate(plan, terms, {}), "simulate").launch_ahead;
       };

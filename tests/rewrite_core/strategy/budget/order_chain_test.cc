@@ -37,7 +37,8 @@ OrderedStep TwoChains(const std::string& rest = "", const std::string& target = 
 
 std::vector<ControlEdge> Chain(const OrderedStep& step, int64_t least_bytes = kHeavy) {
   return testing::ValueOrDie(
-      ChainInOrder(step.facts, step.needs, {}, step.unswapped, 0, least_bytes, {}), "chain");
+      ChainInOrder(step.facts, step.needs, {}, step.unswapped, GpuIndex(0), least_bytes, {}),
+      "chain");
 }
 
 std::vector<std::string> Names(const OrderedStep& step, const std::vector<ControlEdge>& chain) {

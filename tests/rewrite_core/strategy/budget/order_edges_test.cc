@@ -112,8 +112,8 @@ TEST(OrderEdgesTest, ThePeakFalls) {
       options);
   SwapPlan plan;
   plan.controls = testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kLeast, {}), "");
-  const int64_t before = step.unswapped.peak_bytes(0);
-  const int64_t after = step.Simulate(plan).peak_bytes(0);
+  const int64_t before = step.unswapped.peak_bytes(GpuIndex(0));
+  const int64_t after = step.Simulate(plan).peak_bytes(GpuIndex(0));
   EXPECT_EQ(before - after, 256 << 10);
 }
 

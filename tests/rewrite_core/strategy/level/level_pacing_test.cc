@@ -33,7 +33,8 @@ struct PacedStep : TestStep {
   std::unique_ptr<LevelPacing> Pacing(
       LevelPacing::Serialization serialization = LevelPacing::Serialization::kOff) const {
     return testing::ValueOrDie(
-        LevelPacing::Create(facts, SwapPlan(), {0}, serialization, simulator.get(), {}), "pacing");
+        LevelPacing::Create(facts, SwapPlan(), {GpuIndex(0)}, serialization, simulator.get(), {}),
+        "pacing");
   }
 
   std::unique_ptr<StepSimulator> simulator;
@@ -75,8 +76,8 @@ constexpr char kPacedNet[] = R"(
 TEST(LevelPacingTest, WhatIsLaunchedBehindTheTriggerWaits) {
   EXPECT_EQ(PacedPlan(kPacedNet, 6, 2, /*pace=*/false), "\nf1:0 (128 bytes) -> g1[1] after g4\n");
   const PacedStep step(kPacedNet);
-  const StepOrder order =
-      testing::ValueOrDie(StepOrder::Create(step.facts, 0, step.Pacing()->unswapped(), {}), "");
+  const StepOrder order = testing::ValueOrDie(
+      StepOrder::Create(step.facts, GpuIndex(0), step.Pacing()->unswapped(), {}), "");
   const auto slot = [&](const char* name) { return order.slot(step.graph[name]); };
   ASSERT_EQ(slot("g3"), slot("g4") + 1);  // By id, of what is ready at one time.
   ASSERT_EQ(slot("u"), slot("g4") + 2);

@@ -455,7 +455,7 @@ class ApartSimulator : public PlanSimulator {
       return testing::FittingStep(0, 0, peak, /*num_gpus=*/2);
     }
     OutOfMemory oom;
-    oom.device = 1;
+    oom.device = GpuIndex(1);
     oom.node = f_.graph.Node("i1");
     oom.requested_bytes = 3 * kMiB;
     oom.in_use_bytes = 9 * kMiB;

@@ -77,7 +77,7 @@ class FakeSimulator : public PlanSimulator {
     }
     OutOfMemory oom;
     if (host_is_full) {
-      oom.device = -1;
+      oom.device = kHostPlace;
       return testing::UnfitStep(oom, cost.peak_bytes, resident_bytes);
     }
     if (cost.peak_bytes > terms.budget_bytes) {
@@ -124,8 +124,8 @@ absl::StatusOr<TunedLevel> Tune(const LevelSetting& wanted, FakePlanner planner,
   f.Compute({Fact::kGpuMemory});
   SwapPlan base;
   base.cpu_device = "/cpu:7";
-  auto tuned =
-      TuneLevel(wanted, base, 0, simulator->budget_bytes, f.facts, &planner, simulator, stop);
+  auto tuned = TuneLevel(wanted, base, GpuIndex(0), simulator->budget_bytes, f.facts, &planner,
+                         simulator, stop);
   // The last one is the plan chosen once more, for its need.
   if (tuned.ok() && !tuned->swaps.empty()) simulator->simulated.pop_back();
   return tuned;

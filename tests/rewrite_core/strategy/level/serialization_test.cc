@@ -38,7 +38,7 @@ absl::StatusOr<Serialization> Serialize(const TestFacts& f, const v1::RewriteOpt
   auto levels = LevelOrder::Build(*f.graph, f.facts.topology(), f.facts.control_flow(), {}, stop);
   if (!levels.ok()) return levels.status();
   std::vector<bool> devices;
-  for (int32_t i = 0; i < f.graph->num_devices(); ++i) {
+  for (DeviceId i(0); i < f.graph->num_devices(); ++i) {
     const auto name = f.graph->device_name(i);
     devices.push_back(device.empty() ? !IsCpuDevice(name) : name == device);
   }
@@ -295,7 +295,7 @@ TEST(SerializationTest, ChainsOfAllGpusCloseNoCycle) {
     const std::string bytes = testing::WriteProto(testing::MakeRandomGraph(seed, shape));
     const TestFacts f(TestGraph::FromBytes(bytes));
     testing::GraphDef graph = testing::ReadProto(bytes);
-    for (int32_t device = 0; device < f.graph->num_devices(); ++device) {
+    for (DeviceId device(0); device < f.graph->num_devices(); ++device) {
       const std::string name(f.graph->device_name(device));
       if (IsCpuDevice(name)) continue;
       const auto chain = Serialize(f, Options(Slices("':'")), name.empty() ? " " : name);
