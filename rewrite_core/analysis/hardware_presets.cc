@@ -59,43 +59,45 @@ constexpr Kind kFp32 = {0.83, 0.8, 0.75, 10e-6, 20e-6};
 constexpr Kind kTf32 = {0.4, 0.6, 0.8, 5e-6, 15e-6};
 
 // A preset, field by field: bytes, FLOP/s, bytes per second (a link's in each direction), seconds.
-class Row {
+class Preset {
  public:
-  explicit Row(const char* name) {
+  explicit Preset(const char* name) {
     preset_.hardware.preset = name;
     preset_.hardware.gpu_memory_source = v1::MEMORY_SOURCE_PRESET;
   }
   operator HardwarePreset() const { return preset_; }
 
-  Row& About(const char* about) { return Set(&HardwarePreset::about, about); }
-  Row& Source(const char* source, const char* says) {
+  Preset& About(const char* about) { return Set(&HardwarePreset::about, about); }
+  Preset& Source(const char* source, const char* says) {
     Set(&HardwarePreset::source, source);
     return Set(&HardwarePreset::says, says);
   }
-  Row& GpuMemory(int64_t bytes) { return Set(&Hardware::gpu_memory_bytes, bytes); }
-  Row& HostMemory(int64_t bytes) { return Set(&Hardware::host_memory_bytes, bytes); }
-  Row& PeakFlops(double flops) { return Set(&Hardware::peak_flops, flops); }
-  Row& MemoryBandwidth(double bytes_per_s) { return Set(&Hardware::mem_bytes_per_s, bytes_per_s); }
-  Row& Link(double bytes_per_s) {
+  Preset& GpuMemory(int64_t bytes) { return Set(&Hardware::gpu_memory_bytes, bytes); }
+  Preset& HostMemory(int64_t bytes) { return Set(&Hardware::host_memory_bytes, bytes); }
+  Preset& PeakFlops(double flops) { return Set(&Hardware::peak_flops, flops); }
+  Preset& MemoryBandwidth(double bytes_per_s) {
+    return Set(&Hardware::mem_bytes_per_s, bytes_per_s);
+  }
+  Preset& Link(double bytes_per_s) {
     Set(&Hardware::d2h_bytes_per_s, bytes_per_s);
     return Set(&Hardware::h2d_bytes_per_s, bytes_per_s);
   }
-  Row& Kernels(const Kind& kind) {
+  Preset& Kernels(const Kind& kind) {
     Set(&Hardware::eff_conv, kind.eff_conv);
     Set(&Hardware::eff_matmul, kind.eff_matmul);
     Set(&Hardware::mem_eff, kind.mem_eff);
     Set(&Hardware::launch_s, kind.launch_s);
     return Set(&Hardware::copy_latency_s, kind.copy_latency_s);
   }
-  Row& CopyLatency(double seconds) { return Set(&Hardware::copy_latency_s, seconds); }
+  Preset& CopyLatency(double seconds) { return Set(&Hardware::copy_latency_s, seconds); }
 
  private:
   template <typename Value>
-  Row& Set(Value Hardware::*field, Value value) {
+  Preset& Set(Value Hardware::*field, Value value) {
     preset_.hardware.*field = value;
     return *this;
   }
-  Row& Set(absl::string_view HardwarePreset::*field, absl::string_view value) {
+  Preset& Set(absl::string_view HardwarePreset::*field, absl::string_view value) {
     preset_.*field = value;
     return *this;
   }
@@ -106,7 +108,7 @@ class Row {
 // In the order of --help and errors; the default first.
 std::vector<HardwarePreset> MakePresets() {
   return {
-      Row("p100_pcie")
+      Preset("p100_pcie")
           .About("P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50")
           .Source(kP100Sheet, "fp32 10.6 TFLOPS (SXM2; 9.3 PCIe), 732 GB/s, PCIe x16 Gen3")
           .GpuMemory(kOf16Gb)
@@ -115,7 +117,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(732e9)
           .Link(kPcie3)
           .Kernels(kFp32),
-      Row("p100_pcie_observed")
+      Preset("p100_pcie_observed")
           .About("the same with the link that a published run of TFLMS v2 reached")
           .Source(kTflmsRun, "20.33 GiB out and 31.36 GiB in, each step")
           .GpuMemory(kOf16Gb)
@@ -124,7 +126,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(732e9)
           .Link(6e9)
           .Kernels(kFp32),
-      Row("v100_pcie")
+      Preset("v100_pcie")
           .About("V100 16 GB, PCIe 3.0; not calibrated")
           .Source(kV100Sheet, "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways")
           .GpuMemory(kOf16Gb)
@@ -133,7 +135,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
           .Kernels(kFp32),
-      Row("v100_nvlink2")
+      Preset("v100_nvlink2")
           .About("V100 16 GB, NVLink 2.0 to the host (POWER9); not calibrated")
           .Source(kV100Sheet,
                   "fp32 15.7 TFLOPS (SXM2), 900 GB/s; three links of 25 GB/s each way to a POWER9")
@@ -143,7 +145,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(900e9)
           .Link(68e9)
           .Kernels(kFp32),
-      Row("a100_40gb_pcie4")
+      Preset("a100_40gb_pcie4")
           .About("A100 40 GB, PCIe 4.0, TF32; not calibrated")
           .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
           .GpuMemory(kOf40Gb)
@@ -152,7 +154,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(1555e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Row("a100_40gb_g10")
+      Preset("a100_40gb_g10")
           .About("A100 40 GB with the link and the host memory of the G10 simulator (MICRO'23)")
           .Source(kG10, "128 GB of host memory, PCIe 3.0 x16 at 15.754 GB/s, 45 us")
           .GpuMemory(kOf40Gb)
@@ -162,7 +164,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Link(15.754e9)
           .Kernels(kTf32)
           .CopyLatency(45e-6),
-      Row("h100_pcie5")
+      Preset("h100_pcie5")
           .About("H100 80 GB, PCIe 5.0, TF32; not calibrated")
           .Source(kH100Page,
                   "PCIe: TF32 756 TFLOPS with sparsity, half without, 2 TB/s, PCIe Gen5 128 GB/s "
@@ -173,7 +175,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(2000e9)
           .Link(kPcie5)
           .Kernels(kTf32),
-      Row("t4")
+      Preset("t4")
           .About("T4 16 GB, PCIe 3.0; not calibrated")
           .Source(kT4Sheet, "fp32 8.1 TFLOPS, up to 320 GB/s, x16 PCIe Gen3; nvidia-smi 15360 MiB")
           .GpuMemory(14'200'000'000)
@@ -182,7 +184,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(320e9)
           .Link(kPcie3)
           .Kernels(kFp32),
-      Row("v100_32gb_pcie")
+      Preset("v100_32gb_pcie")
           .About("V100 32 GB, PCIe 3.0; not calibrated")
           .Source(kV100Sheet, "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways; nvidia-smi 32768 MiB")
           .GpuMemory(31'800'000'000)
@@ -191,7 +193,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
           .Kernels(kFp32),
-      Row("v100_16gb_sxm2")
+      Preset("v100_16gb_sxm2")
           .About("V100 16 GB SXM2, PCIe 3.0 to the host; not calibrated")
           .Source(kV100Sheet, "fp32 15.7 TFLOPS, 900 GB/s; NVLink goes to other GPUs")
           .GpuMemory(kOf16Gb)
@@ -200,7 +202,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
           .Kernels(kFp32),
-      Row("v100_32gb_sxm2")
+      Preset("v100_32gb_sxm2")
           .About("V100 32 GB SXM2, PCIe 3.0 to the host; not calibrated")
           .Source(kV100Sheet, "fp32 15.7 TFLOPS, 900 GB/s; nvidia-smi 32768 MiB")
           .GpuMemory(31'800'000'000)
@@ -209,7 +211,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
           .Kernels(kFp32),
-      Row("a10")
+      Preset("a10")
           .About("A10 24 GB, PCIe 4.0, TF32; not calibrated")
           .Source(kA10Sheet,
                   "TF32 62.5 TFLOPS, 600 GB/s, PCIe Gen4 64 GB/s both ways; nvidia-smi 23028 MiB")
@@ -219,7 +221,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(600e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Row("l4")
+      Preset("l4")
           .About("L4 24 GB, PCIe 4.0, TF32; not calibrated")
           .Source(kL4Page,
                   "TF32 120 TFLOPS with sparsity, half without, 300 GB/s, PCIe Gen4 x16 64 GB/s "
@@ -230,7 +232,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(300e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Row("l40s")
+      Preset("l40s")
           .About("L40S 48 GB, PCIe 4.0, TF32; not calibrated")
           .Source(
               kL40sPage,
@@ -241,7 +243,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(864e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Row("a100_40gb_sxm4")
+      Preset("a100_40gb_sxm4")
           .About("A100 40 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated")
           .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
           .GpuMemory(kOf40Gb)
@@ -250,7 +252,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(1555e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Row("a100_80gb_pcie4")
+      Preset("a100_80gb_pcie4")
           .About("A100 80 GB, PCIe 4.0, TF32; not calibrated")
           .Source(kA100Sheet, "TF32 156 TFLOPS, 1,935 GB/s, PCIe Gen4 64 GB/s both ways")
           .GpuMemory(kOf80Gb)
@@ -259,7 +261,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(1935e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Row("a100_80gb_sxm4")
+      Preset("a100_80gb_sxm4")
           .About("A100 80 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated")
           .Source(kA100Sheet, "TF32 156 TFLOPS, 2,039 GB/s, PCIe Gen4 64 GB/s both ways")
           .GpuMemory(kOf80Gb)
@@ -268,7 +270,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(2039e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Row("h100_sxm5")
+      Preset("h100_sxm5")
           .About("H100 80 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated")
           .Source(kH100Page,
                   "SXM: TF32 989 TFLOPS with sparsity, half without, 3.35 TB/s, PCIe Gen5 128 GB/s "
@@ -279,7 +281,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(3350e9)
           .Link(kPcie5)
           .Kernels(kTf32),
-      Row("h200_sxm5")
+      Preset("h200_sxm5")
           .About("H200 141 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated")
           .Source(kH200Page,
                   "TF32 989 TFLOPS with sparsity, half without, 4.8 TB/s, PCIe Gen5 128 GB/s both "
@@ -290,7 +292,7 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(4800e9)
           .Link(kPcie5)
           .Kernels(kTf32),
-      Row("gh200_nvlink_c2c")
+      Preset("gh200_nvlink_c2c")
           .About("GH200: H100 96 GB with 480 GB of Grace's memory over NVLink-C2C, TF32; not "
                  "calibrated")
           .Source(kGh200Page,

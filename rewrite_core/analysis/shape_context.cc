@@ -201,6 +201,11 @@ absl::string_view ShapeContext::String(absl::string_view key, absl::string_view 
   return value ? AttrString(*value).value_or(otherwise) : otherwise;
 }
 
+DataType ShapeContext::Type(absl::string_view key) {
+  const auto value = attrs_.Find(key);
+  return value ? AttrType(*value) : kDtInvalid;
+}
+
 int64_t ShapeContext::CountTypes(absl::string_view key) {
   const auto value = attrs_.Find(key);
   return value ? CountAttrTypes(*value) : -1;

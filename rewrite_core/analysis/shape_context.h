@@ -112,6 +112,7 @@ class ShapeContext {
   int64_t Int(absl::string_view key, int64_t otherwise = 0);
   bool Bool(absl::string_view key, bool otherwise = false);
   absl::string_view String(absl::string_view key, absl::string_view otherwise = "");
+  DataType Type(absl::string_view key);
   DimVector Ints(absl::string_view key);
   absl::InlinedVector<float, 8> Floats(absl::string_view key);
   ShapeId ShapeAttr(absl::string_view key);

@@ -58,8 +58,8 @@ TEST(TextTest, OtherFieldsOfTheGraphKeepTheirPlace) {
 
 TEST(TextTest, PrintsAttributesInOrderOfTheirNames) {
   const TestGraph g("a = Const() {dtype=float32, _z=1, B=true}\nb = Neg(a:0, ^a) @/cpu:0");
-  EXPECT_EQ(PrintNode(*g, NodeId(0)), "a = Const() {B=true, _z=1, dtype=float32}");
-  EXPECT_EQ(PrintNode(*g, NodeId(1)), "b = Neg(a:0, ^a) @/cpu:0");
+  EXPECT_EQ(PrintNode(*g, core::NodeId(0)), "a = Const() {B=true, _z=1, dtype=float32}");
+  EXPECT_EQ(PrintNode(*g, core::NodeId(1)), "b = Neg(a:0, ^a) @/cpu:0");
 }
 
 struct BadText {

@@ -12,10 +12,10 @@ std::string Print(const google::protobuf::Message& message,
                   google::protobuf::util::JsonPrintOptions options) {
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
-  std::string json;
+  std::string text;
   // Fails only for an Any of unknown type; no message of ours that is printed here has one.
-  (void)google::protobuf::util::MessageToJsonString(message, &json, options);
-  return json;
+  (void)google::protobuf::util::MessageToJsonString(message, &text, options);
+  return text;
 }
 
 }  // namespace
