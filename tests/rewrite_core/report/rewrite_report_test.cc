@@ -1,6 +1,8 @@
 // The report and the patch: figures counted by hand, and patches applied by a naive program.
 #include "rewrite_core/report/rewrite_report.h"
 
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +41,7 @@ using ::testing::IsEmpty;
 // waits or is waited for.
 void EditAtRandom(const TestGraph& graph, Random* random, GraphEdit* edit) {
   const auto any = [&] { return NodeId(random->Below(graph->num_nodes())); };
+  std::set<std::pair<NodeId, int>> rewired;  // Each input at most once.
   for (int i = 0; i < 10; ++i) {
     const std::string source(graph->name(any()));
     NodeSpec copy;
@@ -55,7 +58,9 @@ void EditAtRandom(const TestGraph& graph, Random* random, GraphEdit* edit) {
     const std::vector<absl::string_view> inputs = graph->input_spellings(consumer);
     for (int index = 0; index < static_cast<int>(inputs.size()); ++index) {
       if (inputs[index][0] == '^') break;
-      if (random->OneIn(3)) edit->RewireInput(consumer, index, name);
+      if (random->OneIn(3) && rewired.emplace(consumer, index).second) {
+        edit->RewireInput(consumer, index, name);
+      }
     }
     edit->AddControlInput(any(), random->OneIn(2) ? name : source, v1::EDGE_KIND_DEADLINE);
   }
