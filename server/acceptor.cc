@@ -17,18 +17,17 @@
 namespace spillway::server {
 namespace {
 
-// Until the next try, where the system has nothing left for a connection. They wait meanwhile.
+// Backoff after a failed accept. Connections wait in the listen queue meanwhile.
 constexpr int kPauseMs = 100;
 
-// While as many stand as may, closed ones are looked for once in this time. Looking at one takes
-// less than a microsecond.
+// At the maximum number of connections, closed ones are looked for at most once in this interval.
+// Checking one takes less than a microsecond.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(100);
 
-// A flood of connections must not become one of lines.
+// Minimum interval between log lines of one kind: a flood of connections must not flood the log.
 constexpr absl::Duration kTellInterval = absl::Seconds(10);
 
-// The number that the system gave the socket behind `fd`, of which each has its own; 0 if there is
-// none.
+// Returns the inode number of the socket `fd`, which is unique; 0 if `fd` is not a socket.
 ino_t SocketOf(int fd) {
   struct stat info = {};
   return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) ? info.st_ino : 0;
@@ -85,7 +84,7 @@ bool Acceptor::AcceptOne(const Source& source) {
   const int connection = accept4(source.socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (connection < 0) {
     const int error = errno;
-    // Gone again before it was its turn.
+    // The client disconnected before the connection was accepted, or a signal arrived.
     if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return true;
     metrics_.CountAcceptFailure();
     tell(failed_, "no connection can be accepted: those that come wait",
@@ -109,14 +108,15 @@ bool Acceptor::Admit(int connection) {
       clock_.Now() - looked_at_ >= kLookInterval) {
     ForgetClosed();
   }
-  // One that had the same descriptor is closed, or this could not have it.
+  // An earlier connection with the same descriptor must have been closed.
   connections_.erase(connection);
   if (connections_.size() >= static_cast<size_t>(most_)) return false;
   connections_.emplace(connection, SocketOf(connection));
   return true;
 }
 
-// gRPC does not say when it has closed one. Its descriptor is then free, or another socket's.
+// gRPC does not report that it has closed a connection. Its descriptor is then free, or another
+// socket's.
 void Acceptor::ForgetClosed() {
   for (auto it = connections_.begin(); it != connections_.end();) {
     it = SocketOf(it->first) == it->second ? std::next(it) : connections_.erase(it);

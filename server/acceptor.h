@@ -1,12 +1,12 @@
-// Accepts connections and hands them to gRPC, at most so many at a time.
+// Accepts connections, up to a maximum number, and hands them to gRPC.
 //
-// gRPC's own listener accepts whatever comes, and in version 1.51 it stops for good at the first
-// accept that fails, as each does where no descriptor is left (on_read in tcp_server_posix.cc): a
-// server whose descriptors were once used up takes no call any more, though all are free again.
-// Its way in for connections that others accepted (AddExternalConnectionAcceptor) has neither
-// fault, and is the same for every kind of credentials.
+// gRPC's own listener has no such limit, and in version 1.51 it stops permanently at the first
+// accept that fails, e.g. because the process is out of descriptors (on_read in
+// tcp_server_posix.cc): a server that once ran out of descriptors accepts no calls even after they
+// are free again. gRPC's interface for connections accepted elsewhere
+// (AddExternalConnectionAcceptor) has neither problem, and works with all kinds of credentials.
 //
-// Thread-safe but for Start and Stop.
+// Thread-safe except for Start and Stop.
 #ifndef SPILLWAY_SERVER_ACCEPTOR_H_
 #define SPILLWAY_SERVER_ACCEPTOR_H_
 
@@ -27,38 +27,38 @@ namespace spillway::server {
 
 class Acceptor {
  public:
-  // A socket that listens, not blocking and not owned, and what takes its connections: it owns the
-  // descriptor that it is called with, and closes it when the connection has ended.
+  // A listening socket, non-blocking and not owned, and the handler of its connections, which owns
+  // the descriptor that it is called with and closes it when the connection has ended.
   struct Source {
     int socket;
     std::function<void(int connection)> take;
   };
 
-  // Connections beyond `most` are closed at once. `metrics` and `clock` must outlive it.
+  // Connections beyond `most` are closed on arrival. `metrics` and `clock` must outlive it.
   Acceptor(int most, Metrics& metrics, const Clock& clock);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor() { Stop(); }
 
-  // Accepts what comes, in a thread of its own; where the system has no descriptor or memory for
-  // it, later. Once.
+  // Accepts connections on a separate thread; if the system has no descriptor or memory for one,
+  // tries again later. Called at most once.
   void Start(std::vector<Source> sources);
 
-  // Accepts no more. Connections that stand are not touched.
+  // Stops accepting. Open connections are not affected.
   void Stop();
 
-  // Connections that stand.
+  // Returns the number of open connections.
   int open();
 
  private:
-  // How often one kind of trouble came, for a line in the log now and then.
+  // The number of failures of one kind, for rate-limited log lines.
   struct Trouble {
     int64_t count = 0;
     absl::Time told = absl::InfinitePast();
   };
 
   void Run();
-  // False if nothing can be accepted for now.
+  // Returns false if nothing can be accepted for now.
   bool AcceptOne(const Source& source);
   bool Admit(int connection);
   void ForgetClosed();  // REQUIRES: mu_ is held.
@@ -70,11 +70,11 @@ class Acceptor {
   std::thread thread_;
 
   std::mutex mu_;  // Guards these two. (Not Abseil's: see worker_pool.h.)
-  // By descriptor, the socket that it stands for; some may be closed by now.
+  // The socket's inode, by descriptor; some may have been closed.
   std::unordered_map<int, ino_t> connections_;
   absl::Time looked_at_ = absl::InfinitePast();
 
-  // Of the thread alone.
+  // Used by the thread only.
   std::vector<Source> sources_;
   Trouble refused_;
   Trouble failed_;

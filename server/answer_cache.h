@@ -37,7 +37,7 @@ class AnswerCache {
   std::shared_ptr<const core::PlannedStep> FindPlan(const std::string& plan_key);
 
   // Adds `answer`, whose plan key may be empty, if the capacity and the budget have room. Sets its
-  // is_shared. REQUIRES: no one else refers to it, and it is not an error.
+  // is_shared. REQUIRES: `answer` is the only reference to it, and it is not an error.
   void Keep(absl::string_view graph, absl::string_view options, const std::string& plan_key,
             const std::shared_ptr<RewriteAnswer>& answer);
 

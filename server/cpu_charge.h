@@ -22,8 +22,8 @@ absl::Duration ThreadCpuTime();
 
 class CpuCharge {
  public:
-  // `account`: null if no one is charged. `access`, whose clock is used, may then also be null, and
-  // otherwise must outlive this.
+  // `account`: null if no caller is charged. `access`, whose clock is used, may then also be null,
+  // and otherwise must outlive this.
   CpuCharge(std::shared_ptr<CallerAccount> account, const AccessList* access);
   ~CpuCharge();
   CpuCharge(const CpuCharge&) = delete;

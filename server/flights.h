@@ -47,8 +47,8 @@ class Flights {
 
   // `member`: a unique id, not 0. `graph` and `options` are the request; `graph` must stay
   // unchanged until the member lands, leaves or is called. `gone`: whether its caller has
-  // disconnected. With kLeads, `*abandoned` becomes true once no one wants the answer any more; it
-  // lives until Land, and the leader may set it to give up.
+  // disconnected. With kLeads, `*abandoned` becomes true once no caller wants the answer any more;
+  // it lives until Land, and the leader may set it to give up.
   Role Join(uint64_t member, absl::string_view graph, absl::string_view options, Sharing sharing,
             const std::atomic<bool>& gone, Landed landed, std::atomic<bool>** abandoned);
 

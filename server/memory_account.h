@@ -2,8 +2,8 @@
 // that memory is bounded without predicting what a request needs.
 //
 // The program's operator new and delete (counted_new.cc) report to the account of their thread. A
-// request that exceeds the budget is told to stop through the flag of its stop token, and ends when
-// it next polls the token; its allocations until then exceed the budget. (Failing the allocation
+// request that exceeds the budget is stopped through the flag of its stop token, and ends when it
+// next polls the token; its allocations until then exceed the budget. (Failing the allocation
 // would end it immediately, but Abseil's hash tables do not survive an allocation that throws.)
 // Memory freed by another thread stays charged until GiveBack or the end of the request; malloc is
 // not counted.

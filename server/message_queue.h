@@ -1,16 +1,16 @@
-// Messages on their way from a worker, which makes them, to gRPC, which sends one at a time.
+// A queue of messages from a worker, which makes them, to gRPC, which sends one at a time.
 //
-// A sender is asleep or awake. It is asleep at first; a Push that finds it asleep wakes it, and the
-// pusher does its part: it takes a message and sends it. A Take that finds nothing puts it to
-// sleep.
+// The sender is asleep or awake, at first asleep. A Push that finds it asleep wakes it, and the
+// pushing thread acts as the sender: it takes a message and sends it. A Take that finds the queue
+// empty puts the sender to sleep.
 //
-//   The worker:                                  Who sends, when a message is out:
+//   The worker:                                  The sender, when a message has been sent:
 //     if (*queue.Push(message, stop)) TakeAndSend();   TakeAndSend();
 //     ...                                            Or, if it could not be sent:
 //     if (queue.Close()) TakeAndSend();                if (queue.Abandon()) TakeAndSend();
 //
-// Bounded: a client that does not read makes the worker wait, at most `max_wait` in all its pushes,
-// and never past its stop token.
+// Bounded: a client that does not read makes the worker wait, at most `max_wait` over all its
+// pushes, and not after its stop token has fired.
 //
 // Thread-safe for one pusher and one sender at a time. (std::mutex: see worker_pool.h.)
 #ifndef SPILLWAY_SERVER_MESSAGE_QUEUE_H_
@@ -39,8 +39,9 @@ class MessageQueue {
   MessageQueue(int64_t max_bytes, absl::Duration max_wait, const Clock& clock)
       : max_bytes_(max_bytes), max_wait_(max_wait), clock_(clock) {}
 
-  // Adds `message` at the end once there is room. True: the sender was asleep, the caller is it
-  // now. Errors: that of `stop`; CANCELLED if nobody takes messages, or not fast enough.
+  // Appends `message` once there is room. Returns true if the sender was asleep: the calling thread
+  // must then act as the sender. Errors: that of `stop`; CANCELLED if messages are not taken at
+  // all, or not fast enough.
   absl::StatusOr<bool> Push(Message message, const core::StopToken& stop) {
     const int64_t bytes = message.ByteSizeLong();
     std::unique_lock lock(mu_);
@@ -63,8 +64,8 @@ class MessageQueue {
     return !std::exchange(awake_, true);
   }
 
-  // Nothing more comes. True: the sender was asleep, the caller is it now. Otherwise the sender
-  // will find the end, and the queue may be gone when this returns.
+  // Ends the queue. Returns true if the sender was asleep: the calling thread must then act as the
+  // sender. Otherwise the sender will find the end, and the queue may be gone when this returns.
   bool Close() {
     const std::lock_guard lock(mu_);
     closed_ = true;
@@ -73,7 +74,7 @@ class MessageQueue {
 
   enum class Next { kMessage, kNothingYet, kEnd };
 
-  // The next message; kNothingYet: the sender is asleep from now on.
+  // Takes the next message; kNothingYet: the sender is now asleep.
   Next Take(Message* message) {
     const std::lock_guard lock(mu_);
     if (messages_.empty()) {
@@ -87,8 +88,9 @@ class MessageQueue {
     return Next::kMessage;
   }
 
-  // The sender cannot send any more: drops what waits, and what is pushed from now on is refused.
-  // True: closed already, the caller is to end the call. Otherwise whoever closes will.
+  // Called when the sender cannot send any more: drops the waiting messages, and makes later pushes
+  // fail. Returns true if the queue is closed: the calling thread must then end the call. Otherwise
+  // the thread that closes the queue will.
   bool Abandon() {
     const std::lock_guard lock(mu_);
     abandoned_ = true;
@@ -100,7 +102,7 @@ class MessageQueue {
   }
 
  private:
-  // How late a pusher that waits sees its stop token.
+  // Interval at which a waiting pusher polls its stop token.
   static constexpr absl::Duration kLookInterval = absl::Milliseconds(20);
 
   absl::Status TooSlow() const {

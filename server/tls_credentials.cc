@@ -18,7 +18,7 @@ namespace {
 // Reading and checking takes a millisecond; a flood of connections must not multiply it.
 constexpr absl::Duration kLookInterval = absl::Seconds(1);
 
-// What gRPC's fetcher calls. Thread-safe.
+// Called by gRPC's certificate fetcher. Thread-safe.
 class Reloader {
  public:
   Reloader(TlsFiles files, TlsMaterial material, const Clock& clock)
@@ -31,7 +31,7 @@ class Reloader {
     const bool first = !handed_out_;
     if (!first && !Changed()) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const grpc_ssl_pem_key_cert_pair pair = {material_.key.c_str(), material_.cert.c_str()};
-    // gRPC asserts that there are roots, also where no client certificate is asked for.
+    // gRPC asserts that there are roots, even if no client certificate is requested.
     const std::string& roots = material_.client_ca.empty() ? material_.cert : material_.client_ca;
     *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     handed_out_ = true;
@@ -40,7 +40,7 @@ class Reloader {
   }
 
  private:
-  // Takes what is in the files if it is another and sound.
+  // Loads the content of the files if it has changed and is valid.
   bool Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const absl::Time now = clock_.Now();
     if (now - looked_at_ < kLookInterval) return false;
@@ -72,7 +72,7 @@ grpc_ssl_certificate_config_reload_status FetchCertificates(
   return static_cast<Reloader*>(reloader)->Fetch(config);
 }
 
-// gRPC's C++ API does not offer the fetcher, its C API does.
+// The fetcher is only available in gRPC's C API, not in its C++ API.
 class TlsCredentials final : public grpc::ServerCredentials {
  public:
   explicit TlsCredentials(std::unique_ptr<Reloader> reloader)

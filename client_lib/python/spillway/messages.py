@@ -15,7 +15,7 @@ EdgeKind = Literal["", "TRIGGER", "DEADLINE", "PACE", "SERIALIZATION", "ORDER"]
 """The purpose of an added control edge."""
 
 Outcome = Literal["", "REWRITTEN", "NOTHING_TO_DO", "KEPT", "FOREIGN", "STRIPPED"]
-"""What became of the graph."""
+"""The outcome for the graph."""
 
 Strategy = Literal["", "scope", "level", "budget", "strip", "apply"]
 """The policies. The numbers are those of the fields of RewriteOptions.strategy."""
@@ -186,13 +186,13 @@ class DeviceFit(Message):
     """Whether a step fits the memory of one GPU, with the other GPUs unswapped and without a
     budget."""
     device: str = ""
-    """The device as its first node spells it; empty where nodes carry none."""
+    """The device as its first node spells it; empty if the nodes have none."""
     fit: Fit = ""
-    """Whether the step fits the budget as the graph is returned."""
+    """Whether the step of the returned graph fits the budget."""
     fit_unknown: Tuple[FitUnknown, ...] = ()
     """Why this is unknown, as in a forecast. Empty unless FIT_UNKNOWN."""
     budget_bytes: int = 0
-    """The budget, in bytes, and where it is from."""
+    """The budget, in bytes, and its source."""
     budget_source: MemorySource = ""
     unswapped_peak_bytes: int = 0
     """Peak bytes in use of a step of the original graph, in the worse of the two ways to simulate
@@ -613,7 +613,7 @@ class LevelTuning(Message):
 class LevelDevice(Message):
     """The choice for one GPU."""
     device: str = ""
-    """The device as its first node spells it; empty where nodes carry none."""
+    """The device as its first node spells it; empty if the nodes have none."""
     swapout_threshold: Optional[int] = None
     """The setting in force. Absent if it has no effect (nothing is swapped, or swapin_ahead with
     sync_mode 2 or 3)."""
@@ -621,7 +621,7 @@ class LevelDevice(Message):
     swapin_groupby: Optional[int] = None
     sync_mode: Optional[int] = None
     tuning: Optional[LevelTuning] = None
-    """How it was found. Absent: everything was given."""
+    """How it was found. Absent: all parameters were given."""
 
     _name = "LevelDevice"
     _kinds = {
@@ -660,7 +660,7 @@ class LevelReport(Message):
 class BudgetDevice(Message):
     """The search for one GPU."""
     device: str = ""
-    """The device as its first node spells it; empty where nodes carry none."""
+    """The device as its first node spells it; empty if the nodes have none."""
     gap_count: int = 0
     """Number of gaps between two uses during which a buffer could be swapped out."""
     plan_count: int = 0
@@ -738,7 +738,7 @@ class KeptCall(Message):
 
 @dataclass(frozen=True, repr=False)
 class Inlining(Message):
-    """What became of a graph's calls. Absent if it has none."""
+    """The handling of a graph's calls. Absent if it has none."""
     inlined_call_count: int = 0
     """Number of calls that were replaced by their functions' bodies, including calls inside
     bodies."""
@@ -759,7 +759,7 @@ class Inlining(Message):
 class ReportFields(Message):
     """The report of one rewrite."""
     outcome: Outcome = ""
-    """What became of the graph."""
+    """The outcome for the graph."""
     summary: str = ""
     """One sentence on the outcome, for people."""
     strategy: Strategy = ""
@@ -782,7 +782,7 @@ class ReportFields(Message):
     stages: Tuple[StageTiming, ...] = ()
     """Time spent per stage, in the order in which they ran."""
     warnings: Tuple[ReportWarning, ...] = ()
-    """What the caller should know, most important first."""
+    """Warnings to the caller, most important first."""
     advice: Optional[Advice] = None
     """Settings that the training job needs for the plan to work."""
     forecast_before: Optional[Forecast] = None
@@ -850,7 +850,7 @@ class TensorSummary(Message):
     size_bytes: Optional[int] = None
     """Bytes. Absent: unknown."""
     size_unknown: SizeUnknown = ""
-    """Why the size is unknown. Unspecified where it is known."""
+    """Why the size is unknown. Unspecified if it is known."""
 
     _name = "TensorSummary"
     _kinds = {"size_bytes": int, "size_unknown": Enum("SIZE_UNKNOWN_")}
@@ -882,8 +882,9 @@ class GraphSummary(Message):
     that may read it. Absent: not stated."""
     min_consumer_version: Optional[int] = None
     op_types: Tuple[NameCount, ...] = ()
-    """Number of nodes per op type, most first; per device, in order of its first node (empty: nodes
-    without one); and per top-level name scope, most first (empty: nodes whose name has no `/`)."""
+    """Number of nodes per op type, most frequent first; per device, in order of its first node
+    (empty: nodes without one); and per top-level name scope, most nodes first (empty: nodes whose
+    name has no `/`)."""
     devices: Tuple[NameCount, ...] = ()
     scopes: Tuple[NameCount, ...] = ()
     level_count: int = 0
@@ -908,8 +909,8 @@ class GraphSummary(Message):
     placeholders: Tuple[TensorSummary, ...] = ()
     """The placeholders that a step feeds, in file order."""
     variables: Tuple[NameCount, ...] = ()
-    """Number of nodes per op type, most first, that hold variables; and that change them (Apply*,
-    Assign*, Scatter*), including initializers."""
+    """Number of nodes per op type, most frequent first, that hold variables; and that change them
+    (Apply*, Assign*, Scatter*), including initializers."""
     updates: Tuple[NameCount, ...] = ()
     rewritten_by: RewrittenBy = ""
     """The program that rewrote the graph before, and the number of swap nodes in it."""
@@ -923,7 +924,7 @@ class GraphSummary(Message):
     known_size_bytes: int = 0
     known_size_count: int = 0
     unknown_sizes: Tuple[UnknownSizeCount, ...] = ()
-    """The tensors of unknown size by reason, most first."""
+    """The tensors of unknown size by reason, most frequent first."""
     inlining: Optional[Inlining] = None
     """The graph's calls. Everything here is for the graph with its calls inlined, except size_bytes
     and functions, which are the file's."""
@@ -1353,7 +1354,7 @@ class Decision(Message):
     reason: Reason = ""
     """SWAPPED, or why not."""
     size_unknown: SizeUnknown = ""
-    """Why the size is unknown. Unspecified where it is known."""
+    """Why the size is unknown. Unspecified if it is known."""
 
     _name = "Decision"
     _kinds = {"size_bytes": int, "reason": Enum("REASON_"), "size_unknown": Enum("SIZE_UNKNOWN_")}
