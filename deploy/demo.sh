@@ -28,7 +28,7 @@ readonly spillway=build/bin/spillway
 readonly spillwayd=build/bin/spillwayd
 readonly graph=tests/graphs/resnet50_tf1/graph_shapes.pb
 readonly out=build/demo
-# The server is on this machine: never ask a proxy.
+# The server is on this machine: never use a proxy.
 export no_proxy=127.0.0.1,localhost${no_proxy:+,$no_proxy}
 
 server_pid=
@@ -72,8 +72,8 @@ scrape() {
 sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())' "$metrics" >"$1"
 }
 
-# Prints a command as one types it, in lines of at most 100 columns, and runs it. What it says on
-# standard error goes to standard output, so that the order is kept in a file, too.
+# Prints a command as it would be typed, in lines of at most 100 columns, and runs it. Standard
+# error goes to standard output, so that the order is kept in a file, too.
 show() {
   local line="\$" part i
   for ((i = 1; i <= $#; ++i)); do
@@ -106,7 +106,7 @@ end_section "Build"
 
 heading "3. Start the server"
 echo "\$ $spillwayd --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 2>$out/server.log"
-# There from the start: it is read at once, perhaps before the server's own shell has made it.
+# Created here, since it may be read before the server's shell has created it.
 : >"$out/server.out"
 "$spillwayd" --listen 127.0.0.1:0 --metrics-listen 127.0.0.1:0 >>"$out/server.out" 2>"$out/server.log" &
 server_pid=$!

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is needed to build Spillway, and with `tests` also what its tests need, on Debian 12.
+# Installs the packages to build Spillway, and with `tests` also those of its tests, on Debian 12.
 set -euo pipefail
 
 usage() {
@@ -23,7 +23,7 @@ USAGE
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly root
 
-# GoogleTest and Benchmark are here, not below: CMake looks for them whatever target is built.
+# GoogleTest and Benchmark are here, not below: CMake looks for them whichever target is built.
 readonly build_packages=(
   build-essential cmake ninja-build pkg-config ccache
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev libre2-dev
@@ -82,7 +82,7 @@ have_tool() {
   command -v "$1" >/dev/null || [[ -x $root/build/tools/bin/$1 ]]
 }
 
-# Not a reason to fail: tests that need Prometheus or promtool are skipped without it.
+# No error: tests that need Prometheus or promtool are skipped without it.
 unpack_prometheus() {
   if have_tool prometheus && have_tool promtool; then
     return

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by deploy/demo.sh and tests/run.sh: sections with headings and times, and the build.
 
-# The time in milliseconds.
+# Prints the time in milliseconds.
 now_ms() {
   local now=${EPOCHREALTIME/[.,]/}
   echo "${now:0:-3}"
@@ -13,7 +13,7 @@ heading() {
   printf '\n== %s\n' "$1"
 }
 
-# Ends it: one row for print_times, called NAME.
+# Ends it, and adds a row NAME for print_times.
 section_names=()
 section_times=()
 end_section() {
@@ -35,7 +35,7 @@ print_time() {
   printf '%6d.%d s  %s\n' "$(($1 / 1000))" "$(($1 % 1000 / 100))" "$2"
 }
 
-# Of ninja's lines, about ten: enough to see that it goes on.
+# About ten of ninja's lines: enough to show progress.
 ninja_progress() {
   local line shown=0 tenth
   while IFS= read -r line; do
@@ -48,15 +48,15 @@ ninja_progress() {
   done
 }
 
-# build_preset PRESET LOG [TARGET...]: configures and builds, in the folder of CMakePresets.json. The
-# output goes to LOG; if the build fails, the errors are shown.
+# build_preset PRESET LOG [TARGET...]: configures and builds, in the folder of CMakePresets.json.
+# Output goes to LOG; if the build fails, the errors are shown.
 build_preset() {
   local preset=$1 log=$2
   shift 2
   if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
-    # What a file includes is known from the compiler, without a preprocessor before it; and
-    # precompiled headers are known by their contents.
+    # The compiler reports the included files, without a run of the preprocessor; precompiled
+    # headers are compared by their contents.
     export CCACHE_DEPEND=${CCACHE_DEPEND-1}
     export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
   fi

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Tests that what documents point to is there: each link of each Markdown file of the repository,
-with its anchor; each file and folder named in code style; the README's length; and that no measured
-figure stands in two documents, where one of them would be forgotten.
+with its anchor; each file and folder named in code style; the README's length; that no measured
+figure stands in two documents, where one of them would be forgotten; and that the folders of tests
+mirror the tree, as tests/README.md says.
 
     tests/documents.py [FILE.md...]      all that git knows, if none is given
 
@@ -27,6 +28,13 @@ HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 # Something below a folder of the top, such as `tests/graphs` or `server/flags.cc`.
 TOP = "proto|rewrite_core|server|client_lib|deploy|tests"
 PATH = re.compile(r"^(?:%s)/[A-Za-z0-9_./-]*$" % TOP)
+# Parts whose tests have the same folders; folders that hold what tests read, no tests; and a folder
+# whose tests are one table in the folder above.
+MIRRORED = ("rewrite_core", "server", "client_lib", "deploy")
+TEST_INPUTS = ("client_lib/python/stand_in", "client_lib/python/stand_in/horovod",
+               "client_lib/tensorflow_plugin/programs", "rewrite_core/analysis/op_zoo",
+               "rewrite_core/analysis/tf2")
+TESTED_ABOVE = ("rewrite_core/analysis/shape_functions",)
 PLACEHOLDER = re.compile(r"NAME|\bx/y")
 
 
@@ -122,6 +130,25 @@ def repeated_figures(documents):
     return wrong
 
 
+def unpaired_folders():
+    """Messages on what tests/README.md says of the folders: each folder of tests of a part answers
+    to a folder of that part, and each folder of rewrite_core has tests."""
+    listed = subprocess.run(["git", "ls-files", "*.cc", "*.py", "*.sh"], cwd=ROOT, check=True,
+                            stdout=subprocess.PIPE, text=True).stdout.split()
+    folders = {pathlib.PurePosixPath(name).parent for name in listed}
+    tested = {folder.relative_to("tests") for folder in folders
+              if len(folder.parts) > 1 and folder.parts[0] == "tests"}
+    wrong = ["tests/%s: there is no folder %s that it tests" % (folder, folder)
+             for folder in tested
+             if folder.parts[0] in MIRRORED and str(folder) not in TEST_INPUTS
+             and not (ROOT / folder).is_dir()]
+    wrong += ["%s: there is no folder tests/%s with its tests" % (folder, folder)
+              for folder in folders
+              if folder.parts[:1] == ("rewrite_core",) and folder not in tested
+              and str(folder) not in TESTED_ABOVE]
+    return sorted(wrong)
+
+
 def check(document):
     """(checks, [messages]) of one file."""
     checks, wrong, number = 0, [], 0
@@ -155,6 +182,8 @@ def main(arguments):
     for document in documents:
         some, messages = check(document)
         messages += repeated.get(document, [])
+        if document == ROOT / "tests" / "README.md":
+            messages += unpaired_folders()
         checks += some
         failed += bool(messages)
         for message in messages:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs, builds and tests Spillway. `tests/run.sh --help` says what and how long.
+# Installs, builds and tests Spillway. `tests/run.sh --help` lists the sections and their times.
 set -euo pipefail
 
 usage() {
@@ -116,7 +116,7 @@ failed=0
 skipped=0
 failed_sections=()
 
-# count PASSED FAILED SKIPPED: for use in a section, which is a subshell.
+# count PASSED FAILED SKIPPED: adds to the counts of a section, which is a subshell.
 count() {
   echo "$1 $2 $3" >>"$results/counts"
 }
@@ -126,7 +126,7 @@ skip() {
   count 0 0 1
 }
 
-# end_tree PID: kills a process and all that it started.
+# end_tree PID: kills a process and all its descendants.
 end_tree() {
   local child
   for child in $(cat "/proc/$1/task"/*/children 2>/dev/null); do
@@ -135,7 +135,7 @@ end_tree() {
   kill -KILL "$1" 2>/dev/null || true
 }
 
-# In the background: ends the section that runs, if it takes too long.
+# In the background: ends the running section if it takes too long.
 watch_section() {
   local sleeper=
   trap 'kill $sleeper 2>/dev/null; exit' TERM
@@ -155,9 +155,9 @@ end_watcher() {
 }
 trap end_watcher EXIT
 
-# section NAME COMMAND...: runs COMMAND in a subshell and adds what it counted. Sets section_ok. Never
-# call it in a condition: `set -e` would not hold in COMMAND. There, a pipeline of which a part may
-# fail, as of a tool that is not here, ends with `|| true`.
+# section NAME COMMAND...: runs COMMAND in a subshell and adds its counts. Sets section_ok. Never
+# call it in a condition: `set -e` would have no effect in COMMAND. In COMMAND, a pipeline with a
+# part that may fail, such as a missing tool, ends with `|| true`.
 section() {
   local name=$1 code=0 p f s section_failed=0
   shift
@@ -183,8 +183,8 @@ section() {
   echo "FAILED: $name"
 }
 
-# at_once COMMAND...: each a command with its arguments in one word; as many at a time as there are
-# cores, for those that use one each. What one prints is shown when it has ended.
+# at_once COMMAND...: runs commands that use one core each, as many at a time as there are cores.
+# Each is one word with its arguments. Its output is shown when it has ended.
 at_once() {
   local code=0 running=0 index=0
   while [[ $# -gt 0 || $running -gt 0 ]]; do
@@ -264,7 +264,7 @@ check_documents() {
   run_counted "$results/documents.log" python3 tests/documents.py
 }
 
-# What they show of the programs, which have to be built.
+# The output of programs shown in the documents; the programs must have been built.
 check_document_commands() {
   run_counted "$results/document-commands.log" python3 tests/integration/document_commands.py
 }
@@ -274,7 +274,7 @@ build() {
   build_preset "$1" "$results/build-$1.log" "${@:2}"
 }
 
-# Of what was compiled in this run: in a fresh clone, of everything.
+# Only for files compiled in this run: in a fresh clone, all of them.
 check_warnings() {
   if grep -A 5 ' warning: ' "$results/build-release.log"; then
     return 1
@@ -299,7 +299,7 @@ run_ctest() {
   return "$code"
 }
 
-# Cases that skipped themselves inside a test that passed; ctest does not show them.
+# Skipped cases of tests that passed; ctest does not show them.
 report_skips() {
   [[ -r $1 ]] || return 0
   awk '
@@ -309,7 +309,7 @@ report_skips() {
   ' "$1"
 }
 
-# Puts what tests/npm locks into build/tools/npm, unless it is there.
+# Installs the packages locked by tests/npm into build/tools/npm, unless they are there.
 install_npm() {
   local version
   version=$(node --version 2>/dev/null | sed -nE 's/^v([0-9]+).*/\1/p' || true)
@@ -375,8 +375,8 @@ install_clients() {
   install_go_clients
 }
 
-# grpcurl, ghz and protoc's plug-ins for Go, of fixed versions that Debian's Go can build, into
-# build/tools/bin. A minute or two on two cores, once.
+# grpcurl, ghz and protoc's plug-ins for Go, in fixed versions that Debian's Go can build, into
+# build/tools/bin. Takes a minute or two on two cores, once.
 install_go_clients() {
   if command -v grpcurl >/dev/null && command -v ghz >/dev/null &&
       command -v protoc-gen-go-grpc >/dev/null; then
@@ -387,7 +387,7 @@ install_go_clients() {
     google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.3.0
 }
 
-# helm, and kustomize unless there is a kubectl with a new one, likewise. A minute, once.
+# helm, and kustomize unless kubectl contains a recent one, likewise. Takes a minute, once.
 install_go_kubernetes() {
   local tools=()
   command -v helm >/dev/null || tools+=(helm.sh/helm/v3/cmd/helm@v3.13.3)
@@ -436,12 +436,12 @@ run_clients() {
   return "$code"
 }
 
-# run_page WITH_SERVER: what proto/any_language.md says, of the tools that are here.
+# run_page WITH_SERVER: runs the commands of proto/any_language.md for the tools that are installed.
 run_page() {
   [[ -e $clients_venv/installed.txt ]] || return 0
   local parts=(Python)
   ! command -v grpcurl >/dev/null || parts+=(grpcurl)
-  # What the client in Go is built with, fetched once.
+  # The dependencies of the client in Go, fetched once.
   if command -v protoc-gen-go-grpc >/dev/null &&
       go mod download google.golang.org/grpc@v1.61.0 >>"$results/go.log" 2>&1; then
     parts+=(Go)
@@ -452,7 +452,7 @@ run_page() {
     "$clients_venv/bin/python" tests/integration/foreign/page.py "${parts[@]}"
 }
 
-# The package without TensorFlow, by any Python that can make a virtual environment.
+# The package without TensorFlow, with any Python that can create a virtual environment.
 check_python() {
   local python
   if ! python=$(find_python); then
@@ -474,7 +474,7 @@ check_soak() {
   run_with_server soak.py
 }
 
-# run_with_server SCRIPT: one of tests/server that calls by the Python package.
+# run_with_server SCRIPT: runs a script of tests/server that uses the Python package.
 run_with_server() {
   local python
   if ! python=$(find_python); then
@@ -496,7 +496,7 @@ sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 11))' 2>/dev/null; then
   return 1
 }
 
-# Makes the virtual environment unless it is there with today's requirements.
+# Creates the virtual environment unless it exists with the current requirements.
 make_venv() {
   local requirements=tests/tensorflow/requirements.txt python
   if cmp -s "$requirements" "$venv/installed.txt" && "$venv/bin/python" -c '' 2>/dev/null; then
@@ -524,7 +524,7 @@ have_tensorflow() {
   cmp -s tests/tensorflow/requirements.txt "$venv/installed.txt"
 }
 
-# What is generated from TensorFlow's op registry.
+# The table generated from TensorFlow's op registry.
 check_op_tables() {
   "$venv/bin/python" tests/tensorflow/make_op_table.py rewrite_core/graph/op_table.inc --check
   count 1 0 0
@@ -539,7 +539,7 @@ check_op_tables() {
   count 1 0 0
 }
 
-# run_tensorflow SCRIPT OPTIONS...: one of tests/tensorflow.
+# run_tensorflow SCRIPT OPTIONS...: runs a script of tests/tensorflow.
 run_tensorflow() {
   run_counted "$results/tensorflow-${1%.py}.log" \
     "$venv/bin/python" "tests/tensorflow/$1" --spillway build/bin/spillway "${@:2}"
@@ -550,8 +550,8 @@ check_python_in_tensorflow() {
     "$venv/bin/python" tests/client_lib/python/run.py --tensorflow
 }
 
-# What the plug-in is built with comes with the virtual environment, so it is built when that is there,
-# and the folder is configured as before in the end: later builds do not hang on the environment.
+# The plug-in needs headers and libraries of the virtual environment, so it is built once they exist.
+# The folder is then configured as before, so that later builds do not depend on the environment.
 build_plugin() {
   local log=$results/build-plugin.log code=0
   {
@@ -571,8 +571,8 @@ check_plugin() {
     "$venv/bin/python" tests/client_lib/tensorflow_plugin/plugin_test.py
 }
 
-# check_other_tensorflow VERSION: the Python package, and the plug-in as it was built with 2.15, with
-# another TensorFlow that they are for. Each runs also if the other fails.
+# check_other_tensorflow VERSION: tests the Python package, and the plug-in built with 2.15, with
+# another supported version of TensorFlow. Each runs also if the other fails.
 check_other_tensorflow() {
   local code=0 folder=build/tf-$1-venv requirements=tests/client_lib/python/tensorflow-$1.txt
   install_venv "$folder" "$requirements" "the Python package in TensorFlow $1 is"
@@ -596,7 +596,7 @@ check_versions() {
   return "$code"
 }
 
-# The program for whoever has a GPU, played on the CPU.
+# The program for users with a GPU, run here on the CPU.
 check_on_a_gpu() {
   run_counted "$results/tensorflow-on_a_gpu.log" \
     env PYTHONPATH=client_lib/python SPILLWAY_LIBRARY="$PWD/build/lib/libspillway.so.0" \
@@ -626,7 +626,7 @@ check_deploy() {
   return "$code"
 }
 
-# Both in the same Debian, which is made once.
+# Both in the same Debian, which is set up once.
 readonly debian_base=build/bookworm
 check_packages() {
   run_counted "$results/packages.log" tests/deploy/packages_test.sh --install --base "$debian_base"
@@ -641,7 +641,7 @@ check_image() {
   fi
 }
 
-# run_counted LOG COMMAND...: a test whose last line is a summary like ours; its cases are counted.
+# run_counted LOG COMMAND...: runs a test whose last line is a summary like ours, and counts its cases.
 run_counted() {
   local log=$1 code=0 summary
   "${@:2}" 2>&1 | tee "$log" || code=$?

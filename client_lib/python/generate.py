@@ -4,9 +4,9 @@ spillway/_keywords.py (options as typed keywords) and spillway/_version.py.
 
     generate.py [--check]
 
-Run it after a change in proto/spillway/v1; what it wrote is checked in. --check writes nothing, and
-fails if that would change something. Needs protoc (Debian: protobuf-compiler), which
-deploy/install_deps.sh installs, and no package of Python.
+Run it after a change in proto/spillway/v1; its output is checked in. --check writes nothing, and
+fails if the output would change. Needs protoc (Debian: protobuf-compiler), which
+deploy/install_deps.sh installs, and no Python packages.
 """
 
 import argparse
@@ -25,19 +25,19 @@ ROOT = HERE.parents[1]
 PROTO = ROOT / "proto"
 WIDTH = 100
 
-# What an answer is called in Python, where it is not the message's name.
+# Python names of answers that differ from the message's name.
 NAMES = {"Warning": "ReportWarning", "GraphPatch": "Patch",
          "GetCapabilitiesResponse": "Capabilities", "RewriteReport": "ReportFields"}
-# Answers; what they hold is generated, too.
+# Answers; the messages they contain are generated, too.
 ANSWERS = ("GraphPatch", "RewriteReport", "GraphSummary", "SimulateReport", "ExploreReport",
            "GraphDiff", "GetCapabilitiesResponse")
-# May be as many as the graph has tensors: report.py reads them when they are asked for.
+# There may be as many as the graph has tensors: report.py reads them on demand.
 LEFT_OUT = {("RewriteReport", "decisions")}
 # Read nevertheless.
 ALSO = ("Decision",)
-# Enums whose values Python spells in small letters, as keywords take them.
+# Enums whose values are lower case in Python, as in keywords.
 LOWER = {"Strategy", "Stage"}
-# What Message has; a field of that name would hide it.
+# Attributes of Message, which a field of the same name would hide.
 METHODS = {"from_message", "from_dict", "to_dict", "to_json", "keys", "get"}
 
 # Numbers of google/protobuf/descriptor.proto: Type.
@@ -46,7 +46,7 @@ REPEATED = 3
 
 
 def load_wire():
-    """The package's reader of messages, without the package: that needs what is made here."""
+    """Loads the package's reader of messages alone: the package needs the files generated here."""
     spec = importlib.util.spec_from_file_location("_wire", HERE / "spillway" / "_wire.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -86,7 +86,7 @@ class Enum:
 
     @property
     def spelled(self):
-        """The values that mean something, less the prefix."""
+        """The values other than the unspecified one, without the prefix."""
         return [value[len(self.prefix):] for value in self.values[1:]]
 
 
@@ -156,7 +156,7 @@ def text(message, number):
 
 
 def path_of(location):
-    """Of a SourceCodeInfo.Location: packed varints."""
+    """The packed varints of a SourceCodeInfo.Location."""
     numbers, value, shift = [], 0, 0
     for _, packed in only(location, 1):
         for byte in bytes(packed):
@@ -209,7 +209,7 @@ from spillway._message import Enum, Message
 
 
 class Messages:
-    """Makes messages.py."""
+    """Returns the text of messages.py."""
 
     def __init__(self, descriptors):
         self._all = descriptors
@@ -223,7 +223,7 @@ class Messages:
         return "\n".join([MESSAGES_HEAD] + self._enums + self._classes).rstrip("\n") + "\n"
 
     def _add(self, name):
-        """A message, after those that it holds."""
+        """Adds a message after those it contains."""
         if name in self._done:
             return
         self._done.add(name)
@@ -297,18 +297,18 @@ from typing import Dict, Literal, Mapping, Optional, Tuple, TypedDict, Union
 from spillway._types import Feeds, Levels, Machine, Names, Profile, Size
 '''
 
-# The options that TFLMS's classes take by position or as attributes, and others do not.
+# Options that only TFLMS's classes take, by position or as attributes.
 LMS_V2 = ("swapout_threshold", "swapin_ahead", "swapin_groupby", "sync_mode", "serialization",
           "serialization_by_size")
-# Settled by a plan that is applied.
+# Determined by the plan that is applied.
 SETTLED = ("min_tensor_bytes", "swap_encoding", "inline_calls")
 STRATEGIES = {"scope": "ScopeStrategy", "level": "LevelStrategy", "budget": "BudgetStrategy"}
-# Of RewriteOptions: said otherwise in Python.
+# Fields of RewriteOptions that are given in other ways in Python.
 NOT_KEYWORDS = {"step", "outputs"}
-# Of Hardware: the keyword `hardware` names it; for reports.
+# Field of Hardware, for reports; the keyword `hardware` names a machine.
 NOT_NUMBERS = {"preset", "gpu_memory_source"}
 
-# (type, kind for options.py) of fields that are more than their type.
+# (type, kind for options.py) of fields that accept more than their type.
 SPECIAL = {
     "feeds": ("Feeds", "feeds"), "loop_counts": ("Mapping[str, int]", "counts"),
     "gpu_memories": ("Mapping[str, Size]", "sizes"), "hardware": ("Machine", "machine"),
@@ -318,7 +318,7 @@ SPECIAL = {
 
 
 class Keywords:
-    """Makes _keywords.py."""
+    """Returns the text of _keywords.py."""
 
     def __init__(self, descriptors):
         self._all = descriptors
@@ -333,7 +333,7 @@ class Keywords:
         filters = [part for part in level if part.name in {other.name for other in budget}]
         names = {part.name for part in filters}
         assert len(names) == 8, names
-        for other in budget:  # The words of one of them are those of both.
+        for other in budget:  # Both have the same words.
             assert other.name not in names or other.repeated
         self._add("StepKeywords", "What one step is: Step in step.proto.", self._fields("Step"))
         self._add("HardwareKeywords", "Numbers of the machine: Hardware in hardware.proto; they "
@@ -424,7 +424,7 @@ def table(target, entries):
 # ---- _version.py
 
 def version():
-    """That of the C++ project, so that there is one."""
+    """The version of the C++ project, so that there is only one."""
     found: Optional[re.Match] = re.search(r"^project\(.*?VERSION ([0-9.]+)",
                                           (ROOT / "CMakeLists.txt").read_text(),
                                           re.DOTALL | re.MULTILINE)
@@ -434,7 +434,7 @@ def version():
 
 
 def generated():
-    """{file: what is to be in it}."""
+    """{file: its expected contents}."""
     descriptors = Descriptors()
     package = HERE / "spillway"
     return {package / "messages.py": Messages(descriptors).make(),

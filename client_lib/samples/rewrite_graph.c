@@ -1,4 +1,5 @@
-/* Rewrites a graph file, in C99. Here or on a server, with progress, until Ctrl-C or 60 seconds.
+/* Rewrites a graph file, in C99. In process or on a server, with progress, until Ctrl-C or 60
+ * seconds.
  *
  *   rewrite_graph IN OUT [HOST:PORT]
  *
@@ -8,7 +9,7 @@
 
 #include "spillway/spillway.h"
 
-/* The bytes of a file, to be freed; NULL if it cannot be read. */
+/* Returns the bytes of a file, which the caller frees; NULL if it cannot be read. */
 static char* read_file(const char* path, size_t* size) {
   char* bytes = NULL;
   long length;
@@ -38,7 +39,7 @@ static int write_file(const char* path, const char* bytes, size_t size) {
 static void print_progress(int32_t stage, int64_t done, int64_t total, void* user_data) {
   static const char* const kNames[] = {"?", "sending", "rewriting", "receiving"};
   (void)user_data;
-  if (stage < 1 || stage > 3) stage = 0; /* A stage of a later release. */
+  if (stage < 1 || stage > 3) stage = 0; /* A stage added by a later release. */
   printf("%s %ld of %ld bytes\n", kNames[stage], (long)done, (long)total);
 }
 

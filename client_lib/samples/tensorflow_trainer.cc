@@ -1,6 +1,6 @@
 // A trainer in C++ on TensorFlow's own library: its tensorflow::GraphDef is rewritten before
-// Session::Create. Trains the original and the rewritten graph and compares the losses, which have
-// to be the same bits.
+// Session::Create. Trains the original and the rewritten graph and compares the losses, which must
+// be bitwise equal.
 //
 //   tensorflow_trainer GRAPH [HOST:PORT]
 //
@@ -46,7 +46,7 @@ Feeds MakeFeeds(int step) {
   return {{"x:0", images}, {"y_:0", labels}, {"dropout/keep_prob:0", keep}};
 }
 
-// One thread and no Grappler: the same bits from every run of one graph.
+// One thread and no Grappler, so that all runs of a graph give the same bits.
 tensorflow::SessionOptions MakeSessionOptions() {
   tensorflow::SessionOptions options;
   options.config.set_inter_op_parallelism_threads(1);
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     return 1;
   }
 
-  // All that a trainer has to add.
+  // The only lines that a trainer has to add.
   tensorflow::GraphDef graph = original;
   spillway::RewriteMessageOptions options;
   // The default strategy would find that so small a graph needs no swapping.

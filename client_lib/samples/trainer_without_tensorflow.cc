@@ -14,7 +14,7 @@
 
 namespace {
 
-// Stands for a protobuf message: RewriteMessage asks for these two functions alone.
+// Stands for a protobuf message: RewriteMessage needs only these two functions.
 class Graph {
  public:
   explicit Graph(std::string bytes = "") : bytes_(std::move(bytes)) {}
@@ -31,7 +31,7 @@ class Graph {
   std::string bytes_;
 };
 
-// Where the training would be.
+// The training would go here.
 void Train(const Graph& graph) { std::cout << "training with " << graph.size() << " bytes\n"; }
 
 }  // namespace

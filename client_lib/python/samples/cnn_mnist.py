@@ -3,8 +3,8 @@ losses.
 
     python cnn_mnist.py [--lms v1|v2|none] [--steps N]
 
-The program that TFLMS came with, written anew: swapping is one more hook. Digits are made up, the
-same in every run: the losses are the same bits with and without swaps.
+A rewrite of the sample of TFLMS: swapping is one more hook. Digits are synthetic, and the same in
+every run: the losses are bitwise equal with and without swaps.
 """
 
 import argparse
@@ -18,7 +18,7 @@ BATCH, PIXELS, CLASSES = 16, 28, 10
 
 
 def lms_hooks(lms):
-    """The only lines that swapping takes."""
+    """The only lines that swapping needs."""
     if lms == "v1":
         from spillway.tensorflow.lms_v1 import LMSSessionRunHook
         return [LMSSessionRunHook({"adam_optimizer"}, lb=3)]
@@ -31,7 +31,7 @@ def lms_hooks(lms):
 def model_fn(features, labels, mode):
     training = mode == tf.estimator.ModeKeys.TRAIN
     images = tf.reshape(features["x"], [-1, PIXELS, PIXELS, 1])
-    # With a seed, or the layers would take another one in each run.
+    # With a seed; otherwise the layers would use another one in each run.
     weights = tf1.glorot_uniform_initializer(seed=1)
     for filters in (32, 64):
         images = tf1.layers.conv2d(images, filters, 5, padding="same", activation=tf.nn.relu,
@@ -48,7 +48,7 @@ def model_fn(features, labels, mode):
 
 
 def input_fn():
-    """Bright spots, whose place tells the class."""
+    """Bright spots, whose position determines the class."""
     random = np.random.default_rng(1)
     labels = random.integers(0, CLASSES, 8 * BATCH)
     images = random.normal(0, 0.3, (len(labels), PIXELS, PIXELS)).astype(np.float32)
@@ -58,7 +58,7 @@ def input_fn():
 
 
 class PrintLosses(tf1.train.SessionRunHook):
-    """Prints the loss of each step, bit for bit."""
+    """Prints the bits of the loss of each step."""
 
     def begin(self):
         self._step = 0

@@ -3,8 +3,8 @@ before and after, launched ahead as TensorFlow runs it.
 
     python fit_a_budget.py GRAPH.pb BUDGET_MIB OUT.pb PICTURE.{svg,html,png} [--batch-size N] [--hardware NAME]
 
-Times and bytes are the simulator's. Needs neither TensorFlow nor, but for a PNG, anything to
-draw with.
+Times and bytes are the simulator's. Needs neither TensorFlow nor, except for a PNG, a program to
+draw.
 """
 
 import argparse

@@ -3,9 +3,9 @@ losses.
 
     python mnist_deep.py [--lms v1|v2|none] [--steps N] [--server HOST:PORT]
 
-The program that TFLMS came with, written anew: what it takes to train with swaps is the function
-`add_swaps`, called between `minimize` and the session. Digits are made up, the same in every run,
-so that losses can be compared: they are the same bits whether tensors wait in host memory or not.
+A rewrite of the sample of TFLMS: training with swaps only needs the function `add_swaps`, called
+between `minimize` and the session. Digits are synthetic, and the same in every run, so that losses
+can be compared: they are bitwise equal with and without swaps.
 """
 
 import argparse
@@ -17,7 +17,7 @@ BATCH, PIXELS, CLASSES = 16, 28, 10
 
 
 def add_swaps(lms, server):
-    """The only lines that swapping takes."""
+    """The only lines that swapping needs."""
     if lms == "v1":
         from spillway.tensorflow.lms_v1 import LMS
         LMS({"adam_optimizer"}, excl_scopes={"loss", "accuracy", "dropout"}, lb=3,
@@ -59,7 +59,7 @@ def net(x, keep_prob):
 
 
 def digits(step):
-    """A batch: bright spots, whose place tells the class."""
+    """A batch: bright spots, whose position determines the class."""
     random = np.random.default_rng(step)
     labels = random.integers(0, CLASSES, BATCH)
     images = random.normal(0, 0.3, (BATCH, PIXELS, PIXELS)).astype(np.float32)

@@ -4,10 +4,11 @@ rank's losses.
     horovodrun -np 4 python process_per_gpu.py [--no-swaps] [--steps N] [--server HOST:PORT]
                                                [--gpu-memory SIZE] [--host-memory BYTES]
 
-All ranks make the call, one asks: a server sees one request per job, and all have the same swaps.
-Host memory is that of the machine, and divided by its ranks. Before a rank pins memory it belongs on
-the socket of its GPU: README.md, Processes per GPU. Digits are made up, others on each rank and the
-same in every run: the losses are the same bits with and without swaps.
+All ranks make the call, and one sends the request: a server sees one request per job, and all ranks
+have the same swaps. Host memory is that of the machine, and is divided by its ranks. A rank should
+be bound to its GPU's socket before it pins memory: README.md, Processes per GPU. Digits are
+synthetic, different on each rank and the same in every run: the losses are bitwise equal with and
+without swaps.
 """
 
 import argparse
@@ -18,19 +19,19 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-BATCH, PIXELS, CLASSES = 32, 28, 10  # BATCH: of each rank.
+BATCH, PIXELS, CLASSES = 32, 28, 10  # BATCH: per rank.
 MIB = 1 << 20
 
 
 def add_swaps(flags):
-    """The only lines that swapping takes."""
+    """The only lines that swapping needs."""
     import spillway.horovod
-    # Of this rank; the plan may use half of it: TensorFlow's allocator rounds up to powers of two.
+    # For this rank; the plan may use half of it: TensorFlow's allocator rounds up to powers of two.
     os.environ.setdefault("TF_GPU_HOST_MEM_LIMIT_IN_MB",
                           str(flags.host_memory // hvd.local_size() // MIB))
     return spillway.horovod.rewrite_graph(
         hvd=hvd, gpu_memory_bytes=flags.gpu_memory, server=flags.server,
-        host_memory_bytes=flags.host_memory // 2)  # Of all ranks here: it is divided there.
+        host_memory_bytes=flags.host_memory // 2)  # For all ranks here; the call divides it.
 
 
 def variable(name, shape, stddev=0.1):
@@ -48,7 +49,7 @@ def net(images):
 
 
 def digits(step):
-    """A batch of this rank: bright spots, whose place tells the class."""
+    """A batch of this rank: bright spots, whose position determines the class."""
     random = np.random.default_rng([step, hvd.rank()])
     labels = random.integers(0, CLASSES, BATCH)
     images = random.normal(0, 0.3, (BATCH, PIXELS, PIXELS, 1)).astype(np.float32)
@@ -75,7 +76,7 @@ def main():
 
     images = tf.placeholder(tf.float32, [BATCH, PIXELS, PIXELS, 1])
     labels = tf.placeholder(tf.int64, [BATCH])
-    with tf.device("/gpu:0"):  # The one that this rank sees.
+    with tf.device("/gpu:0"):  # The one visible to this rank.
         loss = tf.losses.sparse_softmax_cross_entropy(labels, net(images))
         optimizer = hvd.DistributedOptimizer(tf.train.MomentumOptimizer(0.01, 0.9))
         train_op = optimizer.minimize(loss)

@@ -4,10 +4,10 @@ without swaps, and prints the losses.
     python towers.py [--gpus N] [--no-swaps] [--steps N] [--server HOST:PORT]
                      [--gpu-memory SIZE] [--host-memory SIZE]
 
-One graph has all towers: one call swaps on every GPU, for the memory of each. Host memory is asked
-for as a whole, since it is one process that pins it. Variables and the mean of the gradients are on
-the CPU. Without GPUs TensorFlow puts the towers onto the CPU. Digits are made up, the same in every
-run: the losses are the same bits with and without swaps.
+One graph has all towers: one call adds swaps on every GPU, for the memory of each. Host memory is
+given as a whole, since one process pins it. Variables and the mean of the gradients are on
+the CPU. Without GPUs TensorFlow puts the towers onto the CPU. Digits are synthetic, and the same
+in every run: the losses are bitwise equal with and without swaps.
 """
 
 import argparse
@@ -16,12 +16,12 @@ import os
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-BATCH, PIXELS, CLASSES = 32, 28, 10  # BATCH: of each tower.
+BATCH, PIXELS, CLASSES = 32, 28, 10  # BATCH: per tower.
 MIB = 1 << 20
 
 
 def add_swaps(flags):
-    """The only lines that swapping takes."""
+    """The only lines that swapping needs."""
     from spillway.tensorflow import rewrite_graph
     # Half of what the process may pin: TensorFlow's allocator rounds up to powers of two.
     os.environ.setdefault("TF_GPU_HOST_MEM_LIMIT_IN_MB", str(flags.host_memory // MIB))
@@ -45,7 +45,7 @@ def net(images):
 
 
 def digits(count):
-    """`count` batches: bright spots, whose place tells the class."""
+    """`count` batches: bright spots, whose position determines the class."""
     random = np.random.default_rng(1)
     labels = random.integers(0, CLASSES, count)
     images = random.normal(0, 0.3, (count, PIXELS, PIXELS, 1)).astype(np.float32)
@@ -55,8 +55,8 @@ def digits(count):
 
 
 def pipeline(gpus):
-    """The input of each tower, and what starts it. One batch for all, taken apart: towers that took
-    one each would get them in another order in each run."""
+    """The input of each tower, and its initializer. One batch is split for all: towers that each
+    fetched one would get them in a different order in each run."""
     with tf.device("/cpu:0"):
         dataset = tf.data.Dataset.from_tensor_slices(digits(4 * gpus * BATCH)).repeat()
         dataset = dataset.batch(gpus * BATCH, drop_remainder=True).prefetch(2)

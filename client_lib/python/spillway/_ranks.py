@@ -1,10 +1,10 @@
-"""How the ranks of a job tell each other something: by Horovod, or through a folder that all see.
+"""Communication between the ranks of a job: by Horovod, or through a folder that all can access.
 
-Both have two calls, which all ranks make in the same order:
+Both have two calls, which all ranks must make in the same order:
   everyone(what, value): the values of all ranks, in their order.
-  from_first(what, value): the value of rank 0; that of others is not looked at.
-Values are bytes. Neither waits longer than the time limit: DeadlineExceededError says for whom.
-Not for several threads.
+  from_first(what, value): the value of rank 0; those of others are ignored.
+Values are bytes. Neither waits longer than the time limit: DeadlineExceededError names the missing
+ranks. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Callable, List, Optional, Tuple
 
 from spillway import errors
 
-# Between two looks into the folder.
+# Between two polls of the folder.
 _POLL_SECONDS = 0.05
 
 
@@ -30,8 +30,8 @@ def timed_out(message: str) -> errors.DeadlineExceededError:
 
 
 class HorovodRanks:
-    """By `broadcast_object` of a Horovod module, or what has its `rank`, `size`, `local_size` and
-    `broadcast_object(value, root_rank=, name=)`."""
+    """Uses `broadcast_object` of a Horovod module, or an object with its `rank`, `size`,
+    `local_size` and `broadcast_object(value, root_rank=, name=)`."""
 
     def __init__(self, hvd: Any, wait: float) -> None:
         self._hvd, self._wait = hvd, wait
@@ -51,15 +51,15 @@ class HorovodRanks:
         module = getattr(self._hvd, "__name__", "")
         if tf is None or not module.startswith("horovod.tensorflow") or tf.executing_eagerly():
             return self._hvd.broadcast_object(value, **arguments)
-        # In graph mode Horovod adds ops to the default graph and runs them: not to the job's graph,
-        # and on no GPU, which the job has yet to choose.
+        # In graph mode Horovod adds ops to the default graph and runs them: not in the job's graph,
+        # and not on a GPU, which the job has yet to choose.
         config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})
         with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
             return self._hvd.broadcast_object(value, session=session, **arguments)
 
     def _limited(self, what: str, call: Callable[[], Any]) -> Any:
-        """Horovod's calls have no time limit; a thread that one keeps forever does not hold up the
-        end of the process."""
+        """Horovod's calls have no time limit; a thread that hangs in one does not keep the process
+        from exiting."""
         results: List[Any] = []
         failures: List[BaseException] = []
 
@@ -81,12 +81,12 @@ class HorovodRanks:
 
 
 class FolderRanks:
-    """Through files of a folder that all ranks see, and no other job uses. A file appears whole, by
-    a rename. What an earlier run left there is told apart: rank 0 makes a new folder inside for
-    each meeting, and confirms what the others wrote into it.
+    """Uses files in a folder that all ranks can access and no other job uses. Files are written
+    atomically, by a rename. Files of an earlier run are ignored: rank 0 creates a new subfolder for
+    each exchange, and confirms what the others wrote into it.
 
     Raises UnavailableError if the folder cannot be used, DeadlineExceededError if a rank does not
-    come.
+    arrive.
     """
 
     def __init__(self, folder: str, rank: int, size: int, local_size: int, wait: float) -> None:
@@ -113,7 +113,7 @@ class FolderRanks:
         return os.path.join(self._top, "current")
 
     def _open(self) -> str:
-        """As rank 0: a new folder, whose name is in the file `current`."""
+        """As rank 0: creates a folder and writes its name to the file `current`."""
         before = self._read(self._current)
         name = uuid.uuid4().hex
         folder = os.path.join(self._top, name)
@@ -131,8 +131,8 @@ class FolderRanks:
         return folder
 
     def _join(self) -> str:
-        """As another rank: into the folder that `current` names, once rank 0 has confirmed that it
-        read what this process wrote there, not one before it."""
+        """As another rank: enters the folder that `current` names, once rank 0 has confirmed that
+        it read the file of this process, not that of an earlier one."""
         nonce = uuid.uuid4().hex
         seen: Optional[str] = None
 
@@ -144,7 +144,7 @@ class FolderRanks:
             folder = os.path.join(self._top, current.decode())
             if folder != seen:
                 if not self._write(os.path.join(folder, "hello.%d" % self.rank), nonce.encode()):
-                    return None  # Of an earlier run, and just removed.
+                    return None  # From an earlier run, and just removed.
                 seen = folder
             welcome = self._read(os.path.join(folder, "welcome"))
             return folder if welcome is not None and nonce in json.loads(welcome) else None
@@ -153,7 +153,7 @@ class FolderRanks:
 
     @staticmethod
     def _is_name(content: bytes) -> bool:
-        """Whether it is one of our names: a file of somebody else must not lead elsewhere."""
+        """Whether it is one of our names: a foreign file must not lead elsewhere."""
         return len(content) == 32 and all(byte in b"0123456789abcdef" for byte in content)
 
     def _all(self, what: str, ranks: Optional[range] = None) -> List[bytes]:
@@ -215,7 +215,7 @@ _LAUNCHERS: Tuple[Tuple[str, str, str], ...] = (
 
 
 def from_environment() -> Optional[Tuple[int, int, int]]:
-    """(rank, size, local size) from the environment; None if no launcher that is known set them."""
+    """(rank, size, local size) from the environment; None if no known launcher set them."""
     for names in _LAUNCHERS:
         values = [os.environ.get(name, "") for name in names]
         if all(value.isdigit() for value in values):

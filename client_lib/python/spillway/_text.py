@@ -1,5 +1,5 @@
-"""Answers as text for people: what `print` shows. One line says what came of it, then come the
-facts, a name and what there is to say, as the command line has them."""
+"""Answers as human-readable text, as `print` shows them. A line states the outcome; then come the
+facts, each with its name, as on the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spillway.messages import (Capabilities, DeviceFit, DeviceForecast, Explored
                                TensorSummary)
 from spillway.report import Report
 
-# The maximum number of items that are shown where there may be thousands.
+# The maximum number of items shown of lists that may have thousands.
 _SHOWN = 10
 _SHOWN_COUNTS = 5
 _WIDTH = 100
@@ -27,7 +27,7 @@ _SHORT = {**FIT_WORDS, "UNKNOWN": "unknown"}
 
 
 def of(message: Message) -> str:
-    """The text of an answer, without a newline at its end."""
+    """Returns the text of an answer, without a newline at its end."""
     for kind in type(message).__mro__:
         if kind in _TEXTS:
             return _TEXTS[kind](message)
@@ -61,7 +61,7 @@ def device_name(name: str) -> str:
 # ---- A rewrite.
 
 def needed(report: Report) -> List[Fact]:
-    """What the graph takes as it came, beside what there is."""
+    """The needs of the original graph beside the available memory."""
     facts = []
     for fit in report.fits:
         facts.append((_of_device("budget", fit.device, report.fits), "%s%s" % (
@@ -104,7 +104,7 @@ def _needed(fit: DeviceFit) -> str:
 
 
 def setting(report: Report) -> List[Fact]:
-    """What was chosen, or given."""
+    """The settings, chosen or given."""
     facts: List[Fact] = [("strategy", report.strategy)] if report.strategy else []
     if report.scope is not None:
         scope = report.scope
@@ -135,10 +135,10 @@ def setting(report: Report) -> List[Fact]:
 
 
 def cost(report: Report) -> List[Fact]:
-    """What the swaps cost."""
+    """The cost of the swaps."""
     facts = []
     before, after = report.forecast_before, report.forecast_after
-    # A fit's peak is that of the plan with memory to spare; the step's is shown.
+    # A fit's peak is that of the plan with memory to spare; shown is that of the step.
     peaks = {} if after is None else {gpu.device: gpu.peak_bytes for gpu in after.devices}
     for fit in report.fits:
         if fit.step_time_ns is not None:

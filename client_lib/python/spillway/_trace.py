@@ -1,6 +1,6 @@
-"""What a step of TensorFlow did, from a RunMetadata (or StepStats) of a full trace.
+"""A measured step of TensorFlow, from the RunMetadata (or StepStats) of a full trace.
 
-Read from the bytes, so that TensorFlow need not be there. The bytes are untrusted.
+Parses the bytes itself, so that TensorFlow is not needed. The bytes are untrusted.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _DTYPE, _SHAPE, _ALLOCATION = 1, 2, 4
 _REQUESTED_BYTES = 1
 _DIM, _DIM_SIZE, _UNKNOWN_RANK = 2, 1, 3
 
-# Bytes of an element, by DataType; those of no fixed width are not here.
+# Bytes per element, by DataType; types without a fixed width are left out.
 _ELEMENT_BYTES = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 11: 1, 12: 1, 13: 4, 14: 2,
                   15: 2, 16: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8, 24: 1, 25: 1}
-# No tensor has more; and a product of many dimensions must not grow without end.
+# No tensor has more; also keeps the product of many dimensions bounded.
 _MAX_ELEMENTS = 1 << 62
 
 
 @dataclass
 class NodeRun:
-    """Where a node ran, and the bytes of its first output; None: the trace does not say."""
+    """Where a node ran, and the bytes of its first output; None: not in the trace."""
     device: str
     output_bytes: Optional[int] = None
 
@@ -42,15 +42,15 @@ class Trace:
     """One step.
 
     Attributes:
-      nodes: what ran, by its exact name.
-      devices: as the trace spells them, in its order.
+      nodes: the nodes that ran, by exact name.
+      devices: as spelled in the trace, in its order.
       step_ns: from the start of the first op, or kernel, to the end of the last.
-      allocated_peak_bytes: per device, the most that what the step itself took held at once.
-      in_use_peak_bytes: per device, the most in use at the end of an op, variables among it; only
-        of allocators that count (those of GPUs, and TF_CPU_ALLOCATOR_USE_BFC=true).
-      spans: what ran, kernels and copies among it: (device, name, start, end), in nanoseconds of
-        the machine's clock.
-      records: per device, what the step took and gave back: (nanoseconds, bytes, negative when
+      allocated_peak_bytes: per device, the peak of the step's own allocations.
+      in_use_peak_bytes: per device, the maximum in use at the end of an op, including variables;
+        only for allocators that count it (those of GPUs, and TF_CPU_ALLOCATOR_USE_BFC=true).
+      spans: everything that ran, including kernels and copies: (device, name, start, end), in
+        nanoseconds of the machine's clock.
+      records: per device, allocations and deallocations: (nanoseconds, bytes, negative when
         freed).
     """
     nodes: Dict[str, NodeRun] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Trace:
 
 
 def read(run_metadata: Any) -> Trace:
-    """From a message, or the bytes of one. Raises TypeError, or InvalidOptionError if it holds no
+    """Reads a message or the bytes of one. Raises TypeError, or InvalidOptionError if it holds no
     step."""
     if hasattr(run_metadata, "SerializeToString"):
         run_metadata = run_metadata.SerializeToString()
@@ -92,7 +92,7 @@ class _Reader:
         self._trace = Trace()
         self._first: Optional[int] = None
         self._last = 0
-        # For the device that is being read: (microseconds, bytes, negative when freed).
+        # Of the current device: (microseconds, bytes, negative when freed).
         self._records: List[Tuple[int, int]] = []
 
     def read(self, message: bytes) -> Trace:
@@ -110,7 +110,7 @@ class _Reader:
                 name = _text(value)
             elif number == _DEVICE_NODE:
                 nodes.append(_message(value))
-        # A GPU's streams and copies, and waits for it: kernels of nodes that its own entries have.
+        # A GPU's streams, copies and waits: kernels of nodes that the GPU's own device lists.
         own = "/stream:" not in name and "memcpy" not in name and not name.endswith("/sync")
         if own:
             self._trace.devices.append(name)
@@ -159,7 +159,7 @@ class _Reader:
                 record = dict(_wire.values(_message(value)))
                 records.append((_number(record.get(_RECORD_US, 0)),
                                 _number(record.get(_RECORD_BYTES, 0))))
-        # A GPU's ops take host memory, too (`cpu`, `gpu_host_bfc`): no part of what the GPU holds.
+        # Ops on a GPU also allocate host memory (`cpu`, `gpu_host_bfc`), which does not count here.
         if "GPU:" in device and ("host" in allocator or "cpu" in allocator):
             return
         self._records.extend(records)
@@ -199,14 +199,14 @@ def _first_output_bytes(message: memoryview) -> Optional[int]:
             elements = _elements(_message(value))
         elif number == _ALLOCATION:
             requested = _number(dict(_wire.values(_message(value))).get(_REQUESTED_BYTES, 0))
-    # The buffer may be larger than the tensor: a part of another one.
+    # The buffer may be larger than the tensor, which may be a slice of another.
     if dtype in _ELEMENT_BYTES and elements >= 0:
         return elements * _ELEMENT_BYTES[dtype]
     return requested
 
 
 def _elements(shape: memoryview) -> int:
-    """-1: unknown, or none that can be. A scalar has one."""
+    """Returns -1 if unknown or impossible. A scalar has one."""
     elements = 1
     for number, value in _wire.values(shape):
         if number == _DIM:
@@ -220,7 +220,7 @@ def _elements(shape: memoryview) -> int:
 
 
 def _peak(records: List[Tuple[int, int]]) -> int:
-    """Within one microsecond the order is not known: what is freed goes first, so this is a lower
+    """The order within a microsecond is unknown: deallocations go first, so this is a lower
     bound."""
     held = peak = 0
     for _, size in sorted(records):
