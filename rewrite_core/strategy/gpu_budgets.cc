@@ -31,7 +31,8 @@ absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& fac
   if (!result.ok()) return result.status();
   if (result->fits) return true;
   const OutOfMemory* oom = result->failure();
-  *failure = FailureOf(*result, std::max(oom == nullptr ? GpuIndex(0) : oom->device, GpuIndex(0)), facts);
+  *failure =
+      FailureOf(*result, std::max(oom == nullptr ? GpuIndex(0) : oom->device, GpuIndex(0)), facts);
   return false;
 }
 

@@ -132,7 +132,7 @@ class OptimizerScopesKeywords(TypedDict, total=False):
     """Name prefixes of the backward part: an op belongs to it if its name matches `^SCOPE` for any
     of them. A scope that matches nothing is a warning; it is an error (NAME_MATCHES_NOTHING) if
     none matches. If none is given, ScopeReport lists what was found. Default: found from the
-    structure of the graph, as gradients, weight updates and the ops that only these read."""
+    structure of the graph, as gradients, weight updates and what only these read."""
 
 
 class ScopeKeywords(TypedDict, total=False):
