@@ -41,7 +41,7 @@ using DimVector = absl::InlinedVector<int64_t, 8>;
 
 class ShapeContext;
 
-// What is stated about the variable, or the list, behind a handle (variable_handles.h).
+// A statement about the variable, or the list, behind a handle (variable_handles.h).
 struct VariableFact {
   DataType dtype = kDtInvalid;  // kDtInvalid: no op states that it is a variable.
   ShapeId shape = kUnknownShape;
@@ -78,7 +78,7 @@ class ShapeContext {
   absl::string_view op() const { return graph_.op(node_); }
   int num_inputs() const { return num_inputs_; }  // Data inputs, lists flattened.
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
-  // The version of TensorFlow's graphs that it was made by (GraphDef.versions.producer).
+  // The graph version that its producer wrote (GraphDef.versions.producer).
   int producer() const { return producer_; }
 
   DataType output_type(int port) const {
@@ -154,7 +154,7 @@ class ShapeContext {
   ShapeId WithRank(int input, int rank) { return Demand(input, rank, rank); }
   ShapeId WithRankAtLeast(int input, int rank) { return Demand(input, rank, kMaxRank); }
   ShapeId WithRankAtMost(int input, int rank) { return Demand(input, 0, rank); }
-  ShapeId Merge(ShapeId a, ShapeId b);  // Both are equal: the known parts of either.
+  ShapeId Merge(ShapeId a, ShapeId b);  // They must be equal; gives the known parts of either.
   int64_t MergeDims(int64_t a, int64_t b);
   ShapeId Broadcast(ShapeId a, ShapeId b);  // As NumPy does.
   // The dimension that an axis (negative: from the end) refers to in a shape of that rank; -1 if

@@ -72,7 +72,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   }
   bool RunsUnswapped(NodeId id) const { return trace_.op_of[id] != kNoOp; }
 
-  // Returns false if more nodes would run than do.
+  // Returns false if more nodes would run than before.
   bool FindActive();
   void AddSwapOps();
   absl::Status LinkAll(const StopToken& stop);
@@ -355,7 +355,8 @@ bool PlanPatch::Impl::RelinkMerges(NodeId dead, StopPoller* poll) {
   return true;
 }
 
-// Uncounts the copies through which the node reads in the unswapped graph, as that may change.
+// Subtracts the node's uses of copies in the unswapped graph from their counts, as these may
+// change.
 void PlanPatch::Impl::ForgetUses(NodeId id) {
   if (facts_.shapes().IsFed(id)) return;
   const absl::Span<const Tensor> inputs = graph_.inputs(id);
@@ -463,7 +464,7 @@ void PlanPatch::Impl::Read(OpId id, BufferId read) {
   Linked& linked = Link(id);
   const int64_t mark = linked.mark;
   if (read == kNoBufferId || read_[read] == mark) return;
-  // Like Builder::Read; besides, host buffers that are not copied are absent.
+  // Like Builder::Read, except that host buffers that are not copied are absent.
   const Place device = DeviceOf(read);
   if (device != kHostPlace && device != op(id).device) return;
   if (device == kHostPlace && read < num_buffers() && trace_.travels[read] == 0) return;

@@ -17,9 +17,9 @@ namespace {
 constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
 constexpr SimulationMode kSync = SimulationMode::kSynchronous;
 
-// The runs of one workload that the rungs need, each made once. A run with placed memory that did
-// not diverge is the same as one with counted memory; and one in which no allocation waited, as one
-// without budgets.
+// The runs of one workload that the two stages need, each made once. A run with placed memory that
+// did not diverge is the same as one with counted memory; and one in which no allocation waited, as
+// one without budgets.
 class Runs {
  public:
   Runs(const PreparedWorkload& workload, const SimulationOptions& options,

@@ -1,5 +1,6 @@
 // The name patterns of TFLMS v1: the user's scope or name is pasted into a regular expression, so
-// that a dot matches anything. RE2 runs them, since they are untrusted: linear time, no lookaround.
+// that a dot matches anything. They are matched with RE2, since they are untrusted: linear time, no
+// lookaround.
 //
 // Thread safety: Matches may run in parallel.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_NAME_PATTERN_H_

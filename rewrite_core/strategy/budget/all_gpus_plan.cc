@@ -13,10 +13,10 @@
 namespace spillway::core {
 namespace {
 
-// With several GPUs, this many plans per GPU are made again because they do not fit together.
+// With several GPUs, plans that do not fit together are remade at most this many times per GPU.
 constexpr size_t kRepairsPerGpu = 2;
 
-// Spent search steps are no error if there is a plan.
+// Running out of search steps is no error if there is a plan.
 absl::Status UnlessTooLong(absl::Status status) {
   const bool is_too_long = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
   return is_too_long ? absl::OkStatus() : status;

@@ -25,11 +25,11 @@
 
 namespace spillway::core {
 
-// Outputs smaller than the peak divided by this are not worth an edge.
+// Outputs smaller than 1/kLeastOrderedPart of the peak are not worth an edge.
 inline constexpr int64_t kLeastOrderedPart = 256;
 
-// Returns the edges that postpone outputs of the GPU of `order`, where that frees more than it
-// keeps live: the inputs that would have to wait with them. Outputs below `least_bytes` are left
+// Returns the edges that postpone outputs on the GPU of `order`, where that frees more than it
+// keeps live: the inputs that must stay live for longer. Outputs below `least_bytes` are left
 // alone. The edges are in order of the nodes that wait. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
                                                         const StepOrder& order, int64_t least_bytes,

@@ -240,7 +240,7 @@ class Strategy {
           is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;
       auto tuned =
           TuneLevel(setting, base, gpu.index, usable, facts_, &planner, &simulator_, stop_);
-      // It fits with all of the budget, which is what the caller specified.
+      // It fits with the whole budget, which is what the caller specified.
       if (is_retry && GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
         return FitsApartAlone();
       }
@@ -309,7 +309,7 @@ class Strategy {
   FitFailure together_;                        // Why the last plans do not fit together.
   std::set<DeviceId> idle_devices_;            // Those of GPUs that need no swapping.
   StrategyResult result_;
-  v1::LevelReport& report_;  // Of result_.
+  v1::LevelReport& report_;  // In result_.
 };
 
 // Whether, of two tuned results, the steps of `a` are shorter.
