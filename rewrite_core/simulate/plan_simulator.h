@@ -79,7 +79,7 @@ struct StepTerms {
   bool always_synchronous = false;
   // Fill in StepResult::unlimited if the step does not fit.
   bool unlimited_if_unfit = false;
-  // What to record, in both modes: the order of operations, with the start and end of each;
+  // Record, in both modes, the order of operations, with the start and end of each;
   bool record_operations = false;
   // and the memory in use over time, with what is live at the peak.
   bool record_memory = false;
@@ -137,8 +137,8 @@ struct StepResult {
     return launch_ahead.devices.empty() ? 0 : launch_ahead.devices[gpu].resident_bytes;
   }
 
-  // What the ids of operations and buffers in the results stand for (workload.h: node, tensor,
-  // swap, swap_in), if anything was recorded.
+  // The operations and buffers behind the ids in the results (workload.h: node, tensor, swap,
+  // swap_in), if anything was recorded.
   std::vector<WorkloadOp> ops;
   std::vector<WorkloadBuffer> buffers;
 };

@@ -123,7 +123,7 @@ struct PreparedWorkload {
   absl::Status Reverse(const Workload& workload, StopPoller* poll, const StopToken& stop);
 };
 
-// What the second of two dependent operations waits for.
+// The event that the second of two dependent operations waits for.
 enum class Follows : uint8_t { kLaunchToLaunch, kLaunchToCopyOut, kEnd };
 inline Follows HowFollows(OpKind kind, Place device, OpKind next_kind, Place next_device) {
   if (kind != OpKind::kCompute || device != next_device) return Follows::kEnd;

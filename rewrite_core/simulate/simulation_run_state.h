@@ -63,7 +63,7 @@ class SimulationRunState {
     MemoryPool memory{kUnlimited};
     BestFitAllocator allocator;
   };
-  // The end of operation `what`, if that is at least 0; otherwise device ~what must be looked at
+  // The end of operation `what`, if that is at least 0; otherwise device ~what must be visited
   // again.
   struct Event {
     int64_t time_ns;

@@ -4,7 +4,8 @@
 //
 // If v waits for u, both lead to the reader r, and v to nothing else: the nodes between v and r are
 // a chain, and u is launched after the last of them.
-//   Nothing runs in vain. A step that runs v runs r, and u with it, unless v itself is fetched.
+//   Nothing runs unnecessarily. A step that runs v runs r, and u with it, unless v itself is
+//   fetched.
 //   No cycles, however many edges. A cycle of edges u1 -> v1, u2 -> v2, ... would lead from each v
 //   to the next u: through r, so that the next reader comes after this one in the graph, or, if u
 //   is in v's own chain, with the same reader and a later last node of the chain. Neither can close

@@ -18,8 +18,8 @@
 namespace spillway::core {
 namespace {
 
-// The constants of the search. What plans lose with smaller ones and simulations cost with larger
-// ones was measured: tests/benchmarks/README.md, "Constants of the tuner".
+// The constants of the search. The loss of plans with smaller values, and the cost in simulations
+// of larger ones, were measured: tests/benchmarks/README.md, "Constants of the tuner".
 
 // The values of `ahead` in the coarse grid: powers of two, but for 2, which found no better plan.
 constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
