@@ -69,7 +69,7 @@ class FunctionCaller {
 
 // Merges two statements about one shape; nullopt if they conflict.
 absl::optional<ShapeId> MergeStatements(ShapePool& pool, ShapeId a, ShapeId b);
-// What either may be: dimensions that differ are unknown.
+// The shape that covers both: dimensions that differ are unknown.
 ShapeId JoinShapes(ShapePool& pool, ShapeId a, ShapeId b);
 
 class ShapeContext {
@@ -78,7 +78,7 @@ class ShapeContext {
   absl::string_view op() const { return graph_.op(node_); }
   int num_inputs() const { return num_inputs_; }  // Data inputs, lists flattened.
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
-  // The graph version that its producer wrote (GraphDef.versions.producer).
+  // The graph's producer version (GraphDef.versions.producer).
   int producer() const { return producer_; }
 
   DataType output_type(int port) const {
@@ -147,7 +147,7 @@ class ShapeContext {
   ShapeId Concat(ShapeId a, ShapeId b);
   ShapeId Slice(ShapeId s, int begin, int end = kMaxRank);  // Negative: from the end. Clipped.
   ShapeId ReplaceDim(ShapeId s, int i, int64_t dim);        // Negative i: from the end.
-  // What either may be: dimensions that differ are unknown.
+  // The shape that covers both: dimensions that differ are unknown.
   ShapeId Join(ShapeId a, ShapeId b) { return JoinShapes(pool_, a, b); }
 
   // ---- Requirements of the op. Violations are recorded; the result is then unknown.

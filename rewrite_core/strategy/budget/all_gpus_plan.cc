@@ -135,8 +135,8 @@ std::vector<std::vector<int64_t>> AllGpusPlan::AllBudgets() const {
   return all;
 }
 
-// Like PlanGpu for one GPU, takes the plans of `level` for several GPUs, all at once, if they are
-// faster. `planned`: the status of the plans of `budget`.
+// Like PlanGpu for one GPU, takes the plans of `level` for several GPUs, all of them or none, if
+// they are faster. `planned`: the status of the plans of `budget`.
 absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   const bool has_none = GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT;
   if (lacking_.size() < 2 || gpus_.size() < request_.facts.placement().devices().size() ||

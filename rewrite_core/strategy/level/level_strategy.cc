@@ -117,7 +117,7 @@ class Strategy {
     return pacing_ == nullptr ? *kNone : pacing_->order_edges();
   }
 
-  // Computes the pacing for the GPUs that need swapping; the others are planned as without.
+  // Computes the pacing for the GPUs that need swapping; the others are planned without it.
   absl::Status FindPacing(const std::vector<WantedGpu>& gpus) {
     SwapPlan base;
     base.cpu_device = result_.plan.cpu_device;
@@ -312,7 +312,7 @@ class Strategy {
   v1::LevelReport& report_;  // In result_.
 };
 
-// Whether, of two tuned results, the steps of `a` are shorter.
+// Whether the steps of the tuned result `a` are shorter than those of `b`.
 bool IsFaster(const v1::RewriteReport& a, const v1::RewriteReport& b) {
   const auto times = [](const v1::RewriteReport& report) {
     std::pair<int64_t, int64_t> most = {0, 0};
