@@ -56,8 +56,8 @@ struct Hardware {
   int64_t GpuMemoryFor(int64_t device_budget_bytes) const;
 
   // The named preset (by default kDefaultPreset, unless every number is given), overridden by the
-  // given numbers. INVALID_ARGUMENT (BAD_OPTION) for an unknown preset and for a number out of
-  // range, including NaN and infinity.
+  // given numbers. INVALID_ARGUMENT: BAD_OPTION for an unknown preset and for a number out of
+  // range, including NaN and infinity; UNKNOWN_OPTION for an unknown gpu_memory_source.
   static absl::StatusOr<Hardware> FromOptions(const v1::Hardware& options);
 
   // Fills in every number and the budget, but not gpu_memories, which depend on the step.

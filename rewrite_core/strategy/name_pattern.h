@@ -26,7 +26,8 @@ class NamePattern {
     kScope,   // ^TEXT(/.*)?$; a trailing slash of TEXT is dropped.
   };
 
-  // `option` is the option with this text, for the error (INVALID_ARGUMENT, BAD_REGEX).
+  // `option` is the option with this text, for the error: INVALID_ARGUMENT (BAD_REGEX; BAD_OPTION
+  // if the text is empty).
   static absl::StatusOr<NamePattern> Create(Kind kind, absl::string_view text,
                                             absl::string_view option);
 

@@ -13,7 +13,8 @@
 namespace spillway::core {
 namespace {
 
-// With several GPUs, plans that do not fit together are remade at most this many times per GPU.
+// With several GPUs, plans that do not fit together, or are too slow together, are remade at most
+// this many times per GPU, for each share of the budget.
 constexpr size_t kRepairsPerGpu = 2;
 
 // Running out of search steps is no error if there is a plan.

@@ -15,7 +15,7 @@ constexpr int64_t kTriesPerSimulation = 4;
 // A plan within 1/kFullSpeedPart of the step time with unlimited memory is not improved.
 constexpr int64_t kFullSpeedPart = 2000;
 
-// A plan counts as better only if it is faster, or as fast with fewer bytes, by at least
+// A plan counts as better only if it is faster, or as fast with fewer bytes, by more than
 // 1/kWorthwhilePart.
 constexpr int64_t kWorthwhilePart = 2000;
 
