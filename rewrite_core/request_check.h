@@ -16,8 +16,8 @@ namespace spillway::core {
 // parse. Also errors of `stop`.
 absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& stop);
 
-// Whether options.outputs requests that part of the response. An empty list requests everything but
-// a patch.
+// Whether options.outputs requests that part of the response. An empty list requests the graph and
+// the report.
 bool AsksFor(v1::Output output, const v1::RewriteOptions& options);
 
 }  // namespace spillway::core

@@ -275,7 +275,7 @@ class Rewriter {
     return status.ok() ? status : InStage(v1::STAGE_REPORT, status);
   }
 
-  // Why the memory of calls is unknown.
+  // Reports why the memory of calls is unknown.
   void TellKept() {
     const v1::Inlining& inlining = report().inlining();
     if (report().has_forecast_before()) {

@@ -12,7 +12,7 @@
 namespace spillway::server {
 namespace {
 
-// What a timer shares with the callbacks of its alarms, which may outlive it.
+// The state that a timer shares with the callbacks of its alarms, which may outlive it.
 class AlarmState : public std::enable_shared_from_this<AlarmState> {
  public:
   AlarmState(const Clock& clock, Clock::Callback callback)

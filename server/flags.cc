@@ -71,7 +71,7 @@ std::string CheckFolder(const std::string& folder) {
   return folder.empty() ? "the value is empty; name a folder, or leave the flag out" : "";
 }
 
-// What `--check` prints.
+// A setting as `--check` prints it.
 struct Setting {
   std::string flag;
   std::function<std::string()> value;

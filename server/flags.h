@@ -16,9 +16,9 @@ inline constexpr int kExitBadFlags = 2;  // As in many Unix programs.
 inline constexpr int kExitForced = 3;    // A second signal arrived during the drain.
 inline constexpr int kExitStuck = 4;     // A request did not end when it was cancelled.
 
-// What a command line asks for. With `options`: to serve; with `only_check`, to check whether that
-// would work (Server::Check) and to print `text`, a line for each setting. Without `options`: to
-// print `text` (to stdout if exit_code is kExitOk, to stderr otherwise) and exit.
+// The action that a command line requests. With `options`: to serve; with `only_check`, to check
+// whether that would work (Server::Check) and to print `text`, a line for each setting. Without
+// `options`: to print `text` (to stdout if exit_code is kExitOk, to stderr otherwise) and exit.
 struct ParsedFlags {
   std::optional<Options> options;
   bool only_check = false;

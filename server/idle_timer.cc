@@ -5,7 +5,7 @@
 namespace spillway::server {
 namespace {
 
-// In waiting_since_ns_: it is our turn.
+// In waiting_since_ns_: not waiting.
 constexpr int64_t kPaused = -1;
 
 }  // namespace

@@ -1,13 +1,13 @@
-// Calls back once if the peer keeps us waiting for too long.
+// Calls back once if the server waits for the peer for too long.
 //
 //   IdleTimer timer(clock, absl::Seconds(60), [context] { context->TryCancel(); });
-//   timer.Wait();   // We wait for the peer from now on. Again: the time starts anew.
-//   timer.Pause();  // It is our turn; no time runs.
+//   timer.Wait();   // The server waits for the peer from now on. Again: restarts the time.
+//   timer.Pause();  // The server is working: no time runs.
 //
 // Once the timer is destroyed, the callback does not run any more; the destructor waits for it if
 // it is running.
 //
-// Thread-safe. Wait and Pause are an atomic store each; the timer looks at it when it fires.
+// Thread-safe. Wait and Pause are an atomic store each; the timer reads it when it fires.
 #ifndef SPILLWAY_SERVER_IDLE_TIMER_H_
 #define SPILLWAY_SERVER_IDLE_TIMER_H_
 

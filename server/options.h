@@ -37,7 +37,7 @@ using ExploreFunction = std::function<absl::StatusOr<v1::ExploreReport>(
 
 struct Options {
   // Where gRPC listens, each HOST:PORT (port 0 takes a free one) or unix:PATH; at least one.
-  // Loopback by default: opening it to a network is a decision.
+  // Loopback by default: opening it to a network must be a deliberate choice.
   std::vector<std::string> listen = {"127.0.0.1:7070"};
 
   // TLS for every HOST:PORT of `listen`. A Unix socket is guarded by its file's permissions
@@ -47,7 +47,8 @@ struct Options {
   // Allows listening without TLS on addresses that other machines can reach.
   bool insecure = false;
 
-  // The file of callers and their quotas (access_file.proto); empty: whoever can connect may call.
+  // The file of callers and their quotas (access_file.proto); empty: anyone who can connect may
+  // call.
   std::string access_file;
 
   // Where Prometheus scrapes, HOST:PORT, never encrypted; port 0 takes a free one; `none`: nowhere.

@@ -48,8 +48,8 @@ struct SimulateTask : QuestionTask<Method::kSimulate, v1::SimulateRequest, v1::S
 };
 
 // Sends each size as it is found, then the report. A client that does not read blocks the search
-// (message_queue.h); memory stays bounded, because there are at most the sizes of the options,
-// whose number is limited, and those of two bisections.
+// (message_queue.h); memory stays bounded, because the number of sizes is bounded: those in the
+// options, which are limited, and those of two bisections.
 struct ExploreTask : QuestionTask<Method::kExplore, v1::ExploreRequest, v1::ExploreResponse> {
   static absl::Status Run(const v1::ExploreHeader& header, const TaskContext& context, Sink& sink);
 };

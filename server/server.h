@@ -26,8 +26,8 @@ class Server {
   // Starts to listen and serve. Errors, one sentence that names the flag and its value: UNAVAILABLE
   // if an address cannot be listened on or the journal cannot be written, FAILED_PRECONDITION if a
   // TLS file or the file of --access-file cannot be used, INVALID_ARGUMENT if other machines could
-  // connect without TLS and options.insecure does not allow it. REQUIRES: valid options, as
-  // ParseFlags checks.
+  // connect without TLS and options.insecure does not allow it, or if a Unix socket is given twice.
+  // REQUIRES: valid options, as ParseFlags checks.
   static absl::StatusOr<std::unique_ptr<Server>> BuildAndStart(Options options);
 
   // Checks whether a server could start, except for addresses in use. The same errors.

@@ -6,8 +6,7 @@
 namespace spillway::server {
 namespace {
 
-// How many times its own cost a request may wait: including its own work, an answer takes at most
-// four times as long as on an idle server.
+// A request may wait for the larger of the target wait and this many times its own cost.
 constexpr int kWaitsOfItsOwn = 2;
 
 // The part of max_waiting_ that is available in addition for peers without waiting requests.

@@ -5,9 +5,9 @@
 // short requests, by expected cost. So a busy peer only delays its own requests, and short requests
 // do not wait for long ones.
 //
-// Bounded by time: a request whose expected wait exceeds `target_wait` and twice its own cost is
-// one too many; if that persists (kPatience), it is rejected. So bursts wait, while standing
-// overload is rejected immediately, as in CoDel (RFC 8289).
+// Bounded by time: a request whose expected wait exceeds `target_wait` and twice its own cost waits
+// too long; if that persists (kPatience), such requests are rejected. So bursts wait, while
+// standing overload is rejected immediately, as in CoDel (RFC 8289).
 //
 // Not thread-safe (worker_pool.h locks); times are passed in.
 #ifndef SPILLWAY_SERVER_WORK_QUEUE_H_

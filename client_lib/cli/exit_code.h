@@ -15,7 +15,7 @@ enum class ExitCode {
   kUsage = 2,       // The command line or an option's value is invalid.
   kBadGraph = 3,    // The graph is invalid or too large.
   kFile = 4,        // A file cannot be read or written.
-  kServer = 5,      // The server cannot be reached, is overloaded or too old.
+  kServer = 5,      // The server is unreachable, overloaded or too old, or rejects the caller.
   kStopped = 6,     // The timeout passed, or the program was interrupted.
   kInternal = 7,    // A bug in Spillway.
   kDoesNotFit = 8,  // No plan fits into the available memory; or no step (`simulate`).

@@ -16,8 +16,8 @@ namespace spillway::internal {
 using CallHeaders = std::vector<std::pair<std::string, std::string>>;
 
 // Returns the headers of `call`. `job_names`: the names of this process's job (job_names.h), for
-// those that the call's own metadata do not set. If the call sets a name twice, only the first is
-// sent.
+// those that the call's own metadata do not set. If the call sets one of these twice, only the
+// first is sent; other metadata may repeat.
 //
 // Reads the token file, if there is one and the call has no token of its own. Errors are
 // INVALID_ARGUMENT (BAD_OPTION): a value that cannot be sent; an unreadable token file; a token for

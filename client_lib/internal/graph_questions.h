@@ -16,7 +16,8 @@ namespace spillway::internal {
 // Each sends its graphs in chunks (CallInChunks). An answer whose required part is missing or
 // duplicated is INTERNAL (BAD_STREAM).
 
-// What a call has delivered to its callback, over all attempts, so that nothing is delivered twice.
+// The items that a call has already passed to its callback, over all attempts, so that none is
+// delivered twice.
 struct Told {
   int64_t tensors = 0;
   std::set<int64_t> sizes;

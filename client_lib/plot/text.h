@@ -26,7 +26,8 @@ std::string JsonText(absl::string_view text);
 // split.
 std::string Shortened(absl::string_view text, size_t width);
 
-// `text` in lines of at most `width` bytes, broken at spaces; what is longer is shortened.
+// Removes the first line from `text` and returns it: at most `width` bytes, broken at a space; a
+// longer word is shortened.
 std::string FirstLine(absl::string_view* text, size_t width);
 
 // Returns `1.20 ms`, `905 ms`, `12.3 s`: three digits, in the largest unit with a value of at least

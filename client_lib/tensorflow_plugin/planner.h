@@ -26,7 +26,8 @@ struct GraphToPlan {
 };
 
 // Returns the graph to run instead, or nothing if the graph stays unchanged. `registered_for`: the
-// device type, CPU or GPU, for which TensorFlow calls. A graph on both is planned for CPU only.
+// device type, CPU or GPU, for which TensorFlow calls the plug-in. A graph on both is planned for
+// CPU only.
 std::optional<std::string> PlanGraph(const Settings& settings, std::string_view registered_for,
                                      const GraphToPlan& item);
 

@@ -10,7 +10,7 @@
 namespace spillway::core {
 namespace {
 
-// What a value was computed from: constants, one variable (and constants), or more.
+// The sources of a value: constants, one variable (and constants), or more.
 using SourceNode = NodeId;
 constexpr SourceNode kConstants(-1);
 constexpr SourceNode kSeveral(-2);
@@ -236,7 +236,7 @@ class Finder {
     return graph_.op(id) == "Identity" && !HasDataReader(graph_, id);
   }
 
-  // What depends on the last use of a variable, as all gradients of that loss do.
+  // Returns the nodes that depend on the last use of a variable, as all gradients of that loss do.
   absl::StatusOr<NodeFlags> BehindLastUse() const {
     if (last_use_ == kNoNode) return NodeFlags(graph_.num_nodes(), false);
     return ReachedFrom(graph_, {last_use_}, nullptr, stop_);
@@ -275,8 +275,8 @@ class Finder {
     return true;
   }
 
-  // (3) and (4): ops whose readers are all taken, ignoring readers without a say (HasSay); and the
-  // gates that a taken op waits for and that lead to no gradient themselves.
+  // (3) and (4): ops whose readers are all taken, ignoring readers that do not count (HasSay); and
+  // the gates that a taken op waits for and that lead to no gradient themselves.
   bool Absorb(const NodeFlags& forward, const NodeFlags& behind, const NodeFlags& leading) {
     // Per node: the number of its data edges to ops that are not taken.
     std::vector<uint32_t> open(graph_.num_nodes(), 0);

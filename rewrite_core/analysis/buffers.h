@@ -37,7 +37,7 @@
 
 namespace spillway::core {
 
-// What kind of memory is behind a tensor.
+// The kind of memory behind a tensor.
 enum class Storage : uint8_t {
   kNone,       // A handle: no memory.
   kAllocated,  // Allocated anew in each step.

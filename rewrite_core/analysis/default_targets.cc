@@ -229,7 +229,7 @@ class TargetFinder {
         const bool fits = (needed_[read] && !backward_.ops[read]) || graph_.op(read) == "Const" ||
                           kind[read] == kFromEnds ||
                           (kind[read] == kPure && !(is_scalar && IsScalar(read)));
-        // What follows a scalar of a loss is one, too.
+        // A node computed from a scalar of a loss is one, too.
         if (!fits || (!is_scalar && !needed_[read] && kind[read] == kFromEnds && IsScalar(read))) {
           kind[id] = kNo;
           break;

@@ -64,8 +64,8 @@ constexpr RateField kRates[] = {
 };
 #undef SPILLWAY_ACCESS
 
-// What remains after the reserve, in whole millionths: doubles do not represent all byte counts
-// exactly.
+// The share that remains after the reserve, in whole millionths: doubles do not represent all byte
+// counts exactly.
 __int128 KeptUnits(double allocator_reserve) {
   return static_cast<__int128>((1 - allocator_reserve) * kReserveUnits + 0.5);
 }

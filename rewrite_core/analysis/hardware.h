@@ -26,7 +26,7 @@ inline constexpr double kDefaultAllocatorReserve = 0.1;
 
 struct Hardware {
   std::string preset;             // Empty: every number was given.
-  int64_t gpu_memory_bytes = 0;   // What TensorFlow's allocator can use on each GPU.
+  int64_t gpu_memory_bytes = 0;   // Usable by TensorFlow's allocator on each GPU.
   int64_t host_memory_bytes = 0;  // Pinned host memory for the swaps of all GPUs.
   double peak_flops = 0;          // Operations per second; a multiply-add counts as two.
   double eff_conv = 0;            // Share of peak_flops that convolutions reach,
@@ -47,7 +47,7 @@ struct Hardware {
   // The same in words, with the reserve: "preset p100_pcie, less 10%", "nvidia-smi".
   std::string MemoryOrigin() const;
 
-  // What a step may use on each GPU: gpu_memory_bytes less the reserve.
+  // The memory that a step may use on each GPU: gpu_memory_bytes less the reserve.
   int64_t device_budget_bytes() const;
   // How much larger than the request an allocator chunk may be if the fraction is not 0: that share
   // of gpu_memory_bytes.
@@ -56,8 +56,8 @@ struct Hardware {
   int64_t GpuMemoryFor(int64_t device_budget_bytes) const;
 
   // The named preset (by default kDefaultPreset, unless every number is given), overridden by the
-  // given numbers. INVALID_ARGUMENT (BAD_OPTION) for an unknown preset and for a number out of
-  // range, including NaN and infinity.
+  // given numbers. INVALID_ARGUMENT: BAD_OPTION for an unknown preset and for a number out of
+  // range, including NaN and infinity; UNKNOWN_OPTION for an unknown gpu_memory_source.
   static absl::StatusOr<Hardware> FromOptions(const v1::Hardware& options);
 
   // Fills in every number and the budget, but not gpu_memories, which depend on the step.
@@ -71,7 +71,7 @@ inline constexpr absl::string_view kDefaultPreset = "p100_pcie";
 
 // A machine by name.
 struct HardwarePreset {
-  absl::string_view about;   // What it is, in one line.
+  absl::string_view about;   // The machine, in one line.
   absl::string_view source;  // Where its numbers are published: the vendor's sheet, a paper,
   absl::string_view says;    // and what was taken from there.
   Hardware hardware;

@@ -41,7 +41,7 @@ using DimVector = absl::InlinedVector<int64_t, 8>;
 
 class ShapeContext;
 
-// What is stated about the variable, or the list, behind a handle (variable_handles.h).
+// A statement about the variable, or the list, behind a handle (variable_handles.h).
 struct VariableFact {
   DataType dtype = kDtInvalid;  // kDtInvalid: no op states that it is a variable.
   ShapeId shape = kUnknownShape;
@@ -69,7 +69,7 @@ class FunctionCaller {
 
 // Merges two statements about one shape; nullopt if they conflict.
 absl::optional<ShapeId> MergeStatements(ShapePool& pool, ShapeId a, ShapeId b);
-// What either may be: dimensions that differ are unknown.
+// The shape that covers both: dimensions that differ are unknown.
 ShapeId JoinShapes(ShapePool& pool, ShapeId a, ShapeId b);
 
 class ShapeContext {
@@ -78,7 +78,7 @@ class ShapeContext {
   absl::string_view op() const { return graph_.op(node_); }
   int num_inputs() const { return num_inputs_; }  // Data inputs, lists flattened.
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
-  // The version of TensorFlow's graphs that it was made by (GraphDef.versions.producer).
+  // The graph's producer version (GraphDef.versions.producer).
   int producer() const { return producer_; }
 
   DataType output_type(int port) const {
@@ -147,14 +147,14 @@ class ShapeContext {
   ShapeId Concat(ShapeId a, ShapeId b);
   ShapeId Slice(ShapeId s, int begin, int end = kMaxRank);  // Negative: from the end. Clipped.
   ShapeId ReplaceDim(ShapeId s, int i, int64_t dim);        // Negative i: from the end.
-  // What either may be: dimensions that differ are unknown.
+  // The shape that covers both: dimensions that differ are unknown.
   ShapeId Join(ShapeId a, ShapeId b) { return JoinShapes(pool_, a, b); }
 
   // ---- Requirements of the op. Violations are recorded; the result is then unknown.
   ShapeId WithRank(int input, int rank) { return Demand(input, rank, rank); }
   ShapeId WithRankAtLeast(int input, int rank) { return Demand(input, rank, kMaxRank); }
   ShapeId WithRankAtMost(int input, int rank) { return Demand(input, 0, rank); }
-  ShapeId Merge(ShapeId a, ShapeId b);  // Both are equal: the known parts of either.
+  ShapeId Merge(ShapeId a, ShapeId b);  // They must be equal; gives the known parts of either.
   int64_t MergeDims(int64_t a, int64_t b);
   ShapeId Broadcast(ShapeId a, ShapeId b);  // As NumPy does.
   // The dimension that an axis (negative: from the end) refers to in a shape of that rank; -1 if

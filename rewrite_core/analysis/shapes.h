@@ -47,7 +47,7 @@ class Shapes {
   // the option: a feed that names no node, is given twice, has a dimension or value out of range or
   // contradicts what the graph states; a batch_size out of range; invalid inputs of an op (ranks,
   // dimensions), except where it may not run (conditionals, functions); a size in bytes above 63
-  // bits.
+  // bits; more distinct shapes than a ShapePool holds (LIMIT_EXCEEDED).
   static absl::StatusOr<Shapes> Infer(const Graph& graph, const Topology& topology,
                                       const v1::Step& step, const StopToken& stop);
 

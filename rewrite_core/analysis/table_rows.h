@@ -1,4 +1,4 @@
-// The number of rows of captured tables from which the graph only gathers rows, by computed
+// Infers the number of rows of captured tables from which the graph only gathers rows, by computed
 // indices. Unlike in variable_handles.h, no op states this; it follows from how TensorFlow builds
 // the gradient and optimizers build their updates.
 //

@@ -1,4 +1,4 @@
-// What shape inference stores about one tensor.
+// The facts that shape inference stores about one tensor.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_TENSOR_FACT_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_TENSOR_FACT_H_
 

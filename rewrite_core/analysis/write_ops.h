@@ -15,7 +15,7 @@ enum class Write : uint8_t {
   kPlain,        // Optimizers, initializers, counters, moving averages, ...
 };
 
-// The kind of write that the op type `op` does.
+// The kind of write that ops of type `op` perform.
 Write WriteOf(absl::string_view op);
 
 }  // namespace spillway::core

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMaxWord = 128;
 constexpr size_t kMaxKnown = 20'000;
 constexpr size_t kMaxNear = 3;
-// One letter in this many may be wrong; in short words at least one.
+// One letter in kLettersPerMistake may be wrong; in short words at least one.
 constexpr size_t kLettersPerMistake = 3;
 // Shorter prefixes are not significant.
 constexpr size_t kLeastBeginning = 3;

@@ -109,7 +109,7 @@ absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, const Stop
     if (poll->Tick()) return stop.status("apply");
     if (reader.IsBytes(node_def::kInput)) inputs.push_back(reader.bytes());
   }
-  // What strip must restore: the current node, or the node from before an earlier rewrite.
+  // The node that strip must restore: the current one, or the one from before an earlier rewrite.
   std::string original(graph.node_field(edits.node));
   UndoRecord record;
   if (graph.has_undo(edits.node)) {

@@ -17,7 +17,7 @@ constexpr size_t kMaxNames = 20'000;
 std::string NearNodes(const Graph& graph, absl::string_view name) {
   std::vector<absl::string_view> known;
   for (NodeId id(0); id < graph.num_nodes() && known.size() < kMaxNames; ++id) {
-    // Longer names are not near, and only so many are examined.
+    // Longer names are not near, and at most kMaxNames are examined.
     const size_t size = graph.name(id).size();
     if (size <= 2 * name.size() && name.size() <= 2 * size) known.push_back(graph.name(id));
   }

@@ -12,7 +12,7 @@
 
 namespace spillway::core {
 
-// What one output port carries.
+// The type of one output port.
 struct OutputType {
   DataType dtype = kDtInvalid;  // kDtInvalid: unknown.
   bool is_ref = false;          // A reference to a variable of that type.

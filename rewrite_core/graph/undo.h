@@ -26,7 +26,7 @@
 
 namespace spillway::core {
 
-// What strip does to one node.
+// The record of one node, parsed.
 struct UndoRecord {
   bool added = false;
   std::vector<std::pair<int, std::string>> inputs;  // Position and original spelling, by position.

@@ -88,7 +88,7 @@ bool IsLowered(CallKind kind, absl::string_view node_def);
 absl::string_view CalledFunction(CallKind kind, absl::string_view node_def);
 std::vector<absl::string_view> LoweredFunctions(CallKind kind, absl::string_view node_def);
 
-// What lowering a node adds besides the calls. New names are prefixed with the node's.
+// The size that lowering a node adds besides the calls. New names are prefixed with the node's.
 InlinedSize LoweringSize(absl::string_view node_def);
 
 // Whether an attribute of a function or a call marks it for compilation by XLA

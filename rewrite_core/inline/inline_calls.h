@@ -36,7 +36,7 @@
 
 namespace spillway::core {
 
-// What readers of an argument or a result of an inlined call read.
+// The tensor that readers of an argument or a result of an inlined call read.
 enum class Borders {
   // The tensor that its Identity forwards: TensorFlow's optimizers later give the same, and plans
   // see the tensor's actual readers. Not used if the Identity has control inputs, reads a
@@ -47,8 +47,8 @@ enum class Borders {
 };
 
 struct InlinedCalls {
-  std::string graph_def;   // Empty if no call was inlined.
-  v1::Inlining summary;    // What was inlined, and which calls were kept and why.
+  std::string graph_def;  // Empty if no call was inlined.
+  v1::Inlining summary;  // The calls that were inlined, and those that were kept, with the reasons.
   bool too_large = false;  // A call was kept because of the limits: TOO_LARGE.
 };
 

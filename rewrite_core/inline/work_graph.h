@@ -65,7 +65,7 @@ struct Expansion {
 
 class WorkGraph {
  public:
-  // `borders`: what the consumers of an inlined call's results read.
+  // `borders`: the tensors that the consumers of an inlined call's results read.
   WorkGraph(const Graph& graph, Borders borders)
       : graph_(graph), borders_(borders), replaced_(graph.num_nodes(), -1) {}
 

@@ -20,7 +20,8 @@ using ExploredSizeSink = std::function<void(const v1::ExploredSize&)>;
 // at which bytes overflow 63 bits does not fit, with a warning. Without a budget only the requested
 // sizes are simulated, without a search. Errors: those of SimulateGraph, including for a size that
 // contradicts the graph's shapes; INVALID_ARGUMENT if sizes, multiple_of or the dimensions -1 are
-// wrong, if a profile is given, or if the size changes nothing in the graph. Thread-safe.
+// wrong, if a profile is given, if no_budget is given without sizes or with swapping, or if the
+// size changes nothing in the graph. Thread-safe.
 //
 // `on_size`, if set, is called once for each size in the report, in this thread, as soon as its
 // entry is complete: in no particular order, and even if an error follows.

@@ -285,7 +285,7 @@ class Differ {
       change->set_input_index(i);
       if (i < count_a) change->set_tensor_a(ShownTensor(a_, before[i]));
       if (i < count_b) change->set_tensor_b(ShownTensor(b_, after[i]));
-      // What reads a swap-in was checked when the swap was found.
+      // The readers of a swap-in were checked when the swap was found.
       change->set_in_swap(i < count_b && swap_of_[after[i].node] != kNoSwap &&
                           in_a_[b_.inputs(after[i].node)[0].node] == kNoNode);
     }

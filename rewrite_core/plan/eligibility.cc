@@ -15,8 +15,8 @@ struct Subject {
   OutputType type;
 };
 
-// The rules that need no options, in the order in which they are tried. Each returns what it
-// forbids.
+// The rules that need no options, in the order in which they are tried. Each returns true for the
+// tensors that it forbids.
 struct Rule {
   v1::Reason reason;
   bool (*forbids)(const Subject&);
@@ -31,7 +31,8 @@ constexpr Rule kRules[] = {
      }},
     {v1::REASON_FED, [](const Subject& s) { return s.facts.shapes().IsFed(s.tensor.node); }},
     {v1::REASON_REFERENCE, [](const Subject& s) { return s.type.is_ref; }},
-    // For a call by name only the function tells: no single node's bytes prove a swap of it sound.
+    // For a call by name, the type is only known from the function: no single node's bytes prove a
+    // swap of it sound.
     {v1::REASON_UNKNOWN_DTYPE,
      [](const Subject& s) {
        return s.type.dtype == kDtInvalid || !s.facts.graph().op_info(s.tensor.node).known;

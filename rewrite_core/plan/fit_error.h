@@ -12,27 +12,27 @@
 
 namespace spillway::core {
 
-// What kept the best plan from fitting.
+// The reason why the best plan does not fit.
 struct FitFailure {
   std::string gpu;   // As its first node spells it; empty: nodes carry no device.
   std::string node;  // The node whose allocation failed; empty: the resident buffers'.
   int64_t requested_bytes = 0;
   int64_t in_use_bytes = 0;
-  int64_t resident_bytes = 0;  // Variables and constants; 0 if the failure is not about them.
+  int64_t resident_bytes = 0;  // Variables and constants.
   // A lower bound on the memory of any swap plan (simulate/lower_bounds.h), and the node that needs
   // it while it runs, resident buffers included; 0: not known.
   int64_t lower_bound_bytes = 0;
   std::string lower_bound_node;  // Empty: the resident buffers need it.
-  std::string unknown;           // What is unknown of the step; empty: nothing.
+  std::string unknown;           // The unknown memory of the step; empty: none.
   bool on_host = false;          // The host's memory ran out, not the GPU's.
   bool fragmented = false;       // Enough bytes were free, but not in one piece. Then the text says
                                  // how to make TensorFlow's allocator fragment memory less.
 };
 
-// What would help.
+// A budget that would suffice.
 struct FitRemedy {
   int64_t smallest_budget_bytes = 0;  // 0: not known.
-  absl::string_view effect;           // What then holds: "there is one".
+  absl::string_view effect;           // The end of the sentence: "there is one".
 };
 
 // "5 GiB (preset p100_pcie, less 10%)".

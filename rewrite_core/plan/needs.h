@@ -1,8 +1,8 @@
-// What a node needs to run: feeds, iterators, queues and other nodes without inputs; initialized
+// The prerequisites of a node: feeds, iterators, queues and other nodes without inputs; initialized
 // variables (captured ones, too, whose handles a caller passes in all at once); earlier writes.
 // Before a control edge is added between two nodes neither of which leads to the other, this tells
-// whether the edge makes another step than the planned one (an inference, an initializer) run
-// something that it did without, and that may fail or write.
+// whether the edge would make a step other than the planned one (an inference, an initializer) run
+// something that it did not run before and that may fail or write.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_NEEDS_H_
@@ -25,8 +25,8 @@ class Needs {
   static absl::StatusOr<Needs> Find(const StepFacts& facts, const StopToken& stop);
 
   // Whether making `v` wait for `u` runs nothing that has an effect or may fail: u needs nothing
-  // that v does not need. Beyond kMaxNeeds needs, or fewer in a very large graph, they are not told
-  // apart: a node with one of those is never waited for.
+  // that v does not need. Needs beyond kMaxNeeds, or fewer in a very large graph, are not
+  // distinguished: no node may wait for one that has such a need.
   bool MayWait(NodeId v, NodeId u) const {
     const uint64_t* of_u = &bits_[words_ * u];
     const uint64_t* of_v = &bits_[words_ * v];

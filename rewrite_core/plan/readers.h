@@ -29,7 +29,7 @@ class SwapInReaders {
   bool Runs(NodeId reader) const { return !facts_.shapes().IsFed(reader); }
 
   // Removes from `readers`, late readers of `tensor` that run, those that may not read a swap-in of
-  // it. Returns REASON_SWAPPED, or the first reason that holds why the tensor cannot be swapped:
+  // it. Returns REASON_SWAPPED, or the first applicable reason why the tensor cannot be swapped:
   // only loops read it, eligibility forbids it, it has no reader in its frame. `node_of` gives the
   // NodeId of a reader. REQUIRES: `readers` is not empty.
   template <typename Reader, typename NodeOf>

@@ -18,10 +18,10 @@
 //   Bound B: the minimum sum of x_g, 0 <= x_g <= bytes(g), such that for every t the x_g of the
 //   gaps over t sum to at least D(t). Gaps are intervals and a byte costs the same in each, so a
 //   sweep that covers each shortfall from the gap that ends last is optimal. Bytes in are charged
-//   per gap; bytes out once per buffer, as contents do not change. There the intervals are whole
-//   buffers, from the first gap to the end of the last one (a relaxation), and buffers that are on
-//   the host anyway (copied in, or copied out for other readers) cost nothing. In D(t), buffers in
-//   gaps count with their exact bytes, not rounded up, as copies do.
+//   per gap; bytes out once per buffer, as contents do not change. For the latter the intervals are
+//   whole buffers, from the first gap to the end of the last one (a relaxation), and buffers that
+//   are on the host anyway (copied in, or copied out for other readers) cost nothing. In D(t),
+//   buffers in gaps count with their exact bytes, not rounded up, as copies do.
 //
 // Time, with B the rates of the copies: each engine's total (compute; the step's own copies plus
 // bound B at rate B), and for every t the earliest start of t and the minimum time from there to

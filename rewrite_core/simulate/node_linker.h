@@ -43,7 +43,7 @@ class NodeLinker {
     BufferId buffer = kNoBufferId;
     OpId op = kNoOp;
   };
-  // A copy operation to be.
+  // A copy operation to be added.
   struct Copy {
     OpKind kind;
     Place device;
@@ -54,9 +54,9 @@ class NodeLinker {
     int64_t duration_ns;
   };
   static constexpr int64_t kNoBytes = -2;
-  // How many nodes, on a dead side and around it, are followed from one dead input of a Merge: time
-  // stays linear in the graph. A side with a few layers has some tens of nodes, one with a whole
-  // network thousands.
+  // The maximum number of nodes, on a dead side and around it, that are followed from one dead
+  // input of a Merge, so that time stays linear in the graph. A side with a few layers has some
+  // tens of nodes, one with a whole network thousands.
   static constexpr size_t kMaxBeyond = 1 << 14;
 
   NodeLinker(const StepFacts& facts, const PlanOverlay& overlay)

@@ -20,7 +20,7 @@ class PlanOverlay {
  public:
   struct SwapNode {
     Tensor tensor;  // The swapped tensor of the graph.
-    Tensor input;   // What it reads: `tensor`, or the swap-out.
+    Tensor input;   // Its input: `tensor`, or the swap-out.
     absl::Span<const NodeId> triggers;
     Place place;           // Where it is placed.
     int32_t swap = 0;      // Index in the plan,

@@ -72,7 +72,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   }
   bool RunsUnswapped(NodeId id) const { return trace_.op_of[id] != kNoOp; }
 
-  // Returns false if more nodes would run than do.
+  // Returns false if more nodes would run than before.
   bool FindActive();
   void AddSwapOps();
   absl::Status LinkAll(const StopToken& stop);
@@ -120,7 +120,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   void Change(int32_t tensor, BufferId buffer);
   // Fails if a copy may not read the buffer: host buffers that were not copied are absent.
   void Travel(BufferId buffer);
-  // Puts `id` before the item `next` of a list, and returns where it is now.
+  // Prepends `id` to the list that begins with item `next`, and returns the index of its item.
   template <typename Id>
   static int32_t Prepend(Id id, int32_t next, std::vector<Item<Id>>* items) {
     items->push_back({id, next});
@@ -235,7 +235,7 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
 bool PlanPatch::Impl::FindActive() {
   const int32_t num_nodes = graph_.num_nodes();
   const NodeFlags& needed = facts_.active_nodes().needed;
-  // For now, 0 marks those that are needed.
+  // For now, 0 marks the swap nodes that are needed.
   swap_ops_.assign(plan_.swap_nodes().size(), kNoOp);
   std::vector<NodeId> stack;
   bool all_needed = true;
@@ -355,7 +355,8 @@ bool PlanPatch::Impl::RelinkMerges(NodeId dead, StopPoller* poll) {
   return true;
 }
 
-// Uncounts the copies through which the node reads in the unswapped graph, as that may change.
+// Subtracts the node's uses of copies in the unswapped graph from their counts, as these may
+// change.
 void PlanPatch::Impl::ForgetUses(NodeId id) {
   if (facts_.shapes().IsFed(id)) return;
   const absl::Span<const Tensor> inputs = graph_.inputs(id);
@@ -463,7 +464,7 @@ void PlanPatch::Impl::Read(OpId id, BufferId read) {
   Linked& linked = Link(id);
   const int64_t mark = linked.mark;
   if (read == kNoBufferId || read_[read] == mark) return;
-  // Like Builder::Read; besides, host buffers that are not copied are absent.
+  // Like Builder::Read, except that host buffers that are not copied are absent.
   const Place device = DeviceOf(read);
   if (device != kHostPlace && device != op(id).device) return;
   if (device == kHostPlace && read < num_buffers() && trace_.travels[read] == 0) return;
@@ -484,7 +485,8 @@ void PlanPatch::Impl::Share(Tensor tensor, BufferId shared, int64_t bytes) {
   if (shared == before) return;
   if (before == kNoBufferId || workload_.buffers[before].tensor == tensor ||
       trace_.is_larger[before] != 0 || DeviceOf(before) < 0) {
-    failed_ = true;  // It had its own, or may have given one its size, or caused its copy.
+    failed_ = true;  // It had its own buffer, or may have determined the size of a shared one, or
+                     // caused its copy.
     return;
   }
   if (bytes > buffer(shared).bytes) {

@@ -3,14 +3,14 @@
 namespace spillway::core {
 namespace {
 
-// Budgets that are too small grow by one part in this many.
+// A budget that is too small is raised by 1/kBudgetSteps.
 constexpr int64_t kBudgetSteps = 32;
 
 }  // namespace
 
 absl::StatusOr<int64_t> FindNeed(PlanSimulator* simulator, const SwapPlan& plan, StepTerms terms,
                                  int64_t from_bytes, const StopToken& stop) {
-  // The peak with unlimited memory is nearly enough, but fragmentation takes more.
+  // The peak with unlimited memory nearly suffices; fragmentation requires a little more.
   for (int64_t budget = from_bytes; budget / 4 <= from_bytes; budget += budget / kBudgetSteps + 1) {
     terms.budget_bytes = budget;
     auto result = simulator->Simulate(plan, terms, stop);

@@ -1,4 +1,4 @@
-// What a strategy asks of a simulator: a plan and terms in, a result out. StepSimulator
+// The simulator as strategies see it: a plan and terms in, a result out. StepSimulator
 // (step_simulator.h) implements it; tests of strategies use fakes.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_SIMULATOR_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_PLAN_SIMULATOR_H_
@@ -79,7 +79,7 @@ struct StepTerms {
   bool always_synchronous = false;
   // Fill in StepResult::unlimited if the step does not fit.
   bool unlimited_if_unfit = false;
-  // What to record, in both modes: the order of operations, with the start and end of each;
+  // Record, in both modes, the order of operations, with the start and end of each;
   bool record_operations = false;
   // and the memory in use over time, with what is live at the peak.
   bool record_memory = false;
@@ -97,8 +97,8 @@ struct StepResult {
   // No allocation waited: with unlimited memory the run would be the same.
   bool is_unlimited = false;
 
-  // What is unknown of the step, and missing in these figures. Owned by the simulator; null: all is
-  // known.
+  // The unknown memory of the step, which these figures leave out. Owned by the simulator; null:
+  // none.
   const UnknownMemory* unknown = nullptr;
 
   SimulationResult launch_ahead;
@@ -137,8 +137,8 @@ struct StepResult {
     return launch_ahead.devices.empty() ? 0 : launch_ahead.devices[gpu].resident_bytes;
   }
 
-  // What the ids of operations and buffers in the results stand for (workload.h: node, tensor,
-  // swap, swap_in), if anything was recorded.
+  // The operations and buffers behind the ids in the results (workload.h: node, tensor, swap,
+  // swap_in), if anything was recorded.
   std::vector<WorkloadOp> ops;
   std::vector<WorkloadBuffer> buffers;
 };
@@ -159,8 +159,8 @@ class PlanSimulator {
 };
 
 // The need of `plan`: the smallest budget known, from `from_bytes` (the peak with unlimited memory)
-// up, with which it runs, placed; 0 if none is found up to four times that. `terms` say whose
-// budget it is; their budget_bytes is ignored.
+// up, with which it runs, placed; 0 if none is found up to four times that. `terms` determine which
+// GPUs have the budget; their budget_bytes is ignored.
 absl::StatusOr<int64_t> FindNeed(PlanSimulator* simulator, const SwapPlan& plan, StepTerms terms,
                                  int64_t from_bytes, const StopToken& stop);
 

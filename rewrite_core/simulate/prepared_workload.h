@@ -96,7 +96,7 @@ struct PreparedWorkload {
   int64_t launch_ns = 0;
   std::vector<OpId> ids, numbers;  // Empty: the same.
   std::vector<Op> ops;
-  std::vector<int32_t> waits;  // By operation: for how many others it waits.
+  std::vector<int32_t> waits;  // By operation: the number of others it waits for.
   // By operation: the order among those that become ready at one moment. Empty: by number.
   std::vector<int64_t> rank;
   std::vector<OpId> first;  // Operations that wait for none.
@@ -123,7 +123,7 @@ struct PreparedWorkload {
   absl::Status Reverse(const Workload& workload, StopPoller* poll, const StopToken& stop);
 };
 
-// What the second of two dependent operations waits for.
+// The event that the second of two dependent operations waits for.
 enum class Follows : uint8_t { kLaunchToLaunch, kLaunchToCopyOut, kEnd };
 inline Follows HowFollows(OpKind kind, Place device, OpKind next_kind, Place next_device) {
   if (kind != OpKind::kCompute || device != next_device) return Follows::kEnd;

@@ -360,7 +360,7 @@ void SimulationRun::Launch(OpId id, const Op& launched) {
   LetGo(launched);
   Satisfy(workload_->ToLaunch(launched));
   const absl::Span<const OpId> copies = workload_->ToCopyOut(launched);
-  // On one device what is launched later ends later.
+  // On one device, operations end in the order of their launch.
   for (OpId copy : copies) not_before_ns_[copy] = end_ns;
   Satisfy(copies);
   last_end_ns_ = std::max(last_end_ns_, end_ns);

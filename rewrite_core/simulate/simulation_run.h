@@ -20,7 +20,7 @@ namespace spillway::core {
 class SimulationRun : private SimulationRunState {
  public:
   // Errors: INTERNAL if operations wait for each other, or copy_percent is out of its range;
-  // INVALID_ARGUMENT if with it times add up to more than int64 holds; as `stop` says.
+  // INVALID_ARGUMENT if with it times add up to more than int64 holds; those of `stop`.
   absl::StatusOr<SimulationResult> Run(const PreparedWorkload& workload,
                                        const SimulationOptions& options, const StopToken& stop);
 
@@ -54,7 +54,8 @@ class SimulationRun : private SimulationRunState {
   void ChooseHead(GpuIndex index, Device* device);
   void AskForHeads(GpuIndex device);
   void AskForHead(GpuIndex device, Queue* queue, int64_t not_before_ns);
-  // Schedules another look at `queue` for `time_ns`, when its present or next head may ask.
+  // Schedules another look at `queue` for `time_ns`, when its current or next head may request
+  // memory.
   void LookAgain(GpuIndex device, int64_t time_ns, Queue* queue);
   // Adds `id` to the requests for memory, and decides what it reuses in place.
   void Ask(OpId id);

@@ -24,7 +24,7 @@ class SimulationRunState {
   using Chunk = BestFitAllocator::Chunk;
   static constexpr int64_t kNever = -1;
 
-  // A request for memory: how much, and its number among all requests.
+  // A request for memory: its bytes, and its number among all requests.
   struct Asked {
     int64_t need;
     OpId op;
@@ -56,14 +56,14 @@ class SimulationRunState {
     int64_t kernel_end_ns = 0;   // and all of it that takes time,
     int64_t in_end_ns = 0;       // and all copies issued.
     int32_t kernels_left = 0;    // Operations that take time and have not been launched.
-    bool touched = false;        // Must be looked at in the next round.
+    bool touched = false;        // To be visited in the next round.
     bool placed = false;         // Its memory is placed,
     bool diverged = false;       // and waiting operations are keyed by largest piece, not by sum.
     std::vector<Asked> asked;    // The requests for its memory in this round.
     MemoryPool memory{kUnlimited};
     BestFitAllocator allocator;
   };
-  // The end of operation `what`, if that is at least 0; otherwise device ~what must be looked at
+  // The end of operation `what`, if that is at least 0; otherwise device ~what must be visited
   // again.
   struct Event {
     int64_t time_ns;

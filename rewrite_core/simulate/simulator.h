@@ -8,7 +8,7 @@
 // writer and all its readers have released it. An output reuses in place the buffer of the input
 // that `reuses` names if, when its operation first requests memory, that operation is the buffer's
 // only remaining reader and both have the same size: the test of TensorFlow's forward_input, whose
-// check of types is the workload's business. Host memory counts only what kCopyOut and kHost
+// type check is left to the maker of the workload. Host memory counts only what kCopyOut and kHost
 // write: buffers in transit, neither CPU variables nor the small outputs of GPU kernels that live
 // there.
 //
@@ -16,9 +16,9 @@
 // compute operation is ready when every predecessor is *launched* (compute on the same device) or
 // *done* (anything else). When the launcher is free, it allocates the outputs and the workspace of
 // the operation at the head of the queue. That operation is then launched: it releases what it
-// reads and its workspace (whoever gets that memory runs later on the same stream), and runs after
-// everything launched before it. The launcher is free again after `launch_ns`, or at once if the
-// operation takes no time. A copy out is issued when its predecessors are launched or done, as
+// reads and its workspace (the next owner of that memory runs later on the same stream), and runs
+// after everything launched before it. The launcher is free again after `launch_ns`, or at once if
+// the operation takes no time. A copy out is issued when its predecessors are launched or done, as
 // above, and starts in order of issue when they are done, its engine is free and there is host
 // memory. A copy in requests memory when all its predecessors are done, is issued when it has that
 // memory, and starts in order of issue when everything launched on its device before its issue is
@@ -43,15 +43,17 @@
 // order, several at once. The first value of a reference variable is copied from where it was
 // computed (AssignOp::Compute in core/kernels/assign_op.h: the variable asks for other allocator
 // attributes than the value has, so it never reuses its memory), which leaves holes between such
-// variables (tried: those of a CNN with 9 MiB took the first 14). Here InitializerDraws gives each
-// device an order of its resident buffers and the number of initializers that run at once. Each
-// buffer in turn is placed; one that is copied is placed behind a temporary of its size. The oldest
-// temporary is freed when as many exist as run at once, and earlier if a buffer cannot be placed; a
-// temporary that cannot be placed is left out. In the end all are freed.
+// variables (measured: a CNN's 9 MiB of variables were spread over the first 14 MiB). Here
+// InitializerDraws gives each device an order of its resident buffers and the number of
+// initializers that run at once. Each buffer in turn is placed; one that is copied is placed behind
+// a temporary of its size. The oldest temporary is freed when as many exist as run at once, and
+// earlier if a buffer cannot be placed; a temporary that cannot be placed is left out. In the end
+// all are freed.
 //
 // Waiting. An operation waits if its allocation does not fit. Freed memory goes to the first
 // waiting operation for which it is enough. An operation that has waited for 10 s (kMemoryWaitNs),
-// or that still waits when nothing runs, is out of memory; of several, the one that asked first.
+// or that still waits when nothing runs, is out of memory; if there are several, the one that
+// requested memory first is.
 //
 // One moment is simulated in rounds, until a round allocates nothing:
 //   1. Operations that end now end.
@@ -110,7 +112,7 @@ struct SimulationOptions {
   // Place the memory of devices with a budget as TensorFlow's allocator does
   // (best_fit_allocator.h), not only count it: an allocation that cannot be placed does not fit.
   bool placed = false;
-  // With `placed`: how variables lie; 0: side by side.
+  // With `placed`: the seed of InitializerDraws; 0: variables are placed side by side.
   uint32_t initializer_seed = 0;
   // With `placed`: how much larger than the request a chunk may be without being split.
   int64_t max_fragmentation_bytes = kDefaultMaxFragmentationBytes;
@@ -150,14 +152,14 @@ struct OutOfMemory {
 // A moment at which the memory in use changed.
 struct MemoryPoint {
   int64_t time_ns = 0;
-  int64_t high_bytes = 0;  // The most in use during that moment,
+  int64_t high_bytes = 0;  // The maximum in use during that moment,
   int64_t bytes = 0;       // and at its end.
 };
 
 struct DeviceUse {
   int64_t resident_bytes = 0;
   int64_t peak_bytes = 0;      // With the resident ones.
-  OpId peak_op = kNoOp;        // Whose memory made the peak; kNoOp: it is what is resident.
+  OpId peak_op = kNoOp;        // Its allocation made the peak; kNoOp: the resident buffers did.
   NodeId peak_node = kNoNode;  // Of peak_op.
   // Busy times of the engines, and the time that the compute engine was idle, with kernels left to
   // run, waiting for a copy, the host, another device or memory (not for the launcher).
@@ -201,7 +203,7 @@ struct SimulationResult {
 };
 
 // INTERNAL if the workload breaks a rule of workload.h, or an option its range; INVALID_ARGUMENT if
-// its sizes or times add up to more than int64 holds, and as `stop` says.
+// its sizes or times add up to more than int64 holds, and those of `stop`.
 absl::StatusOr<SimulationResult> Simulate(const Workload& workload,
                                           const SimulationOptions& options, const StopToken& stop);
 

@@ -17,9 +17,9 @@ namespace {
 constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
 constexpr SimulationMode kSync = SimulationMode::kSynchronous;
 
-// The runs of one workload that the rungs need, each made once. A run with placed memory that did
-// not diverge is the same as one with counted memory; and one in which no allocation waited, as one
-// without budgets.
+// The runs of one workload that the two stages need, each made once. A run with placed memory that
+// did not diverge is the same as one with counted memory; and one in which no allocation waited, as
+// one without budgets.
 class Runs {
  public:
   Runs(const PreparedWorkload& workload, const SimulationOptions& options,
@@ -130,7 +130,7 @@ class StepSimulator::Impl {
   // Options for unlimited memory, with the variation of `terms`; and for all of `terms`.
   SimulationOptions UnlimitedOf(const StepTerms& terms) const;
   SimulationOptions OptionsOf(const StepTerms& terms) const;
-  // Whether no GPU has more memory than the machine's.
+  // Whether some GPU has a budget, and none has a larger one than on the machine.
   bool IsOfTheMachine(const SimulationOptions& options) const;
   absl::StatusOr<StepResult> Simulate(const PreparedWorkload& workload, const StepTerms& terms,
                                       bool is_unswapped, const StopToken& stop);

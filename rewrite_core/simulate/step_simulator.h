@@ -1,13 +1,13 @@
 // StepSimulator: simulates one training step under many plans. The workload of the unswapped step
-// is built once and a plan is patched into it, so that a simulation costs what the plan touches and
-// the run itself.
+// is built once and a plan is patched into it, so that the cost of a simulation is that of the run,
+// plus what the plan touches.
 //
 // The result is that of the workload which BuildWorkload (workload_builder.h) makes of graph and
 // plan, except for the ids (see StepResult::ops).
 //
-// Two rungs. Memory is counted first. If the bytes fit, fragmentation may still keep them from
+// Two stages. Memory is counted first. If the bytes fit, fragmentation may still keep them from
 // being placed, so a step that takes more than a quarter of a budget is placed as well. One run
-// serves for both if placing changes nothing. StepTerms::placed_alone skips the first rung.
+// serves for both if placing changes nothing. StepTerms::placed_alone skips the first stage.
 //
 // Thread safety: one call at a time. It keeps memory from one simulation to the next.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_STEP_SIMULATOR_H_
@@ -28,7 +28,7 @@ namespace spillway::core {
 class StepSimulator : public PlanSimulator {
  public:
   // Computes the facts kCosts and kActiveNodes. `facts` must outlive the result. Errors: those of
-  // the facts, and of Simulate for the step as the graph is, but for not fitting.
+  // the facts, and of Simulate for the unswapped step.
   static absl::StatusOr<std::unique_ptr<StepSimulator>> Create(const StepFacts& facts,
                                                                const StopToken& stop);
   ~StepSimulator() override;
@@ -53,7 +53,7 @@ class StepSimulator : public PlanSimulator {
   }
 
   const StepFacts& facts() const;
-  // The workload of the unswapped step, and what a forecast from it has to warn of.
+  // The workload of the unswapped step, and the warnings for forecasts from it.
   const Workload& unswapped() const;
   const WorkloadNotes& notes() const;
 

@@ -52,7 +52,7 @@ struct WorkloadBuffer {
   bool resident = false;  // Live before the step and after it (variables, constants): never freed.
   bool copied = false;    // Resident, and its first value was copied there: a reference variable.
   Tensor tensor;          // Its source: the first of its aliases.
-  // For what such copies write.
+  // For the buffers that such copies write.
   int32_t swap = -1;
   int32_t swap_in = -1;
 };

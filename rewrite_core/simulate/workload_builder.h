@@ -36,7 +36,7 @@
 
 namespace spillway::core {
 
-// What a forecast from the workload must warn about.
+// The warnings for forecasts from the workload.
 struct WorkloadNotes {
   int32_t unknown_buffers = 0;  // Buffers on GPUs whose size is unknown.
   int32_t unknown_costs = 0;    // Nodes that launch a kernel of unknown cost.

@@ -1,4 +1,5 @@
-// WorkloadTrace: what building a step's workload records for patching plans into it (plan_patch.h).
+// WorkloadTrace: recorded while a step's workload is built, for patching plans into it
+// (plan_patch.h).
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_TRACE_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_TRACE_H_
 

@@ -1,4 +1,4 @@
-// How TFLMS, v1 and v2, recognizes the branches of a conditional: by a part of the name. Kept,
+// The part of a name by which TFLMS, v1 and v2, recognizes the branches of a conditional. Kept,
 // since it decides which nodes may be triggers in plans that must match theirs.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_COND_SCOPE_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COND_SCOPE_H_

@@ -21,9 +21,9 @@ namespace spillway::core {
 v1::DeviceFit FitOfUnswapped(const StepResult& unswapped, GpuIndex gpu, int64_t budget_bytes,
                              const StepFacts& facts);
 
-// Adds to `fit`, as FitOfUnswapped left it, the memory use with `plan`: from `outcome`, which fits,
-// and, if nothing is unknown, the need (FindNeed), unless `simulator` is null. Errors: those of
-// Simulate.
+// Adds to `fit`, the result of FitOfUnswapped, the memory use with `plan`: from `outcome`, which
+// fits, and, if nothing is unknown, the need (FindNeed), unless `simulator` is null. Errors: those
+// of Simulate.
 absl::Status AddPlanned(const SwapPlan& plan, const StepResult& outcome, GpuIndex gpu,
                         const StepFacts& facts, PlanSimulator* simulator, const StopToken& stop,
                         v1::DeviceFit* fit);

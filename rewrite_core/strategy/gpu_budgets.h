@@ -21,8 +21,8 @@ namespace spillway::core {
 inline constexpr double kBudgetShares[] = {1.0, 0.95, 0.9, 0.8};
 
 // INVALID_ARGUMENT (BAD_OPTION batch_size) naming a node of the step whose batch size is not known:
-// a plan that must fit needs sizes, and an unknown batch would count as 0. `instead`: what else the
-// caller may do, as the end of a list; may be empty. REQUIRES: kShapes, kActiveNodes.
+// a plan that must fit needs sizes, and an unknown batch would count as 0. `instead`: a further
+// remedy, appended to the message's list; may be empty. REQUIRES: kShapes, kActiveNodes.
 absl::Status CheckKnownBatch(const StepFacts& facts, absl::string_view instead);
 
 // Whether `plan`, made for each GPU while the others had unlimited memory, fits on all GPUs at
@@ -33,9 +33,8 @@ absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& fac
                                       FitFailure* failure);
 
 // FAILED_PRECONDITION (DOES_NOT_FIT): no plan that fits each GPU alone fits them all together.
-// `unswapped_peak_bytes`: the highest peak of a GPU in the unswapped step. The remedy is what each
-// GPU needs then, with no swaps and no waits: whether less suffices, only another search could
-// tell.
+// `unswapped_peak_bytes`: the highest peak of a GPU in the unswapped step. The remedy is the need
+// of each GPU in the unswapped step: whether less suffices would take another search.
 absl::Status NotTogetherError(const FitFailure& failure, int64_t unswapped_peak_bytes,
                               const StepFacts& facts, PlanSimulator* simulator,
                               const StopToken& stop);

@@ -1,5 +1,6 @@
 // The name patterns of TFLMS v1: the user's scope or name is pasted into a regular expression, so
-// that a dot matches anything. RE2 runs them, since they are untrusted: linear time, no lookaround.
+// that a dot matches anything. They are matched with RE2, since they are untrusted: linear time, no
+// lookaround.
 //
 // Thread safety: Matches may run in parallel.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_NAME_PATTERN_H_
@@ -25,7 +26,8 @@ class NamePattern {
     kScope,   // ^TEXT(/.*)?$; a trailing slash of TEXT is dropped.
   };
 
-  // `option` is the option with this text, for the error (INVALID_ARGUMENT, BAD_REGEX).
+  // `option` is the option with this text, for the error: INVALID_ARGUMENT (BAD_REGEX; BAD_OPTION
+  // if the text is empty).
   static absl::StatusOr<NamePattern> Create(Kind kind, absl::string_view text,
                                             absl::string_view option);
 

@@ -1,5 +1,5 @@
-// The work limit of a strategy's searches: it ends a hopeless one with an error that says what to
-// do, while a deadline would only say that time is up.
+// The work limit of a strategy's searches: it ends a hopeless search with an error that says what
+// to do, while a deadline would only say that time is up.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_SEARCH_BUDGET_H_
 

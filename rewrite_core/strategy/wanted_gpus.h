@@ -17,10 +17,10 @@ struct WantedGpu {
   std::string name;  // As in forecasts.
   GpuIndex index{0};
   std::vector<bool> devices;  // By DeviceId.
-  bool is_many = false;       // Stands for all, more than kMaxGpus.
+  bool is_many = false;       // Stands for all GPUs, which are more than kMaxGpus.
 };
 
-// Planning a GPU takes passes over the whole graph. Far more than a machine has.
+// Bounds the cost, since planning a GPU takes passes over the whole graph. No machine has as many.
 inline constexpr size_t kMaxGpus = 256;
 
 // Returns the GPUs in order of their first nodes, one by one if there are at most kMaxGpus;

@@ -1,5 +1,5 @@
-// A second allocator, written to follow simulate/best_fit_allocator.h obviously and exactly: every
-// call examines all pieces of the region, in order of address.
+// A naive allocator that follows the rules of simulate/best_fit_allocator.h literally: every call
+// examines all pieces of the region, in order of address.
 #ifndef SPILLWAY_TESTS_TESTING_NAIVE_ALLOCATOR_H_
 #define SPILLWAY_TESTS_TESTING_NAIVE_ALLOCATOR_H_
 

@@ -1,5 +1,5 @@
-// A second simulator, written to follow simulate/simulator.h obviously and exactly: at every event
-// it examines all operations and adds up all buffers again. For small workloads.
+// A naive simulator that follows the rules of simulate/simulator.h literally: at every event it
+// examines all operations and adds up all buffers again. For small workloads.
 #ifndef SPILLWAY_TESTS_TESTING_NAIVE_SIMULATOR_H_
 #define SPILLWAY_TESTS_TESTING_NAIVE_SIMULATOR_H_
 

@@ -23,7 +23,7 @@ inline std::vector<std::pair<std::string, int64_t>> ReadSizes() {
   return sizes;
 }
 
-// So that a missing file does not pass as a test.
+// The minimum number of rows, so that no test passes with a missing file.
 inline constexpr size_t kLeastSizes = 30;
 
 }  // namespace spillway::size_table

@@ -19,7 +19,7 @@ struct DrawnStep {
   std::vector<std::string> notes;  // Remarks on the two, a sentence each.
 };
 
-// What a graph that was not rewritten is compared with: the default strategy's plan, or nothing.
+// The comparison for a graph that was not rewritten: the default strategy's plan, or none.
 enum class Comparison { kNone, kPlan };
 
 // `options`: the step and its execution model; memory and trace are always requested. For a

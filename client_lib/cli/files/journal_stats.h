@@ -1,5 +1,5 @@
-// Statistics of the lines of a journal: who swaps what, and what it costs. A pure sum: no file, no
-// clock.
+// Statistics of the lines of a journal: swaps and their costs by job, user, model and the like.
+// Pure sums: no file, no clock.
 //
 // Memory is bounded by a number of names, not by the journal's length: names beyond the bound are
 // counted as "others". Sums saturate rather than overflow. Ties break by name.
@@ -71,8 +71,8 @@ class JournalTimeline {
   static constexpr size_t kMaxColumns = 4096;
 
   void Add(const JournalEntry& entry);
-  // Returns the columns from the first to the last with a line, including empty ones between, at
-  // most `most` (> 0); nothing if there are no lines.
+  // Returns the columns from the first to the last that has a line, including empty ones in
+  // between, at most `most` (> 0); none if there are no lines.
   struct Columns {
     int64_t start_s = 0;  // Unix time, of the first one.
     int64_t width_s = 1;

@@ -19,8 +19,8 @@ namespace spillway::cli {
 // Must live as long as the App. Not thread-safe.
 class ConnectionFlags {
  public:
-  // The kind of command: one that may run in this process (no --server); one of these that
-  // rewrites, and may hedge; or `health`, which asks a server, once.
+  // The kind of command: one that may run in this process (no --server); such a command that
+  // rewrites, and may hedge; or `health`, which queries a server once, without retries.
   enum class Kind { kCall, kRewrite, kProbe };
 
   ConnectionFlags(CLI::App* command, Kind kind);
@@ -29,7 +29,7 @@ class ConnectionFlags {
   // a line on standard error, unless quiet.
   Client Connect(Verbosity verbosity = Verbosity::kNormal) const;
 
-  // Whether the client is one of a server.
+  // Whether --server was given.
   bool HasServer() const { return !server_.empty(); }
 
   // Returns the options of one call, with the session's cancellation. For a server, also sets the

@@ -1,4 +1,4 @@
-// The flags that name what to read and what to write.
+// The flags that name input and output files.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_FILE_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_FILE_FLAGS_H_
 

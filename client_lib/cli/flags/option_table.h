@@ -17,7 +17,7 @@ namespace spillway::cli {
 struct OptionRow {
   // The field's name in the proto.
   absl::string_view field;
-  // What it does, its unit and its range.
+  // Its effect, unit and range.
   absl::string_view help;
   // The default, as after "Default: " in the proto's comment; empty if there is none.
   absl::string_view default_text;

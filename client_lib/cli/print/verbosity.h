@@ -1,10 +1,10 @@
-// How much a command says on standard error besides errors: --quiet.
+// How much a command prints on standard error besides errors: --quiet.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_PRINT_VERBOSITY_H_
 #define SPILLWAY_CLIENT_LIB_CLI_PRINT_VERBOSITY_H_
 
 namespace spillway::cli {
 
-// kQuiet: no progress and no notices of calls that are tried again.
+// kQuiet: no progress and no notices of retries.
 enum class Verbosity { kNormal, kQuiet };
 
 }  // namespace spillway::cli

@@ -10,7 +10,7 @@
 //
 // A process that works on an entry holds the lock of its `.entry`, which ends with the process: a
 // killed one leaves an empty entry to the next. Files are checked against their digests at each
-// use, and damaged entries are made again. Storing an entry deletes those that were not used for
+// use, and damaged entries are remade. Storing an entry deletes those that were not used for
 // kUnusedDays, and the remains of killed processes. Other files in the folder are not touched: the
 // user may have specified a folder that has them.
 //

@@ -16,8 +16,8 @@
 
 namespace spillway::cli {
 
-// What the child is doing, for the parent's message on a timeout. Must be a string literal, e.g.
-// "reading the graph": the child has it at the same address.
+// The child's current activity, for the parent's message on a timeout. Must be a string literal,
+// e.g. "reading the graph": the child has it at the same address.
 using ChildStage = std::atomic<const char*>;
 
 using ChildWork = std::function<absl::StatusOr<std::string>(ChildStage& stage)>;

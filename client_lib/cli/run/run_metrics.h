@@ -27,7 +27,7 @@ struct HookRun {
   absl::Duration duration;                      // Before the command began.
   v1::Strategy strategy = v1::STRATEGY_BUDGET;  // The requested one.
   v1::RewriteReport report;                     // Of a run that did not fail.
-  // Of a run that failed because nothing fits: the smallest budget known to suffice / the budget.
+  // For a run that failed because nothing fits: the smallest budget known to suffice / the budget.
   std::optional<double> need_ratio;
 };
 
@@ -35,9 +35,9 @@ struct HookRun {
 // truncated or not a file of `spillway run`.
 absl::StatusOr<std::string> AddToMetrics(absl::string_view old, const HookRun& run);
 
-// Adds `run` to the file `path` under a lock. A damaged file of spillway run is started over; any
-// other file is left unchanged: BAD_OPTION. Returns a warning, or empty. The wait is unbounded: run
-// it in a child.
+// Adds `run` to the file `path` under a lock. A damaged file of spillway run is replaced by a new
+// one; any other file is left unchanged: BAD_OPTION. Returns a warning, or empty. The wait is
+// unbounded: run it in a child.
 //
 // Beside the file there are `NAME.lock` and, during writing, `.NAME.tmp`.
 absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const HookRun& run);

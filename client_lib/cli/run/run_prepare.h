@@ -18,12 +18,12 @@
 
 namespace spillway::cli {
 
-// What to prepare.
+// The graph to prepare, and how.
 struct PrepareRequest {
   std::string input;                           // Path of the graph.
   absl::optional<format::GraphFormat> format;  // Of the input; absent: recognised.
   std::string cache_dir;                       // Empty: a default (run_cache.h).
-  // The path for a copy of the report, as JSON; empty: none. It may not be the graph's.
+  // The path for a copy of the report, as JSON; empty: none. Must not be the graph's path.
   std::string report;
   std::string server;  // The server of the client; empty: none.
   // The connection settings: runs that agree in these and in the request fail for the same reasons.
@@ -33,7 +33,7 @@ struct PrepareRequest {
   v1::RewriteOptions options;
   // Whether to use the profiles of runs that are stored beside the graph.
   bool stored_profiles = true;
-  // Called in the child: a connection has threads, which this process may not have.
+  // Called in the child: a connection has threads, which this process must not have.
   std::function<Client()> connect;
 };
 
@@ -47,14 +47,14 @@ struct PreparedGraph {
   v1::RewriteReport report;
 };
 
-// Returns the error that `path`, the value of `flag`, is the file of `other_flag`.
+// Returns the error for `path`, the value of `flag`, being the same file as that of `other_flag`.
 absl::Status OverwritesError(absl::string_view flag, const std::string& path,
                              absl::string_view other_flag);
 
 // Prepares the graph in a child process, until `deadline`. Of several concurrent identical
-// requests, one rewrites, and the others wait for it and take its result or its failure: an
-// unreachable server is waited for once, not once for each. Errors: those of Client::Rewrite, of
-// reading and writing files, and of RunInChild.
+// requests, one rewrites, and the others wait for it and take its result or its failure: the
+// timeout of an unreachable server passes once, not once for each. Errors: those of
+// Client::Rewrite, of reading and writing files, and of RunInChild.
 absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
                                            const internal::Deadline& deadline);
 

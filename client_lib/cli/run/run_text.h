@@ -1,4 +1,4 @@
-// The line that describes what `spillway run` did to its graph and what that costs the job.
+// The line that describes the rewrite of `spillway run` and its cost to the job.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_TEXT_H_

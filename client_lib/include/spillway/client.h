@@ -108,7 +108,7 @@ class SPILLWAY_EXPORT Client {
                                               const CallOptions& call = CallOptions()) const;
 
   // Simulates `graph_def` at many batch or image sizes and searches for the largest that fits. Each
-  // size takes as long as a Simulate, with options.swapping also a Rewrite. `on_size`, if set, gets
+  // size takes as long as a Simulate and, with options.swapping, a Rewrite. `on_size`, if set, gets
   // each size as it is found; the report repeats all of them in ascending order.
   absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
                                             const v1::ExploreOptions& options,

@@ -96,9 +96,9 @@ SPILLWAY_EXPORT absl::string_view ServingStatusName(ServingStatus status);
 // 256 KiB.
 //
 // This and SizeCallback are called on the calling thread, before the call returns. A call that is
-// retried, on the same or another server, continues where it was: nothing is delivered twice. The
-// callbacks MUST NOT throw, and may cancel CallOptions::cancellation to receive no more. What was
-// delivered remains valid even if the call then fails.
+// retried, on the same or another server, continues where it left off: nothing is delivered twice.
+// The callbacks MUST NOT throw, and may cancel CallOptions::cancellation to receive no more. What
+// was delivered remains valid even if the call then fails.
 using TensorsCallback = std::function<void(const v1::TensorList&)>;
 
 // Receives each size of an Explore once, as it is found: in no particular order, but always the

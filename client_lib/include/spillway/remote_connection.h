@@ -23,18 +23,17 @@ struct RetryNotice {
   int max_attempts = 0;
 };
 
-// How failed calls are retried. Every call of the service is safe to repeat.
+// How failed calls are retried. Every call of the service is idempotent.
 //
 // A call is retried if it failed with UNAVAILABLE (the server cannot be reached or is stopping; not
-// if client and server disagree on TLS), or with OVERLOADED if the server says when to come back.
-// Any other error would recur. A retry starts from the beginning, on a new connection.
+// if client and server disagree on TLS), or with OVERLOADED if the server says when to retry
+// (pushback). Any other error would recur. A retry starts from the beginning, on a new connection.
 //
 // The backoff before attempt n + 1 is drawn at random between 0 and
 // min(initial_backoff * 1.6^(n-1), max_backoff), so that clients that failed together do not retry
-// together. If the server says how long to stay away, that is added, up to max_backoff. A call
-// whose deadline would pass during the backoff fails immediately with the error it had; a cancelled
-// call ends immediately. The multiplier and the durations are those of gRPC's own connection
-// backoff.
+// together. The server's pushback, if any, is added, up to max_backoff. A call whose deadline would
+// pass during the backoff fails immediately with the error it had; a cancelled call ends
+// immediately. The multiplier and the durations are those of gRPC's own connection backoff.
 struct RetryOptions {
   // Maximum number of attempts of a call in all. Range: 1 (no retries) and up.
   int max_attempts = 5;

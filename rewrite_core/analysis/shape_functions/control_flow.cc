@@ -60,7 +60,7 @@ void Gradient(ShapeContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) c.set(i, c.input(i));
 }
 
-// What any of several branches may return. An unknown branch makes everything unknown.
+// The results that any of several branches may return. An unknown branch makes everything unknown.
 void CallBranches(ShapeContext& c, const std::vector<absl::string_view>& branches) {
   const std::vector<TensorFact> arguments = Arguments(c, 1);
   std::vector<TensorFact> joined, results;

@@ -48,8 +48,8 @@ absl::StatusOr<v1::Plan> ParsePlan(const std::string& bytes) {
   return plan;
 }
 
-// Parses the plan without its swaps and edges, which are most of it. Malformed bytes give what can
-// be read: ParsePlan has reported them.
+// Parses the plan without its swaps and edges, which are most of it. Reads malformed bytes as far
+// as possible: ParsePlan has reported them.
 v1::Plan ParseHead(const std::string& bytes) {
   std::string head;
   WireReader reader(bytes);

@@ -11,7 +11,7 @@
 namespace spillway::core {
 namespace {
 
-// The graph with a plan. After the graph's nodes, there is a node for each swap-in, and one for
+// The graph with a plan. The graph's nodes are followed by a node for each swap-in, and one for
 // each loop, which comes after everything in it. A swap-out waits only for its producer, so its
 // edges are treated as the producer's.
 class PlannedGraph {

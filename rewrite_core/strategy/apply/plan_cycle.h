@@ -13,9 +13,9 @@
 namespace spillway::core {
 
 // Returns a node of the graph on a cycle that the plan closes; kNoNode if it closes none. A loop's
-// outputs come after the whole loop, so nothing that the loop waits for may wait for them: with
-// several loop variables, no path of edges need say so. Linear in both, except for a sort. Errors:
-// those of `stop`. REQUIRES: the graph has no cycles except those of its loops.
+// outputs come after the whole loop, so nothing that the loop waits for may wait for them; with
+// several loop variables, paths of edges alone need not imply this. Linear in both, except for a
+// sort. Errors: those of `stop`. REQUIRES: the graph has no cycles except those of its loops.
 absl::StatusOr<NodeId> FindPlanCycle(const Graph& graph, const ControlFlowAnalysis& control_flow,
                                      const SwapPlan& plan, const StopToken& stop);
 

@@ -8,7 +8,8 @@
 //             swap-in (readers.h)
 //   edges     an unsound edge (soundness.h), except that cycles are searched for in the graph with
 //             all edges of the plan together: `budget` follows an order that is not in the plan
-//   step      an edge that makes the step run a node that it did not, such as an initializer
+//   step      an edge that makes the step run a node that it otherwise does not, such as an
+//             initializer
 //
 // So nothing is left for the verifier to find; its errors are bugs of Spillway.
 //

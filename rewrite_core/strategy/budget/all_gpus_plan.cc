@@ -13,10 +13,11 @@
 namespace spillway::core {
 namespace {
 
-// With several GPUs, this many plans per GPU are made again because they do not fit together.
+// With several GPUs, plans that do not fit together, or are too slow together, are remade at most
+// this many times per GPU, for each share of the budget.
 constexpr size_t kRepairsPerGpu = 2;
 
-// Spent search steps are no error if there is a plan.
+// Running out of search steps is no error if there is a plan.
 absl::Status UnlessTooLong(absl::Status status) {
   const bool is_too_long = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
   return is_too_long ? absl::OkStatus() : status;
@@ -135,8 +136,8 @@ std::vector<std::vector<int64_t>> AllGpusPlan::AllBudgets() const {
   return all;
 }
 
-// Like PlanGpu for one GPU, takes the plans of `level` for several GPUs, all at once, if they are
-// faster. `planned`: the status of the plans of `budget`.
+// Like PlanGpu for one GPU, takes the plans of `level` for several GPUs, all of them or none, if
+// they are faster. `planned`: the status of the plans of `budget`.
 absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   const bool has_none = GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT;
   if (lacking_.size() < 2 || gpus_.size() < request_.facts.placement().devices().size() ||

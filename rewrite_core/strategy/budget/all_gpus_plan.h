@@ -1,7 +1,7 @@
 // The plans of all GPUs that need one, made one by one, then made to fit together. Each is planned
-// as if the others had unlimited memory, but with their swaps so far. Together they may hold memory
-// for longer: a GPU that then runs out is planned again, with the others' swaps by now, and after
-// some such repairs all are planned again, for a smaller share of the budget.
+// as if the others had unlimited memory, but with their swaps so far. Simulated together, they may
+// hold memory for longer: a GPU that then runs out is planned again, with the others' current
+// swaps, and after some such repairs all are planned again, for a smaller share of the budget.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ALL_GPUS_PLAN_H_

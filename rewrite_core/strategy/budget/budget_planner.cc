@@ -22,7 +22,7 @@ constexpr Slot kTriggerReach = 200;
 // At most this many smaller gaps are tried in place of one that exceeds the shortfall.
 constexpr int kMaxSmallerTried = 2000;
 
-// Gaps over the current slot of a sweep that are not taken, in classes by size, in powers of two.
+// The gaps over the current slot of a sweep that are not taken, in size classes by powers of two.
 // Each class is a heap with the one that ends last at its front.
 class OpenGaps {
   auto Less() const {
@@ -195,7 +195,7 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
   }
   SlotRoom room(free);
   for (int32_t i : chosen) room.Add(gaps_[i].after + 1, gaps_[i].before, gaps_[i].bytes);
-  // Drop redundant gaps, smallest first.
+  // Drops redundant gaps, smallest first.
   std::sort(chosen.begin(), chosen.end(), [&](int32_t a, int32_t b) {
     return std::make_pair(gaps_[a].bytes, a) < std::make_pair(gaps_[b].bytes, b);
   });
@@ -211,7 +211,7 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
       is_kept[i] = true;
     }
   }
-  // Replace a gap that exceeds the shortfall with the smallest sufficient one.
+  // Replaces a gap that exceeds the shortfall with the smallest sufficient one.
   for (int32_t& i : kept) {
     const Gap& gap = gaps_[i];
     if (poll.Tick()) return {};

@@ -40,14 +40,15 @@ struct BudgetSetting {
   // By slot: the bytes that may be in use. Less than the budget if a plan for all of it does not
   // fit, because of fragmentation.
   std::vector<int64_t> targets;
-  // The part of the target that may be in use when a buffer comes back. Below 1, buffers come back
-  // later: those that are back long before their use fragment the memory freed meanwhile.
+  // The share of the target that may be in use when a buffer comes back. Below 1, buffers come back
+  // later: a buffer back long before its use fragments the memory freed in the meantime.
   double return_part = 1;
   // How many slots a gate comes after its trigger.
   int32_t gate_slots = 1;
   // The time allowed for a copy, as a multiple of its duration.
   double slack = 1.15;
-  // At each slot, gaps smaller than about this part of the largest available one are passed over.
+  // At each slot, gaps smaller than about this fraction of the largest available one are passed
+  // over.
   double least_part = 1.0 / 8;
   // Gaps that are always used, by index.
   absl::btree_set<int32_t> forced;

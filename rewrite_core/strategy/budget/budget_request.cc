@@ -13,12 +13,12 @@ constexpr int kHighSimulations = 8192;
 // whole memory.
 constexpr int kOtherSizes = 3;
 
-// If any plan within max_slowdown suffices, one that is faster by one part in this many is fast
-// enough: at least the part within which SearchPlan considers a plan to be at full speed.
+// If any plan within max_slowdown suffices, a search aims at 1/kFastEnoughPart below that step
+// time. At least the margin within which SearchPlan considers a plan to be at full speed.
 constexpr int64_t kFastEnoughPart = 1000;
 
-// One GPU of several gets one part in this many times their number of the remaining simulations: a
-// plan takes more than one search, and simulations in variations as well.
+// With n GPUs, each gets 1/(n * kPartsPerGpu) of the remaining simulations: a plan takes more than
+// one search, and simulations in variations as well.
 constexpr int64_t kPartsPerGpu = 4;
 
 int SimulationsOf(v1::PlanningEffort effort) {

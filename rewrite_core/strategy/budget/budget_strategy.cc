@@ -21,7 +21,7 @@
 namespace spillway::core {
 namespace {
 
-// A graph that needs at most one part in this many of the budget fits in any order.
+// A graph that needs at most 1/kFarFromBudget of the budget is assumed to fit in any order.
 constexpr int64_t kFarFromBudget = 2;
 
 class BudgetRun {
@@ -185,7 +185,7 @@ class BudgetRun {
   OrderedStep ordered_;
   std::vector<WantedGpu> gpus_;
   std::vector<v1::DeviceFit> fits_;  // By GPU.
-  std::vector<size_t> lacking_;      // Indices into both: those that need a plan.
+  std::vector<size_t> lacking_;      // Indices into both, of the GPUs that need a plan.
   struct AsItCame {
     v1::DeviceFit fit;
     int unfit = 0;  // In how many variations it does not fit.

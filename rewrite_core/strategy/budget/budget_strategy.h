@@ -9,8 +9,8 @@
 
 namespace spillway::core {
 
-// INVALID_ARGUMENT (BAD_OPTION) naming planning_effort, if it is not in the API; and the errors of
-// CheckObjective (objective.h).
+// INVALID_ARGUMENT (UNKNOWN_OPTION) naming planning_effort, if this build does not know its value;
+// and the errors of CheckObjective (objective.h) and SwapFilters::Check.
 absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 
 // REQUIRES: the options were checked; a simulator, and the facts that it computes. INVALID_ARGUMENT

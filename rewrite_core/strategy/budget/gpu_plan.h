@@ -18,12 +18,13 @@
 
 namespace spillway::core {
 
-// If a plan reaches less than this part of the speed that the bound allows, `level` is tuned, too.
+// If a plan reaches less than this fraction of the speed that the bound allows, `level` is tuned,
+// too.
 inline constexpr double kFarFromBound = 0.85;
 
 struct GpuPlanTerms {
   const WantedGpu& gpu;
-  int64_t usable_bytes = 0;  // The part of the budget to plan for.
+  int64_t usable_bytes = 0;  // The share of the budget to plan for, in bytes.
   // The swaps of the other GPUs so far: every plan includes them.
   const std::vector<PlannedSwap>& other_swaps;
   // Whether the plan of `level` may be taken: together with the edges that plans of other GPUs

@@ -11,26 +11,27 @@
 namespace spillway::core {
 namespace {
 
-// If no plan is found for the whole budget, plans for these parts of it are searched, as fitting is
-// not monotonic.
+// If no plan is found for the whole budget, plans for these shares of it are searched, as fitting
+// is not monotonic.
 constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
-// If a plan does not fit in all variations, plans that do are searched with these parts of the
-// budget, until one is hardly slower than the fastest, or they become slower with less. (On
-// networks of several kinds most fit with all of it, a third is faster with 0.97 or 0.94.)
+// If a plan does not fit in all variations, plans that do are searched with these shares of the
+// budget, until one is within 1/kHardlySlowerPart of the fastest step time, or a smaller share
+// gives a slower one. (On networks of several kinds most fit with the whole budget, a third is
+// faster with 0.97 or 0.94.)
 constexpr double kSteadyShares[] = {1.0, 0.97, 0.94, 0.91, 0.88};
 constexpr int64_t kHardlySlowerPart = 20;
-// A plan that is slower than the fastest by one part in this many suffices.
+// Each of these searches ends once a plan is within 1/kSteadyCostPart of the fastest step time.
 constexpr int64_t kSteadyCostPart = 50;
 
-// Each of these searches has one part in this many of the effort: plans that fit are also tried in
-// all variations.
+// Each of these searches has 1/kSteadySimulationsPart of the simulations: plans that fit are also
+// tried in all variations.
 constexpr int kSteadySimulationsPart = 2;
 
-// The count for a plan that does not fit in the other sizes of memory.
+// Reported in place of a count for a plan that does not fit in the other sizes of memory.
 constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
-// The smallest budget with a plan is found to one part in this many of the peak.
+// The smallest budget with a plan is found to within 1/kSmallestBudgetParts of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
 
 }  // namespace
@@ -205,7 +206,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, OrderChains chains, PlanSearc
     steady_ns = time_ns;
     *found = *std::move(steady);
   }
-  if (unfit.ok() && *unfit == kDoesNotFitSizes) {  // Then at least in all sizes.
+  if (unfit.ok() && *unfit == kDoesNotFitSizes) {  // Settle for a plan that fits in all sizes.
     auto sized = Fastest(usable, /*in_other_sizes=*/true);
     if (sized.ok()) {
       *found = *std::move(sized);
@@ -215,7 +216,7 @@ absl::Status GpuSearch::MakeSteady(int64_t usable, OrderChains chains, PlanSearc
     }
   }
   if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
-    found->cut_short = true;  // The results so far stand, untried.
+    found->cut_short = true;  // The results so far stand, without the variations.
     device_.set_cut_short(true);
     return absl::OkStatus();
   }

@@ -1,5 +1,5 @@
-// Searches for one GPU (SearchPlan) with one budget and with many: for the fastest plan, for the
-// smallest sufficient budget, and for a plan that also fits in other orders and times.
+// Searches for one GPU's plan (SearchPlan), with one budget or with many: for the fastest plan, for
+// the smallest sufficient budget, and for a plan that also fits in other orders and times.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_GPU_SEARCH_H_
@@ -21,7 +21,7 @@
 
 namespace spillway::core {
 
-// Whether the heavy operations may be held in a plan's order, one after another.
+// Whether the operations with large buffers may be chained in a plan's order (order_chain.h).
 enum class OrderChains { kForbidden, kAllowed };
 
 class GpuSearch {
@@ -50,10 +50,10 @@ class GpuSearch {
   absl::StatusOr<PlanSearchResult> Least(int64_t usable);
 
   // The reserve covers other orders and times, and other placements of variables. If a plan does
-  // not fit in these variations, or in the other sizes, the operations with large buffers are held
-  // in its order, if `chains` allows it. If that fails, this searches for the fastest plan that
-  // fits in all of them, or else in the sizes; if that fails too, `found` is left without a plan.
-  // REQUIRES: a best plan in `found`.
+  // not fit in these variations, or in the other sizes, the operations with large buffers are
+  // chained in its order, if `chains` allows it. If that fails, this searches for the fastest plan
+  // that fits in all of them, or else in all sizes; if that fails too, `found` is left without a
+  // plan. REQUIRES: a best plan in `found`.
   absl::Status MakeSteady(int64_t usable, OrderChains chains, PlanSearchResult* found);
 
   // Reports in how many of the variations `plan` does not fit, if there is a reserve.

@@ -1,5 +1,5 @@
-// One order of all nodes of a graph in which no edge goes back, for Soundness: control edges that
-// grow along it close no cycle, however many are added. Kernels are in order of launch, as far as
+// A total order of all nodes of a graph in which no edge goes back, for Soundness: control edges
+// that follow it close no cycle, however many are added. Kernels are in order of launch, as far as
 // the whole graph allows that. (A StepOrder alone is no such order: the nodes that lead to a fed
 // node are in the graph, but not in the step, and might come after those that the fed node leads
 // to.)

@@ -9,8 +9,8 @@
 namespace spillway::core {
 namespace {
 
-// Limits on making room in one run: at most so many times, and fewer with many buffers, as each
-// time visits all of them.
+// Limits on making room in one rehearsal: at most kMaxRooms times, and at most kMaxLookedAt buffers
+// visited in total, as each time visits all of them.
 constexpr int64_t kMaxRooms = 64;
 constexpr int64_t kMaxLookedAt = 2'000'000;
 
@@ -62,7 +62,7 @@ void MemoryRehearsal::Begin(const std::vector<Away>& aways, int32_t gate_slots) 
   }
 }
 
-// Uses the gap: its buffer is away in it.
+// Adds the gap to those in use: its buffer is away during it.
 void MemoryRehearsal::Use(const Away& away) {
   const Gap& gap = planner_.gaps()[away.gap];
   used_as_[away.gap] = static_cast<int32_t>(aways_.size());

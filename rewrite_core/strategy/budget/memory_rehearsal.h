@@ -1,7 +1,7 @@
 // A rehearsal of a plan for one GPU, slot by slot, with TensorFlow's allocator and a rough clock:
 // it finds where free memory will be fragmented, and what makes room there. A simulation ends where
 // a plan runs out of memory; a rehearsal continues as if the plan had made room, and finds all such
-// places in one pass. Its findings are only likely: the search simulates the plan.
+// places in one pass. Its findings are approximate: the search still simulates the plan.
 //
 // The rules, roughly those of simulator.h (kLaunchAhead). Slots are launched in order. A slot
 // allocates memory for its outputs; if that fails, it waits for the next copy out to end. A swap-in

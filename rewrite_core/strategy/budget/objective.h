@@ -18,8 +18,8 @@
 
 namespace spillway::core {
 
-// INVALID_ARGUMENT (BAD_OPTION) naming objective or max_slowdown if it is out of range,
-// (CONFLICTING_OPTIONS) if both are given and determine the same.
+// INVALID_ARGUMENT: UNKNOWN_OPTION for an objective that this build does not know, BAD_OPTION for a
+// max_slowdown out of range, CONFLICTING_OPTIONS for a max_slowdown with FREE_SWAPS_ONLY.
 absl::Status CheckObjective(const v1::BudgetStrategy& options);
 
 class Objective {

@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// A node that may not wait for the previous one waits for one of this many before it.
+// A node that may not wait for the previous one waits for one of the kLookBack before it.
 constexpr size_t kLookBack = 8;
 
 // Returns all waits of a plan between nodes of the graph, with swap nodes contracted.

@@ -20,10 +20,10 @@
 
 namespace spillway::core {
 
-// Returns serialization edges that hold the nodes of GPU `gpu` which make, or use last, a buffer of
-// at least `least_bytes` in the order of `step`: that of `plan`, operations recorded. The chain is
-// broken before a node that may not wait for the previous one. Empty if there is nothing to hold,
-// or no order of the whole graph to which they all conform. Errors: those of `stop`.
+// Returns serialization edges that keep the nodes of GPU `gpu` which make, or use last, a buffer of
+// at least `least_bytes` in the order of `step`: the step with `plan`, operations recorded. The
+// chain is broken before a node that may not wait for the previous one. Empty if there is nothing
+// to chain, or no order of the whole graph that conforms to all of them. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       const SwapPlan& plan, const StepResult& step,
                                                       GpuIndex gpu, int64_t least_bytes,

@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// At most this many operations between an operation and its reader may forward its output
+// At most kMaxHandedOn operations between an operation and its reader may forward its output
 // (Identity, Reshape, Cast).
 constexpr int kMaxHandedOn = 4;
 

@@ -4,7 +4,8 @@
 //
 // If v waits for u, both lead to the reader r, and v to nothing else: the nodes between v and r are
 // a chain, and u is launched after the last of them.
-//   Nothing runs in vain. A step that runs v runs r, and u with it, unless v itself is fetched.
+//   Nothing runs unnecessarily. A step that runs v runs r, and u with it, unless v itself is
+//   fetched.
 //   No cycles, however many edges. A cycle of edges u1 -> v1, u2 -> v2, ... would lead from each v
 //   to the next u: through r, so that the next reader comes after this one in the graph, or, if u
 //   is in v's own chain, with the same reader and a later last node of the chain. Neither can close
@@ -25,11 +26,11 @@
 
 namespace spillway::core {
 
-// Outputs smaller than the peak divided by this are not worth an edge.
+// Outputs smaller than 1/kLeastOrderedPart of the peak are not worth an edge.
 inline constexpr int64_t kLeastOrderedPart = 256;
 
-// Returns the edges that postpone outputs of the GPU of `order`, where that frees more than it
-// keeps live: the inputs that would have to wait with them. Outputs below `least_bytes` are left
+// Returns the edges that postpone outputs on the GPU of `order`, where that frees more than it
+// keeps live: the inputs that must stay live for longer. Outputs below `least_bytes` are left
 // alone. The edges are in order of the nodes that wait. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
                                                         const StepOrder& order, int64_t least_bytes,

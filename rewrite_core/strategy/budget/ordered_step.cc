@@ -9,8 +9,8 @@
 namespace spillway::core {
 namespace {
 
-// Outputs smaller than the peak divided by kLeastOrderedPart, down to this divisor, are worth an
-// order edge if edges for all of them take this much off the remaining peak.
+// Outputs between 1/kLeastOfMany and 1/kLeastOrderedPart of the peak are worth an order edge if
+// edges for all of them take more than kManyGain off the remaining peak.
 constexpr int64_t kLeastOfMany = 16384;
 constexpr double kManyGain = 0.03;
 
@@ -31,8 +31,8 @@ absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus) {
   return absl::OkStatus();
 }
 
-// Adds edges for outputs of at least the peak divided by `least_part`, if they take more than
-// `gain` off the remaining peak.
+// Adds edges for outputs of at least 1/`least_part` of the peak, if they take more than `gain` off
+// the remaining peak.
 absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus, int64_t least_part,
                                    double gain) {
   const StepFacts& facts = request_.facts;

@@ -5,7 +5,7 @@
 namespace spillway::core {
 namespace {
 
-// More nodes would be a wall, not a gate; no network tried has as many (1 to 12 as a rule).
+// The maximum number of nodes in a gate. No network tried needs as many (usually 1 to 12).
 constexpr size_t kMaxGate = 64;
 
 }  // namespace

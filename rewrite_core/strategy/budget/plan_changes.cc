@@ -7,13 +7,13 @@ namespace {
 
 // A buffer that is added comes back this many slots before it is used.
 constexpr Slot kUseAhead = 30;
-// Its size is at least this part of the buffer that it replaces.
+// A replacement has at least 1/kLeastPart of the size of the buffer that it replaces.
 constexpr int64_t kLeastPart = 4;
 constexpr int kMaxGateSlots = 9;
 constexpr int kMaxStride = 7;  // Powers of two.
 
-// Targets are raised in a run of slots between these parts of the step, by between these parts of
-// the budget.
+// Targets are raised in a run of 1/kShortestRun to 1/kLongestRun of the step's slots, by
+// 1/kLeastRaise of the budget to about 1/kMaxRaise.
 constexpr int kShortestRun = 64;
 constexpr int kLongestRun = 2;
 constexpr int64_t kLeastRaise = 256;

@@ -25,7 +25,7 @@ constexpr Construction kConstructions[] = {
     {1.15, 4, 1.0 / 8}, {1.15, 0, 1.0 / 128}, {1.0, 4, 1.0 / 8},
 };
 
-// Targets of plans, as parts of the budget: memory fragments, and copies hold it for longer than a
+// Targets of plans, as shares of the budget: memory fragments, and copies hold it for longer than a
 // plan without a clock can predict. The largest that fits is bisected, to kTargetStep.
 constexpr double kTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
 constexpr double kTargetStep = 1.0 / 100;
@@ -33,35 +33,36 @@ constexpr size_t kBisected = 2;
 // If plans are found without bisection, this many of these targets are tried.
 constexpr size_t kPlainTargets = 5;
 
-// Targets of rehearsed plans, as parts of the budget; the part of a target that may be in use when
-// buffers come back; rehearsals for each allowed simulation.
+// Targets of rehearsed plans, as shares of the budget; the share of a target that may be in use
+// when buffers come back; rehearsals for each allowed simulation.
 constexpr double kRehearsedTargets[] = {1.0, 0.98, 0.96, 0.94, 0.92, 0.9, 0.87, 0.84, 0.8, 0.75};
 constexpr double kReturnParts[] = {1.0, 0.85, 0.7};
 constexpr int kRehearsalsPerSimulation = 2;
-// This many of these plans are always simulated, then those that may be slower by at most this
-// factor.
+// This many of these plans are always simulated, then those that are slower than the best in
+// rehearsals by less than this factor.
 constexpr int kSimulatedAnyway = 5;
 constexpr double kMaybeFaster = 1.002;
-// Rehearsals are considered right if at least one of this many plans that fit there does fit.
+// Rehearsals are considered right if at least one in kRightOften plans that fit there does fit.
 constexpr int kRightOften = 10;
 
-// Targets are raised, by this part of the budget and then in larger steps, as long as adjacent
-// buffers can make room where the plan does not fit, within this many simulations; fewer when
-// targets are raised at random.
+// Targets are raised, by kFirstStep of the budget and then in steps that grow by kStepGrowth, as
+// long as evicting adjacent buffers makes room where the plan does not fit, within kRoomSimulations
+// simulations; fewer when targets are raised at random.
 constexpr double kFirstStep = 0.02;
 constexpr double kStepGrowth = 1.5;
 constexpr int kRoomSimulations = 8;
 constexpr int kRaiseRoomSimulations = 4;
 
-// The start plan gets up to this many small changes at once, and room this many times where it runs
-// out, within this part of the simulations.
+// The start plan gets up to kMaxVaried small changes at a time, and room is made up to
+// kMaxStartRooms times where it runs out of memory, within this share of the simulations.
 constexpr int kMaxVaried = 4;
 constexpr int kMaxStartRooms = 4;
 constexpr double kVaryShare = 0.6;
 
 // Instead of lowering the target everywhere, a plan may be repaired where it ran out of memory: the
-// target is lowered within this part of the step to either side, at most this many times, by the
-// missing bytes, clamped to these parts of the budget, and by more with each repair.
+// target is lowered on either side, within this fraction of the step's slots, at most kMaxMends
+// times, by the missing bytes, clamped to between 1/kLeastMend and 1/kMaxMend of the budget, and by
+// more with each repair.
 constexpr double kWidths[] = {0.1, 0.03};
 constexpr int kMaxMends = 24;
 constexpr int64_t kLeastMend = 200;
@@ -69,15 +70,15 @@ constexpr int64_t kMaxMend = 50;
 constexpr int kMendsToDouble = 10;
 constexpr Slot kLeastWidth = 3;
 
-// Plans that do not fit after targets are raised at random are repaired this many times.
+// Plans that do not fit after targets are raised at random are repaired at most this many times.
 constexpr int kRaiseMends = 3;
 // In percent: how often room is made, instead of lowering targets; and how often a buffer that is
 // away to make room is left resident.
 constexpr int kRoomChance = 50;
 constexpr int kStayChance = 10;
 
-// At most these parts of the simulations are for rehearsed plans, for constructions while there is
-// a plan, and for them while there is none; then targets are raised until the last part is used.
+// The shares of the simulations after which each phase ends: rehearsed plans; constructions while
+// there is a plan, and while there is none; raising targets.
 constexpr double kRehearsedShare = 0.3;
 constexpr double kConstructionShare = 0.5;
 constexpr double kVainShare = 0.75;
@@ -228,9 +229,9 @@ class PlanSearch {
     return verdict;
   }
 
-  // A plan that fits except in some of the varied steps fails there by bad luck: which pieces are
-  // free depends on every detail. So buffers in the way there are swapped, too, and plans that
-  // differ a little are likely to run out elsewhere, or nowhere.
+  // A plan that fits except in some of the varied steps fails there by chance: which chunks are
+  // free depends on every detail. So the buffers in the way are swapped, too, and plans that differ
+  // a little are likely to run out elsewhere, or nowhere.
   absl::Status VaryStart() {
     std::vector<Away> next = terms_.start;
     for (int room = 0; !next.empty() && !trials_.has_best() && trials_.MaySimulate(kVaryShare);
@@ -305,8 +306,8 @@ class PlanSearch {
     return absl::OkStatus();
   }
 
-  // Returns about the largest target, as a part of the budget, with which a plan fits; 0 if none is
-  // found.
+  // Returns approximately the largest target, as a share of the budget, with which a plan fits; 0
+  // if none is found.
   absl::StatusOr<double> LargestTarget(const Construction& construction) {
     double fits = 0, does_not_fit = 0;
     for (const double target : kTargets) {
@@ -444,7 +445,7 @@ class PlanSearch {
   PlanTrials trials_;
   PlanChanges changes_;
   RehearsedPlanner rehearsed_;
-  bool are_right_ = false;      // Whether rehearsals of this step are, as a rule.
+  bool are_right_ = false;      // Whether rehearsals of this step usually are.
   int64_t rehearsed_ns_ = 0;    // The best plan's time in its rehearsal; 0: it had none.
   BudgetSetting best_setting_;  // Of the best plan that was constructed, if any.
 };

@@ -35,7 +35,8 @@ struct PlanSearchTerms {
   std::vector<int64_t> other_budgets;
   // Variations of the step in which it must fit, too.
   std::vector<VariedStep> varied_steps;
-  // With varied_steps: a plan that fits except in them. Small changes of it are tried first.
+  // With varied_steps: a plan that fits, but not in all of them. Small changes of it are tried
+  // first.
   std::vector<Away> start;
   // The step time with unlimited memory: a plan as fast as that is not improved.
   int64_t full_speed_ns = 0;

@@ -12,11 +12,11 @@ namespace {
 // do not count as simulations; at most this many are tried for each simulation.
 constexpr int64_t kTriesPerSimulation = 4;
 
-// A plan within one part in this many of the speed with unlimited memory is not improved.
+// A plan within 1/kFullSpeedPart of the step time with unlimited memory is not improved.
 constexpr int64_t kFullSpeedPart = 2000;
 
-// A plan that is faster, or as fast with fewer bytes, by less than one part in this many is no
-// better.
+// A plan counts as better only if it is faster, or as fast with fewer bytes, by more than
+// 1/kWorthwhilePart.
 constexpr int64_t kWorthwhilePart = 2000;
 
 // FNV-1a.

@@ -66,7 +66,7 @@ class PlanTrials {
   // The simulations that count.
   int num_simulations() const { return result_.num_simulations - num_varied_simulations_; }
   bool MaySimulate() const;
-  // Whether at most this share of all simulations is used, and the best can still be improved.
+  // Whether at most this share of all simulations is used, and the best plan can still be improved.
   bool MaySimulate(double share) const {
     return MaySimulate() && num_simulations() <= share * terms_.max_simulations && !IsDone();
   }

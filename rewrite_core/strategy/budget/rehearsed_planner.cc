@@ -9,8 +9,8 @@ namespace {
 // The maximum number of repairs of a plan; three suffice, or none do.
 constexpr int kMaxRehearsals = 6;
 
-// The maximum slots of all rehearsals together; if that allows fewer than this many rehearsals,
-// there are none, as the search begins with some 40 plans, of two to three rehearsals each.
+// The maximum number of slots in all rehearsals together. (The search begins with some 40 plans, of
+// two to three rehearsals each. kLeastRehearsals is not used.)
 constexpr int64_t kMaxSlots = 8'000'000;
 constexpr int64_t kLeastRehearsals = 100;
 

@@ -5,8 +5,8 @@
 
 namespace spillway::core {
 
-// Slots beyond the end have room for everything; a quarter of what int64 holds, so that sums do not
-// overflow.
+// Slots beyond the end have room for everything; a quarter of the maximum int64, so that sums do
+// not overflow.
 constexpr int64_t kEndless = std::numeric_limits<int64_t>::max() / 4;
 
 SlotRoom::SlotRoom(const std::vector<int64_t>& room) : size_(1) {

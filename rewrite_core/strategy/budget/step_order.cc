@@ -100,7 +100,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     const Slot last = of.empty() ? order.made_[i] : of.back().slot;
     change[order.made_[i]] += order.bytes_[i];
     change[last + 1] -= order.bytes_[i];
-    // An output that reuses an input in place takes no memory besides it.
+    // An output that reuses an input in place takes no additional memory.
     const Tensor first = buffers.buffers()[order.buffers_[i]].first;
     const uint32_t reusable = buffers.reusable_inputs(first);
     const absl::Span<const Tensor> inputs = graph.inputs(first.node);

@@ -15,7 +15,7 @@
 
 namespace spillway::core {
 
-// What the step does: Keras' learning phase.
+// The mode of the step: Keras' learning phase.
 enum class Phase { kTraining, kInference };
 
 // Flags these ops. Linear in the graph. Errors: those of `stop`.

@@ -11,8 +11,8 @@
 namespace spillway::core {
 namespace {
 
-// Never a producer, never a consumer. TFLMS v2 also intends AssignSubVariableOp and ResourceGather,
-// but a missing comma lets them through.
+// Never a producer, never a consumer. Includes AssignSubVariableOp and ResourceGather, which TFLMS
+// v2 means to list, but a missing comma there lets them through.
 constexpr absl::string_view kBuiltInTypes[] = {
     "Assign",
     "AssignAdd",

@@ -13,7 +13,7 @@ constexpr char kLevelTriggersRemedy[] = "give a larger swapout_threshold or filt
 // graph. An op with 100,000 inputs, half of which are swapped in, would have billions.
 constexpr int64_t kStepsPerEdge = 16;
 
-// The search steps charged for finding a gate, which looks at thousands of slots, one number each.
+// The search steps charged for finding a gate, which examines thousands of slots, one number each.
 constexpr int64_t kStepsPerGate = 256;
 
 absl::Span<const int32_t> RanksOf(const LevelPacing* pacing) {

@@ -117,7 +117,7 @@ class Strategy {
     return pacing_ == nullptr ? *kNone : pacing_->order_edges();
   }
 
-  // Computes the pacing for the GPUs that need swapping; the others are planned as without.
+  // Computes the pacing for the GPUs that need swapping; the others are planned without it.
   absl::Status FindPacing(const std::vector<WantedGpu>& gpus) {
     SwapPlan base;
     base.cpu_device = result_.plan.cpu_device;
@@ -240,7 +240,7 @@ class Strategy {
           is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;
       auto tuned =
           TuneLevel(setting, base, gpu.index, usable, facts_, &planner, &simulator_, stop_);
-      // It fits with all of the budget, which is what the caller specified.
+      // It fits with the whole budget, which is what the caller specified.
       if (is_retry && GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
         return FitsApartAlone();
       }
@@ -309,10 +309,10 @@ class Strategy {
   FitFailure together_;                        // Why the last plans do not fit together.
   std::set<DeviceId> idle_devices_;            // Those of GPUs that need no swapping.
   StrategyResult result_;
-  v1::LevelReport& report_;  // Of result_.
+  v1::LevelReport& report_;  // In result_.
 };
 
-// Whether, of two tuned results, the steps of `a` are shorter.
+// Whether the steps of the tuned result `a` are shorter than those of `b`.
 bool IsFaster(const v1::RewriteReport& a, const v1::RewriteReport& b) {
   const auto times = [](const v1::RewriteReport& report) {
     std::pair<int64_t, int64_t> most = {0, 0};

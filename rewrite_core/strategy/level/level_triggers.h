@@ -4,7 +4,7 @@
 // must be sound: no new deadness, no other loop frame, no cycle, no fed node. A trigger runs on the
 // consumer's GPU, or names no device.
 //
-// Caches its finds: another search for the same consumer with another `ahead` costs little.
+// Caches its results: a search for the same consumer with another `ahead` costs little.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_TRIGGERS_H_

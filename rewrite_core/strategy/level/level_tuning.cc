@@ -18,8 +18,8 @@
 namespace spillway::core {
 namespace {
 
-// The constants of the search. What plans lose with smaller ones and simulations cost with larger
-// ones was measured: tests/benchmarks/README.md, "Constants of the tuner".
+// The constants of the search. The loss of plans with smaller values, and the cost in simulations
+// of larger ones, were measured: tests/benchmarks/README.md, "Constants of the tuner".
 
 // The values of `ahead` in the coarse grid: powers of two, but for 2, which found no better plan.
 constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
@@ -31,13 +31,13 @@ constexpr int kMaxSlower = 4;
 constexpr int kMaxVainLines = 2;
 // Descend doubles its steps; the first two may fail, as neighbours often have the same plan.
 constexpr int kMaxVainStride = 2;
-// In the end, this many larger thresholds are tried, each with two values of `groupby`: the best
-// one and that at this part of the list.
+// Finally, this many larger thresholds are tried, each with two values of `groupby`: the best one
+// and that at this fraction of the list.
 constexpr int kLargerThresholds = 4;
 constexpr double kLargerGroupby = 0.75;
 
-// The smallest sufficient budget is found to one part in this many, and to kAllocationBytes: by
-// bisection, so with at most 10 simulations of a plan.
+// The smallest sufficient budget is found to within 1/kBudgetParts and kAllocationBytes, by
+// bisection, with at most 10 simulations of a plan.
 constexpr int64_t kBudgetParts = 1024;
 
 // A fingerprint of swaps: equal for equal swaps.
@@ -145,7 +145,7 @@ class Tuner {
     for (size_t mode = 0; mode < modes_.size(); ++mode) {
       count += static_cast<int64_t>(uses_ahead(mode) ? aheads_.size() : 1) * groupbys_.size();
     }
-    // Lists are no longer than a graph has levels, so this gets large before it could overflow.
+    // No list is longer than the number of levels, so the early return precludes overflow.
     return count > kMaxSimulations ? count : count * static_cast<int64_t>(thresholds_.size());
   }
   bool is_small() const { return num_points() <= kMaxSimulations; }
@@ -161,7 +161,7 @@ class Tuner {
     it->second = &outcome->second;
     if (!is_new_plan) return it->second;
     if (num_simulations_ >= kMaxSimulations) {
-      // Counts as not fitting, and is not remembered.
+      // Counts as not fitting, and is not cached.
       looked_.erase(it);
       outcomes_.erase(outcome);
       return nullptr;
@@ -175,7 +175,7 @@ class Tuner {
     outcome->second = *simulated;
     tuned_.report.set_setting_count(num_simulations_);
     if (!simulated->fits && !simulated->is_partial) {
-      // The plan that gets furthest explains best what does not fit.
+      // The plan with the highest peak got furthest, so its failure is the most informative.
       if (simulated->peak_bytes(gpu_) > failure_.peak_bytes(gpu_)) failure_ = *simulated;
       return it->second;
     }
@@ -430,7 +430,7 @@ class Tuner {
   bool has_best_ = false;
   Point best_{};
   StepResult best_outcome_;
-  StepResult failure_;  // Of plans that do not fit: the one that explains most.
+  StepResult failure_;  // The most informative failure among plans that do not fit.
   TunedLevel tuned_;
 };
 

@@ -1,5 +1,5 @@
-// Auto-tuning of the strategy `level` for one GPU: of the settings that fit, the one with the
-// shortest predicted step time.
+// Auto-tuning of the strategy `level` for one GPU: finds the setting that fits and has the shortest
+// simulated step time.
 //
 // Settings are simulated; those with the same plan, once. If there are few enough, all are.
 // Otherwise there is a search: for a coarse grid of the other parameters, as long as it helps, the
@@ -21,7 +21,7 @@
 
 namespace spillway::core {
 
-// The object of tuning: makes the swaps of a setting, and says which settings differ.
+// The planner that is tuned: plans the swaps of a setting, and lists the values worth trying.
 class TunedPlanner {
  public:
   virtual ~TunedPlanner() = default;

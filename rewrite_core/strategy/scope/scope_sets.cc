@@ -81,7 +81,7 @@ absl::Status Overlap(absl::string_view excl, const Strings& excluded, absl::stri
   return absl::OkStatus();
 }
 
-// Flags the nodes of `among` (null: all) that a pattern matches; `*used` tells which patterns do.
+// Flags the nodes of `among` (null: all) that a pattern matches; sets in `*used` which patterns do.
 absl::StatusOr<NodeFlags> Match(const Graph& graph, const std::vector<NamePattern>& patterns,
                                 const NodeFlags* among, std::vector<bool>* used,
                                 SearchBudget* budget) {

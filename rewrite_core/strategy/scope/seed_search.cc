@@ -46,7 +46,7 @@ class SeedSearch {
 
   absl::StatusOr<std::vector<NodeId>> Run() {
     if (!CollectCandidates()) return OutOfSteps();
-    // Of equals, the one that may lead to the others comes first.
+    // On ties, the one that may lead to the others comes first.
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [this](const Candidate& a, const Candidate& b) {
                        if (a.bound != b.bound) return a.bound > b.bound;
@@ -94,8 +94,8 @@ class SeedSearch {
     }
     std::vector<int32_t> lowest(graph_.num_nodes(), top_level + 1);
     if (!FindLowestReached(&lowest)) return false;
-    // bound[n]: the most candidates that n can reach. Readers come after their producers, except
-    // around a loop, where the first bound must suffice.
+    // bound[n]: the maximum number of candidates that n can reach. Readers come after their
+    // producers, except around a loop, where the first bound must suffice.
     std::vector<int32_t> bound(graph_.num_nodes());
     for (NodeId id(0); id < graph_.num_nodes(); ++id) bound[id] = at_or_above[lowest[id]];
     for (auto it = topology_.order().rbegin(); it != topology_.order().rend(); ++it) {

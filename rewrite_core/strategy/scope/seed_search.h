@@ -12,10 +12,10 @@
 
 namespace spillway::core {
 
-// The candidates are the ops outside the backward part that feed an op of it over a data edge. Each
-// counts how many other candidates a walk over data edges outside the backward part reaches from
-// it; the seeds are all those with the highest count, by id. (TFLMS v1.) Empty if there is no
-// candidate, or none reaches another. Errors: those of `budget`.
+// The candidates are the ops outside the backward part that feed an op of it over a data edge. The
+// count of each is the number of other candidates that a walk from it over data edges outside the
+// backward part reaches; the seeds are those with the highest count, by id. (TFLMS v1.) Empty if
+// there is no candidate, or none reaches another. Errors: those of `budget`.
 absl::StatusOr<std::vector<NodeId>> FindSeeds(const Graph& graph, const Topology& topology,
                                               const NodeFlags& backward, SearchBudget* budget);
 

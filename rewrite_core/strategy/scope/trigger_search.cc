@@ -38,7 +38,7 @@ absl::StatusOr<NodeId> TriggerSearch::Find(NodeId producer, NodeId first,
       parameters_.direct_order || backward_[producer] || to - lb < order_.backward_start;
   auto found = direct ? DirectOrder(producer, first, lb, parameters_.ub, consumers)
                       : ChainRule(producer, first, lb, parameters_.ub, consumers);
-  // A search that ran out of steps at its very end must not pass for one that found nothing.
+  // Distinguishes a search that ran out of steps at its very end from one that found nothing.
   if (budget_->is_over()) return budget_->status(kTriggersWhat, kTriggersRemedy);
   return found;
 }
