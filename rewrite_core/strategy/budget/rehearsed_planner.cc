@@ -10,9 +10,8 @@ namespace {
 constexpr int kMaxRehearsals = 6;
 
 // The maximum number of slots in all rehearsals together. (The search begins with some 40 plans, of
-// two to three rehearsals each. kLeastRehearsals is not used.)
+// two to three rehearsals each.)
 constexpr int64_t kMaxSlots = 8'000'000;
-constexpr int64_t kLeastRehearsals = 100;
 
 }  // namespace
 
