@@ -47,8 +47,8 @@ bool IsOutputClosed() {
   return poll(&output, 1, /*timeout=*/0) == 1 && (output.revents & POLLERR) != 0;
 }
 
-// What was printed may sit in a buffer: whether it came out is known only now. What failed before,
-// the stream does not tell.
+// Output may still be buffered, so whether it was written is known only after a flush. The stream
+// does not keep the cause of an earlier failure.
 absl::Status FlushOutput() {
   errno = 0;
   std::cout.flush();
@@ -57,12 +57,12 @@ absl::Status FlushOutput() {
   return FileError(error, "write", "-", "the output is incomplete");
 }
 
-// `spillway ... | head`: who reads has enough, which is no error to tell of. The program ends as
-// tools do that never asked for anything else: by the signal.
+// `spillway ... | head`: the reader has closed the pipe, which is not reported as an error. As
+// usual for command-line tools, SIGPIPE ends the program.
 int EndByClosedPipe() {
   signal(SIGPIPE, SIG_DFL);
   raise(SIGPIPE);
-  return 128 + SIGPIPE;  // What a shell makes of it; not reached unless the signal is blocked.
+  return 128 + SIGPIPE;  // The shell's exit code for it; not reached unless the signal is blocked.
 }
 
 int Finish(absl::StatusOr<ExitCode> result) {
@@ -74,7 +74,7 @@ int Finish(absl::StatusOr<ExitCode> result) {
   return static_cast<int>(ExitCodeOf(result.status()));
 }
 
-// CLI11 throws for --help and --version, too.
+// CLI11 also throws for --help and --version.
 int FinishParse(const CLI::App& app, const CLI::ParseError& error,
                 const std::vector<std::string>& words) {
   if (error.get_exit_code() == 0) {

@@ -34,7 +34,7 @@ ExitCode ExitCodeOfStatusCode(absl::StatusCode code) {
 
 ExitCode ExitCodeOf(const absl::Status& status) {
   if (IsFileError(status)) return ExitCode::kFile;
-  // No default: a new reason must be given its exit code here (-Wswitch says so).
+  // No default, so that -Wswitch demands an exit code for each new reason.
   switch (core::GetErrorReason(status)) {
     case v1::ERROR_REASON_MALFORMED_GRAPH:
     case v1::ERROR_REASON_EMPTY_GRAPH:
@@ -70,8 +70,8 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case v1::ERROR_REASON_BAD_STREAM:
     case v1::ERROR_REASON_INTERNAL:
       return ExitCode::kInternal;
-    case v1::ERROR_REASON_STOPPED:      // The caller's doing or the server's: the code tells.
-    case v1::ERROR_REASON_UNSPECIFIED:  // None, or one of a newer server.
+    case v1::ERROR_REASON_STOPPED:  // Stopped by the caller or the server, depending on the code.
+    case v1::ERROR_REASON_UNSPECIFIED:  // No reason, or one from a newer server.
     case v1::ErrorReason_INT_MIN_SENTINEL_DO_NOT_USE_:
     case v1::ErrorReason_INT_MAX_SENTINEL_DO_NOT_USE_:
       break;

@@ -13,7 +13,7 @@ InterruptWatcher::InterruptWatcher(CancellationToken token) : token_(std::move(t
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  // A thread and not a handler: hardly anything may be called from a handler.
+  // A thread, not a handler: few functions may be called from a handler.
   thread_ = std::thread([this] {
     int signal_number = 0;
     if (sigwait(&signals_, &signal_number) == 0 && !done_) token_.Cancel();
@@ -22,7 +22,8 @@ InterruptWatcher::InterruptWatcher(CancellationToken token) : token_(std::move(t
 
 InterruptWatcher::~InterruptWatcher() {
   done_ = true;
-  // Wakes the thread if no signal came; otherwise it is gone or going, and takes no second one.
+  // Wakes the thread if no signal has come. Otherwise it has ended or is ending, and ignores this
+  // one.
   pthread_kill(thread_.native_handle(), SIGTERM);
   thread_.join();
 }

@@ -5,7 +5,7 @@
 
 int main(int argc, char** argv) {
   spillway::CancellationToken cancellation;
-  // `run` becomes another program: signals are that program's, from the first moment.
+  // `run` replaces this process with another program, which gets all signals from the start.
   if (spillway::cli::IsRunCommand(argc, argv)) {
     return spillway::cli::RunCommandLine(argc, argv, cancellation);
   }

@@ -36,7 +36,7 @@ std::vector<std::string> FlagsOf(const CLI::App& command) {
   return flags;
 }
 
-// `not expected: 'a' 'b'`, with the flag that the first unknown one may be.
+// `not expected: 'a' 'b'`, with a suggestion for the first unknown flag.
 std::string Unexpected(const CLI::App& command, const std::vector<std::string>& unexpected) {
   std::string text = absl::StrCat(
       "not expected: ",

@@ -24,7 +24,7 @@ constexpr char kApplyFooter[] =
     "  spillway rewrite graph.pb --save-plan plan.json\n"
     "  spillway apply plan.json graph.pb -o out.pb";
 
-// Options that every strategy has and that a plan has settled.
+// Options that all strategies share and that a plan already determines.
 constexpr absl::string_view kSettled[] = {"cpu_device", "min_tensor_bytes", "swap_encoding",
                                           "inline_calls"};
 

@@ -28,7 +28,7 @@ struct CapabilitiesFlags {
   ConnectionFlags connection;
 };
 
-// One row per limit that is set, by reflection: a new limit shows without a line here.
+// One row per limit that is set, by reflection: a new limit appears without a change here.
 void AddLimits(const v1::Limits& limits, std::vector<std::vector<std::string>>* rows) {
   const google::protobuf::Reflection* reflection = limits.GetReflection();
   std::vector<const google::protobuf::FieldDescriptor*> fields;

@@ -37,7 +37,7 @@ struct CheckFlags {
   bool json = false;
 };
 
-// The graph of the file `path`, as a serialized GraphDef.
+// Returns the graph in the file `path` as a serialized GraphDef.
 absl::StatusOr<std::string> ReadOriginal(const std::string& path, const Session& session) {
   const absl::StatusOr<format::GraphFile> file =
       ReadGraphFile(path, /*format=*/absl::nullopt, session.cancellation);

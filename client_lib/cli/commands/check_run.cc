@@ -23,7 +23,7 @@ absl::string_view ProducerOf(const v1::FoundSwap& swap) {
   return absl::string_view(swap.tensor()).substr(0, swap.tensor().rfind(':'));
 }
 
-// What the partitioner adds between devices: `node/_12`.
+// Nodes that the partitioner adds between devices: `node/_12`.
 bool IsAdded(absl::string_view name) {
   const size_t mark = name.rfind("/_");
   if (mark == absl::string_view::npos || mark + 2 == name.size()) return false;
@@ -31,7 +31,7 @@ bool IsAdded(absl::string_view name) {
   return std::all_of(number.begin(), number.end(), absl::ascii_isdigit);
 }
 
-// As the core names swap nodes: `lms/swapout_...` in any scope.
+// The core's names of swap nodes: `lms/swapout_...` in any scope.
 bool IsNamedLikeSwap(absl::string_view name) {
   for (const absl::string_view part : {"lms/swapout_", "lms/swapin_"}) {
     const size_t found = name.find(part);
@@ -40,8 +40,8 @@ bool IsNamedLikeSwap(absl::string_view name) {
   return false;
 }
 
-// Which swap nodes ran, and what they moved. Names count only exactly: the partitioner adds others
-// that begin with them.
+// Finds the swap nodes that ran and the bytes that they moved. Names must match exactly: the
+// partitioner adds other nodes that begin with them.
 class Ran {
  public:
   Ran(const CheckTrace& trace, v1::RunCheck* check) : trace_(trace), check_(check) {}
@@ -78,7 +78,7 @@ class Ran {
     figure->set_seen(seen);
   }
 
-  // Bytes between the node and the others; none if it did not run.
+  // Returns the bytes moved between the node and the others; nullopt if the node did not run.
   absl::optional<int64_t> Moved(const std::string& name,
                                 const std::vector<absl::string_view>& others) {
     const auto node = trace_.nodes.find(name);
@@ -99,8 +99,8 @@ class Ran {
   v1::RunCheck* const check_;
 };
 
-// The last part of a device's name, in small letters: `gpu:0` of `/job:worker/device:GPU:0`; empty
-// if it names none.
+// Returns the last part of a device's name in lower case, `gpu:0` for `/job:worker/device:GPU:0`;
+// empty if the name contains no device.
 std::string PlaceOf(absl::string_view device) {
   const std::string small = absl::AsciiStrToLower(device);
   for (const absl::string_view kind : {"gpu:", "cpu:"}) {
@@ -114,13 +114,14 @@ std::string PlaceOf(absl::string_view device) {
   return "";
 }
 
-// Where most producers of the device's swapped tensors ran; without any, by its name.
+// Returns where most producers of the device's swapped tensors ran, or a place by its name if none
+// ran.
 std::string SeenAs(const std::string& device, const Swaps& swaps, const CheckTrace& trace) {
   std::map<absl::string_view, int> places;
   for (const v1::FoundSwap& swap : swaps) {
     const auto producer = trace.nodes.find(ProducerOf(swap));
     if (producer == trace.nodes.end()) continue;
-    // Of several GPUs, those whose name it may be.
+    // Skips GPUs that the device's name excludes.
     const std::string place = PlaceOf(producer->second.device);
     if (!PlaceOf(device).empty() && absl::StartsWith(place, "gpu") && place != PlaceOf(device)) {
       continue;
@@ -137,7 +138,7 @@ std::string SeenAs(const std::string& device, const Swaps& swaps, const CheckTra
     if (!wanted.empty() && PlaceOf(name) == wanted) return std::string(name);
     if (absl::StartsWith(PlaceOf(name), "gpu")) gpus.push_back(name);
   }
-  // Nodes without a device: TensorFlow takes the first GPU, and without any the CPU.
+  // TensorFlow places nodes without a device on the first GPU, or on the CPU if there is none.
   if (!device.empty() || trace.devices.empty()) return "";
   return std::string(gpus.empty() ? trace.devices[0] : gpus[0]);
 }
@@ -176,7 +177,7 @@ absl::Status CheckSameGraph(const Swaps& swaps, const CheckTrace& trace) {
       {{"option", "RUN_METADATA"}});
 }
 
-// What the core says of a profile, of the run that is one here.
+// Rewords the core's errors about a profile: here the profile is the RunMetadata of a run.
 absl::Status AsOfRun(const absl::Status& status) {
   constexpr absl::string_view kProfile = "profile ";
   const absl::string_view said = status.message();
@@ -199,14 +200,14 @@ void AddUnplanned(const Swaps& swaps, const CheckTrace& trace, v1::RunCheck* che
     planned.insert(swap.swap_out());
     for (const v1::FoundSwapIn& back : swap.swap_ins()) planned.insert(back.name());
   }
-  std::set<absl::string_view> found;  // In order: the trace's nodes have none.
+  std::set<absl::string_view> found;  // Sorted, because the trace's nodes are not.
   for (const auto& [name, node] : trace.nodes) {
     if (IsNamedLikeSwap(name) && !IsAdded(name) && planned.count(name) == 0) found.insert(name);
   }
   for (const absl::string_view name : found) check->add_unplanned(std::string(name));
 }
 
-// The graph before Spillway rewrote it; `graph_def` itself if it was not Spillway.
+// Returns the graph before the rewrite, or `graph_def` itself if Spillway did not rewrite it.
 absl::StatusOr<std::string> Original(const Client& client, absl::string_view graph_def,
                                      const CallOptions& call) {
   const absl::StatusOr<v1::RewriteResponse> stripped = client.Strip(graph_def, call);

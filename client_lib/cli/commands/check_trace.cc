@@ -29,13 +29,14 @@ constexpr uint32_t kDtype = 1, kShape = 2, kAllocation = 4;
 constexpr uint32_t kRequestedBytes = 1;
 constexpr uint32_t kDim = 2, kUnknownRank = 3, kDimSize = 1;
 
-// No tensor has more elements; a product of many dimensions must not grow without end.
+// The maximum number of elements of a tensor; it bounds the product of many dimensions.
 constexpr int64_t kMaxElements = int64_t{1} << 58;
-// No step takes longer (a year, in ns), and no allocation is larger: sums of them stay in range.
+// The maximum duration of a step (a year, in ns) and size of an allocation, so that sums do not
+// overflow.
 constexpr int64_t kMaxNs = int64_t{365} * 24 * 3600 * 1'000'000'000;
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 
-// Bytes of an element by DataType (types.proto); 0: of no fixed width.
+// Bytes per element by DataType (types.proto); 0: no fixed width.
 int64_t ElementBytes(uint64_t dtype) {
   constexpr int64_t kBytes[] = {0, 4, 8, 4, 1, 2,  1, 0, 8, 8, 1, 1, 1,
                                 4, 2, 2, 2, 2, 16, 2, 0, 0, 4, 8, 1, 1};
@@ -51,7 +52,7 @@ absl::Status BadTrace(absl::string_view what) {
       {{"option", "RUN_METADATA"}});
 }
 
-// -1: unknown, or none that can be.
+// Returns -1 if the shape is unknown or invalid.
 int64_t ElementsOf(absl::string_view shape) {
   int64_t elements = 1;
   WireReader reader(shape);
@@ -87,8 +88,8 @@ class Reader {
   CheckTrace Take() { return std::move(trace_); }
 
  private:
-  // The DeviceStepStats of a RunMetadata, or of a StepStats: the first field of the latter holds
-  // messages that begin with a device's name, `/...`, which is none itself.
+  // Reads the DeviceStepStats of a RunMetadata or of a StepStats. The first field of a StepStats
+  // holds messages that begin with a device's name, `/...`, which is not a message.
   static bool Devices(absl::string_view message, std::vector<absl::string_view>* devices) {
     std::vector<absl::string_view> outer;
     WireReader reader(message);
@@ -119,7 +120,8 @@ class Reader {
       if (reader.IsBytes(kDeviceNode)) nodes.push_back(reader.bytes());
     }
     if (!reader.ok()) return false;
-    // A GPU's streams and copies, and waits for it: kernels of nodes that its own entries have.
+    // Devices for a GPU's streams, copies and waits repeat kernels of nodes in the GPU's own
+    // entries.
     const bool own = !absl::StrContains(name, "/stream:") && !absl::StrContains(name, "memcpy") &&
                      !absl::EndsWith(name, "/sync");
     if (own) trace_.devices.push_back(name);
@@ -148,7 +150,7 @@ class Reader {
     }
     if (!reader.ok()) return false;
     if (own) trace_.nodes[name] = node;
-    // Since the epoch; a node's end is told from its start.
+    // Since the epoch; a node's end is relative to its start.
     const int64_t start =
         start_ns > 0
             ? start_ns
@@ -182,7 +184,8 @@ class Reader {
       records.push_back(record);
     }
     if (!reader.ok()) return false;
-    // A GPU's ops take host memory, too (`cpu`, `gpu_host_bfc`): no part of what the GPU holds.
+    // A GPU's ops also allocate host memory (`cpu`, `gpu_host_bfc`), which is not part of the GPU's
+    // usage.
     if (absl::StrContains(device, "GPU:") &&
         (absl::StrContains(allocator, "host") || absl::StrContains(allocator, "cpu"))) {
       return true;
@@ -223,7 +226,7 @@ class Reader {
       if (!allocation.ok()) return false;
     }
     if (!fields.ok()) return false;
-    // The buffer may be larger than the tensor: a part of another one.
+    // The buffer may be larger than the tensor, which may be a part of another one.
     if (ElementBytes(dtype) > 0 && elements >= 0) {
       node->output_bytes = elements * ElementBytes(dtype);
     } else if (requested.has_value()) {
@@ -232,7 +235,7 @@ class Reader {
     return true;
   }
 
-  // Within one microsecond the order is unknown: deallocations are taken first, so this is a lower
+  // The order within a microsecond is unknown. Deallocations are counted first, so this is a lower
   // bound.
   int64_t PeakOfRecords() {
     std::sort(records_.begin(), records_.end());
@@ -244,13 +247,13 @@ class Reader {
     return peak;
   }
 
-  // Microseconds, and bytes, negative when freed.
+  // Time in microseconds, and bytes (negative when freed).
   using Record = std::pair<int64_t, int64_t>;
 
   CheckTrace trace_;
   int64_t first_ns_ = -1;
   int64_t last_ns_ = 0;
-  std::vector<Record> records_;  // Of the device that is being read.
+  std::vector<Record> records_;  // For the device being read.
 };
 
 }  // namespace

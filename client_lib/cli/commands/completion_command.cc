@@ -13,7 +13,7 @@
 namespace spillway::cli {
 namespace {
 
-// The presets are not an enum of the API; the core in this process knows them.
+// The presets are not an enum of the API; the core in this process lists them.
 void AddPresets(CompletionCommand* command) {
   for (CompletionFlag& flag : command->flags) {
     if (flag.names != std::vector<std::string>{"--hardware"}) continue;

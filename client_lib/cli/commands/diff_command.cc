@@ -35,7 +35,7 @@ struct DiffFlags {
 constexpr char kIdenticalGraphs[] =
     "the graphs are identical; what differs is in the files around them\n";
 
-// The error of the graphs number `i`, with the name of the file that it is about in front.
+// Returns the error for the graphs number `i`, prefixed with the name of the file that it concerns.
 absl::Status WithGraphName(const absl::Status& status, const DiffFlags& flags,
                            const format::GraphFile& a, const format::GraphFile& b, size_t i) {
   const auto info = ErrorInfoOf(status);
@@ -80,7 +80,7 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
     entries.push_back({b->tags(i), "diff", ToJson(*diff)});
     if (!b->NameOf(i).empty())
       absl::StrAppend(&text, i > 0 ? "\n" : "", style.Heading(b->NameOf(i)), "\n");
-    // The graphs may be, while the files around them are not.
+    // The graphs may be identical although the files around them differ.
     const bool only_graph = diff->identical() && a->bytes() != b->bytes();
     absl::StrAppend(&text, only_graph ? kIdenticalGraphs : FormatGraphDiff(*diff, style));
   }

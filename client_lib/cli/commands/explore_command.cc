@@ -27,7 +27,7 @@ constexpr char kSizes[] = "--sizes";
 constexpr char kMultipleOf[] = "--multiple-of";
 
 struct ExploreFlags {
-  // A profile is of one size.
+  // A profile applies to a single size.
   explicit ExploreFlags(CLI::App* command)
       : step(command, /*without=*/"profile"), connection(command, ConnectionFlags::Kind::kCall) {}
 
@@ -58,7 +58,7 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
 }
 
 // Whether the size is the number of examples in a batch (ExploreReport.size_is_batch): rows are
-// printed before the report is there.
+// printed before the report arrives.
 bool SizeIsBatch(const v1::Step& step) {
   for (const v1::Feed& feed : step.feeds()) {
     for (int i = 1; i < feed.dims_size(); ++i) {
@@ -68,7 +68,7 @@ bool SizeIsBatch(const v1::Step& step) {
   return true;
 }
 
-// What is known while the search goes on.
+// The state of the search so far.
 class SizesSoFar {
  public:
   void Add(const v1::ExploredSize& size) {
@@ -89,7 +89,7 @@ class SizesSoFar {
 
  private:
   int64_t tried_ = 0;
-  int64_t fits_ = 0, fits_not_ = 0;  // The largest and the least; 0: none.
+  int64_t fits_ = 0, fits_not_ = 0;  // The largest and the smallest; 0: none.
 };
 
 absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,

@@ -48,7 +48,7 @@ void TellPlans(int64_t tried, int64_t best_ns) {
                                 : ", none fits so far"));
 }
 
-// The step of each graph in a file, as given to the rewrite, in the Trace Event format.
+// Writes the step of each graph in a file, before the rewrite, in the Trace Event format.
 absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& step,
                                     const StoredProfiles* profiles, const Client& client,
                                     const CallOptions& call) {
@@ -61,10 +61,10 @@ absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& s
   plot::ChromeTrace trace;
   const absl::Time deadline = absl::Now() + call.timeout;
   for (size_t i = 0; i < graphs->num_graphs(); ++i) {
-    // A MetaGraph that was kept has another purpose, and perhaps no step of that kind.
+    // A MetaGraph that was kept has another purpose, and may have no such step.
     if (!file.graphs[i].kept_because.ok()) continue;
     v1::SimulateOptions with_profile = options;
-    // That it was found, the rewrite tells.
+    // The rewrite reports that a profile was found.
     if (profiles != nullptr) profiles->AddTo(graphs->graph(i), with_profile.mutable_step());
     const auto report = client.Simulate(graphs->graph(i), with_profile, Until(deadline, call));
     if (!report.ok()) return graphs->WithName(i, report.status());
@@ -73,7 +73,7 @@ absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& s
   return trace.Json();
 }
 
-// Planned for a budget, and not known to fit it.
+// Whether the file was planned for a budget but may not fit it.
 bool IsFitUnknown(const RewrittenFile& file) {
   for (const RewrittenGraph& graph : file.graphs) {
     for (const v1::DeviceFit& fit : graph.response.report().fits()) {
@@ -88,7 +88,7 @@ bool IsFitUnknown(const RewrittenFile& file) {
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
                                     const SavedPlans* plans, const StoredProfiles* profiles) {
-  // Everything that can be wrong is found as early as it can be: the rewrite is the long part.
+  // All checks that can be made early come first: the rewrite takes the longest.
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
   absl::StatusOr<CallOptions> call = connection.MakeCall(session);
   if (!call.ok()) return call.status();
@@ -109,7 +109,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   const Verbosity verbosity = files.quiet ? Verbosity::kQuiet : Verbosity::kNormal;
   ProgressLine progress(verbosity);
   call->on_progress = progress.callback();
-  // A plan that is applied is not searched for, and nothing is to be seen of one that is not shown.
+  // Plans are reported only beside a progress line; applying a saved plan involves no search.
   if (call->on_progress) call->on_plan = TellPlans;
   const Client client = connection.Connect(verbosity);
   const absl::Time deadline = absl::Now() + call->timeout;
@@ -138,7 +138,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (!files.trace.empty()) contents.push_back(*std::move(trace));
   if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
   if (!files.quiet) PrintSummary(*result);
-  // A plan that is applied was judged when it was made.
+  // An applied plan was judged when it was made.
   return plans == nullptr && IsFitUnknown(*result) ? ExitCode::kFitUnknown : ExitCode::kDone;
 }
 

@@ -28,7 +28,7 @@ absl::StatusOr<ExitCode> Run(const CLI::App& app, const HelpFlags& flags) {
         absl::StrCat(NoSuchCommand(app, flags.command), "; spillway --help lists the commands"),
         {{"value", flags.command}});
   }
-  // Not App::help: that goes on to the command that was given, which is `help`.
+  // Not App::help: that descends into the command that was given, which is `help`.
   std::cout << about->get_formatter()->make_help(
       about, about == &app ? "spillway" : absl::StrCat("spillway ", about->get_name()),
       flags.all ? CLI::AppFormatMode::All : CLI::AppFormatMode::Normal);

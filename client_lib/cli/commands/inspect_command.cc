@@ -46,7 +46,7 @@ absl::StatusOr<int32_t> TopOf(const InspectFlags& flags) {
       SetField("--top", flags.top.empty() ? std::vector<std::string>{kDefaultTop} : flags.top,
                field, &options);
   if (!status.ok()) return status;
-  // Otherwise the core has it, and says so.
+  // Without --memory, the core gets the value and rejects it.
   if (flags.memory && options.largest_tensor_count() < 0) {
     const std::string value = absl::StrCat(options.largest_tensor_count());
     return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
@@ -82,8 +82,8 @@ absl::Status CheckFlags(const InspectFlags& flags) {
   return absl::OkStatus();
 }
 
-// One line `node:port TAB dtype TAB shape` for each output of each node, in file order; `?` is what
-// is not known.
+// One line `node:port TAB dtype TAB shape` for each output of each node, in file order; unknown
+// parts are `?`.
 absl::Status PrintShapes(absl::string_view graph, const v1::InspectOptions& options,
                          const Client& client, const CallOptions& call, std::ostream& out) {
   static constexpr char kUnknown[] = "?";

@@ -29,7 +29,7 @@ absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& se
       ReadGraphFile(run.input, run.format, session.cancellation);
   if (!file.ok()) return file.status();
   const bool as_it_comes = run.as_it_comes && !run.json;
-  // Lines of text on the same terminal would be in its way, unless who prints them takes care.
+  // A progress line would mix with text on the same terminal, unless the caller handles that.
   ProgressLine progress(as_it_comes && !run.tells_progress && isatty(STDOUT_FILENO) == 1
                             ? Verbosity::kQuiet
                             : Verbosity::kNormal,

@@ -83,12 +83,12 @@ absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
 
 plot::Theme ThemeOf(const PlotFlags& flags, PictureForm form) {
   if (flags.theme == "dark") return plot::Theme::kDark;
-  // A PNG cannot follow the viewer's preference.
+  // A PNG cannot adapt to the viewer's color scheme.
   return flags.theme == "light" || form == PictureForm::kPng ? plot::Theme::kLight
                                                              : plot::Theme::kAuto;
 }
 
-// `resnet50.pb`; of standard input nothing.
+// Returns the name, `resnet50.pb`; empty for standard input.
 std::string BaseName(const std::string& path) {
   return path == "-" ? "" : std::filesystem::path(path).filename().string();
 }
@@ -99,7 +99,7 @@ std::string TitleOf(const PlotFlags& flags, absl::string_view what) {
   return name.empty() ? "" : absl::StrCat(name, ": ", what);
 }
 
-// A file, as a graph or as a report.
+// A file, read as a graph or as a report.
 struct PlotInput {
   std::string path;
   absl::optional<PlotReport> report;
@@ -167,7 +167,7 @@ class Plotter {
   }
 
  private:
-  // Calls `use` with the graph of a file; its errors have the file's name in front.
+  // Calls `use` with the graph of a file; prefixes errors with the file's name.
   template <typename Use>
   absl::Status OfGraph(const PlotInput& input, const Use& use) {
     if (input.file->num_graphs() > 1) {
@@ -179,7 +179,7 @@ class Plotter {
     return status.ok() ? status : WithInputName(input.file->WithName(0, status), input.path);
   }
 
-  // With the profile that a run left beside the file, if there is one: as simulate takes it.
+  // With the profile beside the file, if there is one, as in `simulate`.
   v1::SimulateOptions OptionsFor(absl::string_view graph, const PlotInput& input) const {
     v1::SimulateOptions options = options_;
     if (!flags_.without_stored_profile) {

@@ -11,7 +11,7 @@
 namespace spillway::cli {
 namespace {
 
-// Whether a graph without a plan is drawn all the same: it, or the memory, is not one for swaps.
+// Whether the error means that there is no plan, so that the graph is drawn without one.
 bool IsNoPlan(const absl::Status& status) {
   switch (core::GetErrorReason(status)) {
     case v1::ERROR_REASON_DOES_NOT_FIT:
@@ -25,7 +25,7 @@ bool IsNoPlan(const absl::Status& status) {
   }
 }
 
-// What comes before and after `graph`; empty: nothing, and the note says why.
+// The pictures before and after `graph`. If both are empty, the note gives the reason.
 struct OtherGraph {
   std::string before, after;
   std::string note;

@@ -18,7 +18,7 @@ absl::Status BadReport(const std::string& path, absl::string_view what) {
                             {{"file", path}});
 }
 
-// Its field names, without their contents: a report may be large.
+// Lists its field names without their contents: a report may be large.
 json Fields(absl::string_view text) {
   return json::parse(
       text.begin(), text.end(), [](int depth, json::parse_event_t, json&) { return depth <= 1; },
@@ -27,7 +27,7 @@ json Fields(absl::string_view text) {
 
 template <typename Report>
 absl::StatusOr<PlotReport> ReadAs(absl::string_view text, const std::string& path) {
-  // A newer program's report may have more fields.
+  // A report from a newer program may have more fields.
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
   Report report;

@@ -32,11 +32,11 @@
 namespace spillway::cli {
 namespace {
 
-// A million nodes take two seconds, five attempts at a server that is away ten at the most. So this
-// leaves room, and is still little beside a job.
+// A million nodes take two seconds; five attempts at an unreachable server take ten at most. This
+// leaves a margin, and is still short compared with a job.
 constexpr absl::Duration kDefaultTimeout = absl::Seconds(60);
 
-// For the metrics file, if the deadline has passed: two small files.
+// For the metrics file once the deadline has passed: two small files.
 constexpr absl::Duration kMetricsTime = absl::Seconds(1);
 
 constexpr char kGraphVariable[] = "SPILLWAY_GRAPH";
@@ -66,7 +66,7 @@ constexpr char kRunFooter[] =
     "not at all:\n"
     "  srun spillway run --graph graph.pb --server host:7070 --fail-closed -- python train.py";
 
-// The flags of `run` alone.
+// The flags specific to `run`.
 struct RunFlags {
   explicit RunFlags(CLI::App* command) {
     const auto add = [command](const char* flag, std::string* value, const char* help) {
@@ -134,8 +134,8 @@ struct RunCommandFlags : RunFlags {
     return server->count() > 0 ? server->as<std::string>() : std::string();
   }
 
-  // The flags of the connection as given, including TLS files. Names of the job cannot change a
-  // failure.
+  // The connection's flags as given, including TLS files. Job names are left out: they cannot
+  // change a failure.
   std::string ConnectionText() const {
     std::string text;
     const std::vector<const CLI::Option*> all = app->get_options();
@@ -151,7 +151,7 @@ struct RunCommandFlags : RunFlags {
   }
 
   const OptionFlags options;
-  const size_t first_of_connection;  // Among the options of the command.
+  const size_t first_of_connection;  // An index into the options of the command.
   const ConnectionFlags connection;
   const size_t end_of_connection;
   const CLI::App* const app;
@@ -162,14 +162,15 @@ absl::Status UsageError(absl::string_view flag, absl::string_view message) {
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
 }
 
-// The command may go to another folder before it opens the graph.
+// The command may change the working directory before it opens the graph.
 std::string AbsolutePath(const std::string& path) {
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(path, error).string();
   return error ? path : absolute;
 }
 
-// By their names alone: to look at the files may take forever, and is for a child (run_prepare.h).
+// Compares names only: looking at the files may block forever, so a child does that
+// (run_prepare.h).
 bool SamePath(const std::string& a, const std::string& b) {
   const auto normal = [](const std::string& path) {
     return std::filesystem::path(AbsolutePath(path)).lexically_normal();
@@ -211,8 +212,8 @@ std::string EnvironmentOf(const char* name) {
 
 void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared) {
   const std::string input = AbsolutePath(flags.graph);
-  // In a run within another, whose result is this one's input, the original stays that of the
-  // first.
+  // In a nested run, whose input is the result of the outer one, the original stays that of the
+  // outer run.
   const bool nested = EnvironmentOf(kGraphVariable) == input;
   if (!nested || EnvironmentOf(kOriginalVariable).empty()) {
     setenv(kOriginalVariable, input.c_str(), 1);
@@ -231,7 +232,7 @@ void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared)
   }
 }
 
-// Of an error that nothing fits: the smallest budget that is known to do, as part of the budget.
+// For an error that nothing fits: the smallest budget known to suffice, relative to the budget.
 std::optional<double> NeedOf(const absl::Status& error) {
   const auto details = ErrorInfoOf(error).metadata();
   const auto bytes = [&](const char* key) {
@@ -244,7 +245,7 @@ std::optional<double> NeedOf(const absl::Status& error) {
   return static_cast<double>(smallest) / static_cast<double>(budget);
 }
 
-// The numbers of strategies are those of their fields (report.proto).
+// Strategies have the numbers of their fields (report.proto).
 v1::Strategy AskedStrategy(const v1::RewriteOptions& options) {
   const int field = options.strategy_case();
   return field != 0 && v1::Strategy_IsValid(field) ? static_cast<v1::Strategy>(field)
@@ -269,8 +270,8 @@ HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, const PrepareR
   return run;
 }
 
-// Counts the run in the metrics file, if there is to be one. Returns what to warn of: nothing about
-// metrics is a reason not to run a job.
+// Counts the run in the metrics file, if one was requested. Returns a warning rather than an error:
+// failed metrics are no reason not to run a job.
 std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
                          const internal::Deadline& deadline) {
   if (flags.metrics.empty()) return "";
@@ -289,7 +290,7 @@ std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
   return warning.ok() ? *warning : absl::StrCat("no metrics: ", ErrorText(warning.status()));
 }
 
-// One line, whatever is in the message.
+// Turns any message into one line.
 void PrintLine(std::string line) {
   std::replace(line.begin(), line.end(), '\n', ' ');
   std::cerr << absl::StrCat("spillway: ", line, "\n");
@@ -307,7 +308,7 @@ void Tell(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& pre
   if (!warning.empty()) PrintLine(warning);
 }
 
-// Returns only if the command does not run.
+// Returns only if the command could not be run.
 absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& session) {
   if (absl::Status status = CheckFlags(flags, session); !status.ok()) return status;
   PrepareRequest request;

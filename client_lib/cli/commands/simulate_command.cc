@@ -41,7 +41,7 @@ struct SimulateFlags {
   bool without_stored_profile = false;
 };
 
-// The file is opened before the work, and written after it.
+// The file is opened before the simulation and written after it.
 absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateTrace(const SimulateFlags& flags,
                                                                      const Session& session) {
   if (flags.trace.empty() && flags.execution->count() > 0) {
@@ -79,7 +79,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   TellNote(*filled);
   const StoredProfiles profiles =
       flags.without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(flags.input);
-  // Of several graphs the worst: one that does not fit is known not to.
+  // The worst of several graphs: "does not fit" outranks "unknown".
   ExitCode worst = ExitCode::kDone;
   plot::ChromeTrace trace;
   int graphs = 0;

@@ -31,12 +31,12 @@ namespace {
 
 constexpr int kDefaultTop = 10;
 constexpr int kMaxTop = 1'000'000;
-// More bars than this are no picture.
+// A picture with more bars would be unreadable.
 constexpr size_t kMostBars = 20;
 // The number of columns in the picture, each a few pixels wide.
 constexpr size_t kPictureColumns = 150;
 constexpr char kPlotFlag[] = "--plot";
-// What the tables are without --by.
+// The grouping of the tables without --by.
 constexpr const char* kUsualTables[] = {"job", "user", "model"};
 
 struct StatsFlags {
@@ -50,7 +50,7 @@ struct StatsFlags {
   bool json = false;
 };
 
-// A point in time: itself, or how long before the newest line.
+// A point in time, absolute or relative to the newest line.
 struct Moment {
   absl::Time time = absl::InfinitePast();
   absl::optional<absl::Duration> before_newest;
@@ -83,7 +83,7 @@ absl::StatusOr<Moment> ParseMoment(const std::string& flag, const std::string& t
   return moment;
 }
 
-// The time that is looked at, from and to included.
+// The selected period, both ends included.
 struct TimeRange {
   absl::Time from = absl::InfinitePast();
   absl::Time to = absl::InfiniteFuture();
@@ -140,7 +140,7 @@ absl::StatusOr<std::string> DrawStats(const JournalStats& stats, const StatsFlag
   }
   plot::PictureOptions options;
   options.format = form == PictureForm::kHtml ? plot::Format::kHtml : plot::Format::kSvg;
-  // A PNG cannot follow the viewer's preference.
+  // A PNG cannot adapt to the viewer's color scheme.
   options.theme = flags.theme == "dark"                                 ? plot::Theme::kDark
                   : flags.theme == "light" || form == PictureForm::kPng ? plot::Theme::kLight
                                                                         : plot::Theme::kAuto;

@@ -13,13 +13,13 @@ FdWaiter::FdWaiter(const CancellationToken& token)
           token, [fd = wake_fd_] { eventfd_write(fd, 1); })) {}
 
 FdWaiter::~FdWaiter() {
-  callback_.reset();  // First: it writes to the descriptor.
+  callback_.reset();  // Destroyed first: it writes to the descriptor.
   if (wake_fd_ >= 0) close(wake_fd_);
 }
 
 bool FdWaiter::Wait(int fd, short events) {
   pollfd fds[] = {{fd, events, 0}, {wake_fd_, POLLIN, 0}};
-  // An error of poll, or of the descriptor, shows in the read or write that follows.
+  // An error of poll or of the descriptor is reported by the read or write that follows.
   do {
     if (token_.cancelled()) return false;
     if (poll(fds, 2, -1) < 0) continue;

@@ -10,7 +10,7 @@
 namespace spillway::cli {
 namespace {
 
-// Marks a status; its value is the number of the error. Stays inside this program.
+// Marks a status; its value is the errno. It does not leave this program.
 constexpr char kFileErrorTypeUrl[] = "spillway.cli/file_error";
 
 }  // namespace

@@ -55,7 +55,7 @@ absl::StatusOr<std::string> ReadWholeFile(const Folder& folder, const std::strin
   const auto error = [&](int number) {
     return FileError(number, "read", folder.PathOf(name), "take it away");
   };
-  // O_NONBLOCK: a named pipe in its place must not be waited for.
+  // O_NONBLOCK: do not wait for a writer if a named pipe has taken its place.
   const UniqueFd fd(
       openat(folder.fd.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd.get() < 0) return error(errno);

@@ -51,7 +51,7 @@ std::string ResolveInput(const std::string& path) {
 
 absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view advice,
                                       const CancellationToken& token) {
-  // Without O_NONBLOCK, opening a named pipe would wait for its writer, deaf to a cancellation.
+  // Without O_NONBLOCK, opening a named pipe would wait for a writer and ignore cancellation.
   const int fd = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return FileError(errno, "read", path, advice);
   absl::Cleanup close_fd = [fd] {
@@ -63,7 +63,7 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view
 
   std::string bytes;
   if (S_ISREG(info.st_mode) && info.st_size > format::kMaxFileBytes) return TooLarge(path);
-  // One more than the size, so that the end is seen without growing.
+  // One byte more than the size, so that the end is detected without growing.
   if (S_ISREG(info.st_mode)) bytes.reserve(static_cast<size_t>(info.st_size) + 1);
   FdWaiter waiter(token);
   while (true) {

@@ -30,7 +30,7 @@ using nlohmann::json;
 
 constexpr char kJournalAdvice[] = "give a journal of spillwayd --journal, or its folder";
 constexpr size_t kPieceBytes = 1 << 16;
-// 1970 to 9999: years beyond do not have four digits.
+// 1970 to 9999: later years do not have four digits.
 constexpr int64_t kEndOfTime = 253402300800;
 
 std::string* TextField(absl::string_view key, JournalEntry* entry) {
@@ -74,8 +74,8 @@ absl::optional<absl::Time> ParseJournalTime(const std::string& text) {
   return time;
 }
 
-// Reads the members of the top-level object and ignores nested ones: no tree is built, so that the
-// cost of a line is that of its fields.
+// Reads the members of the top-level object and ignores nested ones. It builds no tree, so a line
+// costs only its fields.
 class LineHandler : public nlohmann::json_sax<json> {
  public:
   explicit LineHandler(JournalEntry* entry) : entry_(entry) {}
@@ -84,7 +84,7 @@ class LineHandler : public nlohmann::json_sax<json> {
 
   bool null() override { return Other(); }
   bool boolean(bool) override { return Other(); }
-  bool number_integer(number_integer_t) override { return Other(); }  // Below 0.
+  bool number_integer(number_integer_t) override { return Other(); }  // A negative number.
   bool number_unsigned(number_unsigned_t value) override {
     absl::optional<int64_t>* const field = IsMember() ? NumberField(key_, entry_) : nullptr;
     if (field == nullptr) return Other();
@@ -122,7 +122,7 @@ class LineHandler : public nlohmann::json_sax<json> {
  private:
   bool IsMember() const { return depth_ == 1; }
 
-  // A value that no field above has: fine, unless its key is that of one.
+  // A value of a type that no field above takes: valid unless the key is that of a field.
   bool Other() const {
     if (depth_ == 0) return false;
     if (depth_ > 2) return true;
@@ -175,7 +175,7 @@ absl::StatusOr<JournalReader> JournalReader::Open(const std::vector<std::string>
 }
 
 absl::Status JournalReader::Add(const std::string& path) {
-  // Without O_NONBLOCK, opening a named pipe would wait for its writer, deaf to a cancellation.
+  // Without O_NONBLOCK, opening a named pipe would wait for a writer and ignore cancellation.
   UniqueFd fd(path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                           : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info;
@@ -203,7 +203,7 @@ absl::Status JournalReader::AddFolder(const std::string& path) {
   }
   if (error) return FileError(error.value(), "read", path, kJournalAdvice);
   if (names.empty()) return FileError(ENOENT, "read", path, FolderAdvice());
-  // The names of full files have the time in them; the one that is written to is the newest.
+  // The names of full files contain the time; the file being written is the newest.
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     return std::make_pair(a == fields::kFile, a) < std::make_pair(b == fields::kFile, b);
   });
@@ -254,7 +254,7 @@ absl::Status JournalReader::KeepForAnotherRead() {
 absl::Status JournalReader::Read(const std::function<void(const JournalEntry&)>& take) {
   damaged_ = DamagedLines();
   for (const File& file : files_) {
-    // A pipe stays where it is.
+    // A pipe cannot be repositioned.
     (void)lseek(file.fd.get(), 0, SEEK_SET);
     if (absl::Status status = ReadFile(file, take); !status.ok()) return status;
   }
@@ -268,7 +268,7 @@ absl::Status JournalReader::ReadFile(const File& file,
   int64_t number = 0;
   const auto end_line = [&] {
     ++number;
-    if (line.empty() && !too_long) return;  // Nothing is lost with an empty one.
+    if (line.empty() && !too_long) return;  // Skipping an empty line loses nothing.
     const absl::optional<JournalEntry> entry = too_long ? absl::nullopt : ParseJournalLine(line);
     if (entry) {
       take(*entry);
@@ -295,7 +295,7 @@ absl::Status JournalReader::ReadFile(const File& file,
     }
     return absl::OkStatus();
   });
-  // A server may be at it, or was stopped in the middle.
+  // A server may be writing it, or was stopped in the middle.
   if (!line.empty() || too_long) end_line();
   return status;
 }

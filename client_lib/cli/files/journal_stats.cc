@@ -14,8 +14,8 @@ constexpr JournalDimension kDimensions[] = {
     {"machine", &JournalEntry::machine}, {"strategy", &JournalEntry::strategy},
     {"caller", &JournalEntry::caller}};
 
-// Each a multiple of the one before, so that columns can be put together; from a second to some
-// 3000 years, which is more than times have.
+// Each is a multiple of the previous one, so that columns can be merged; from a second to some 3000
+// years, longer than any journal's period.
 constexpr int64_t kWidths[] = {1,     10,     60,      600,      3600,      21600,
                                86400, 604800, 6048000, 60480000, 604800000, 96768000000};
 
@@ -33,7 +33,7 @@ int64_t Column(const JournalEntry& entry, int64_t width) {
 template <typename Key>
 std::vector<NamedSums> Sorted(const std::map<std::string, JournalSums>& sums, const Key& key) {
   std::vector<NamedSums> sorted(sums.begin(), sums.end());
-  // Maps are in the order of their names.
+  // Maps are ordered by name.
   std::stable_sort(sorted.begin(), sorted.end(), [&](const NamedSums& a, const NamedSums& b) {
     return key(a.second) > key(b.second);
   });

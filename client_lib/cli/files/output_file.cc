@@ -25,12 +25,12 @@ constexpr char kOutputAdvice[] = "give a path in a directory that exists and tha
 constexpr char kWriteAdvice[] = "nothing was kept of it";
 // The size of one write to a file.
 constexpr size_t kFileWriteBytes = 4 << 20;
-constexpr mode_t kNewFileMode = 0666;  // Less the umask, as for every file that programs create.
+constexpr mode_t kNewFileMode = 0666;  // Minus the umask, as for every new file.
 
-// `path` without symbolic links, also if its last part does not exist yet.
+// Returns `path` without symbolic links, even if its last part does not exist yet.
 std::string Resolved(const std::string& path) {
   std::error_code error;
-  // Absolute first: weakly_canonical leaves a relative path as it is where nothing of it exists.
+  // Absolute first: weakly_canonical leaves a relative path unchanged if no part of it exists.
   const fs::path resolved = fs::weakly_canonical(fs::absolute(path, error), error);
   return error ? path : resolved.string();
 }
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
     if (file->fd_ < 0) return FileError(errno, "write", path, kOutputAdvice);
     return file;
   }
-  // A rename would replace a file that is write-protected; its owner meant it to stay.
+  // A rename would replace a write-protected file, against its owner's intention.
   if (exists && access(file->path_.c_str(), W_OK) != 0) {
     return FileError(errno, "write", path, kOutputAdvice);
   }
@@ -132,7 +132,7 @@ absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& output
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i]->direct() != direct) continue;
       absl::Status status = outputs[i]->Write(contents[i]);
-      // If other files are written, too, it must be reported that these were not kept.
+      // If other files are also written, the error must say that these were not kept.
       if (IsClosedPipe(status) && outputs.size() > 1) {
         return FileError(EIO, "write", "-", "nobody reads it any more, and no file was kept");
       }

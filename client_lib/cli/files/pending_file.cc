@@ -14,7 +14,7 @@
 namespace spillway::cli {
 namespace {
 
-// The name under which an open file without a name is linked.
+// Returns the name under which an open unnamed file is linked.
 std::string LinkSource(int fd) { return absl::StrCat("/proc/self/fd/", fd); }
 
 }  // namespace
@@ -42,9 +42,9 @@ absl::StatusOr<PendingFile> PendingFile::Begin(const Folder& folder, std::string
                                                std::string temporary, std::string advice) {
   PendingFile file(folder, std::move(name), std::move(temporary), std::move(advice));
   const int folder_fd = folder.fd.get();
-  unlinkat(folder_fd, file.temporary_.c_str(), 0);  // What a killed process left.
+  unlinkat(folder_fd, file.temporary_.c_str(), 0);  // Left by a killed process.
   file.fd_ = UniqueFd(openat(folder_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
-  // It is named by way of /proc, which may not be there.
+  // Linking goes through /proc, which may not be mounted.
   if (file.fd() >= 0 && access(LinkSource(file.fd()).c_str(), F_OK) == 0) return file;
   file.fd_ = UniqueFd(openat(folder_fd, file.temporary_.c_str(),
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -57,8 +57,7 @@ absl::Status PendingFile::Commit(mode_t mode) {
   if (const int error = TakeName(mode); error != 0) {
     return FileError(error, "write", folder_->PathOf(name_), advice_);
   }
-  fsync(
-      folder_->fd.get());  // So that the name, too, survives a crash, where folders can be synced.
+  fsync(folder_->fd.get());  // So that the name also survives a crash, where folders can be synced.
   return absl::OkStatus();
 }
 
@@ -79,7 +78,7 @@ int PendingFile::TakeName(mode_t mode) {
   return 0;
 }
 
-// The name is cut, so that the whole stays below the 255 bytes that file systems allow.
+// The name is truncated to keep the whole below the file systems' limit of 255 bytes.
 std::string OwnTemporaryName(const std::string& name) {
   constexpr size_t kMaxStem = 150, kMaxHost = 64;
   char host[kMaxHost + 1] = {};

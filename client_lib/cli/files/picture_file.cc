@@ -11,10 +11,10 @@ namespace spillway::cli {
 namespace {
 
 constexpr char kConverter[] = "rsvg-convert";
-// Two pixels for each of the picture: sharp on today's screens, and in print.
+// Two pixels per unit of the picture: sharp on current screens and in print.
 constexpr char kZoom[] = "--zoom=2";
 constexpr absl::Duration kConvertTime = absl::Minutes(1);
-// The largest picture that is drawn, of eight GPUs, has a few MB.
+// The largest picture, with eight GPUs, has a few MB.
 constexpr size_t kMaxPngBytes = size_t{256} << 20;
 
 absl::Status BadPicture(absl::string_view message, absl::string_view flag) {

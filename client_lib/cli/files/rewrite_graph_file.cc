@@ -16,8 +16,8 @@ namespace {
 using format::GraphFile;
 using Json = nlohmann::ordered_json;
 
-// Whether the options do not fit this graph, which is no fault of the file if they fit another:
-// a MetaGraph for serving stands beside the one for training.
+// Whether the options do not fit this graph. That is no error in the file if they fit another graph
+// of it: a file may hold a MetaGraph for serving beside the one for training.
 bool OptionsAreForAnother(const absl::Status& status) {
   switch (core::GetErrorReason(status)) {
     case v1::ERROR_REASON_NO_BACKWARD_PART:
@@ -98,7 +98,7 @@ absl::StatusOr<std::string> RewrittenFile::PlanJson() const {
       "there is no plan to save, since the graph was rewritten before and is kept as it is; give "
       "--already-rewritten replan, or leave --save-plan out",
       {{"flag", "--save-plan"}});
-  RewrittenFile with_plans;  // Less all that is large.
+  RewrittenFile with_plans;  // Without the large parts.
   with_plans.format = format;
   bool any = false;
   for (const RewrittenGraph& graph : graphs) {

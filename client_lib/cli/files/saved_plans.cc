@@ -24,7 +24,7 @@ absl::Status NoPlan(absl::string_view why) {
                    "); give a file that spillway rewrite --save-plan has written"));
 }
 
-// To the message's bytes, without the message: the core is who reads it.
+// Extracts the bytes of the message without parsing it: the core does that.
 absl::StatusOr<std::string> PlanFromJson(absl::string_view json) {
   constexpr char kTypeUrlPrefix[] = "type.googleapis.com";
   static google::protobuf::util::TypeResolver* const resolver =
@@ -35,7 +35,7 @@ absl::StatusOr<std::string> PlanFromJson(absl::string_view json) {
       resolver, absl::StrCat(kTypeUrlPrefix, "/", v1::Plan::descriptor()->full_name()),
       {json.data(), json.size()}, &bytes);
   if (status.ok()) return bytes;
-  // Behind the first line is the text around the place.
+  // The text after the first line shows the context.
   const absl::string_view message(status.message().data(), status.message().size());
   return NoPlan(absl::string_view(core::Quoted(message.substr(0, message.find('\n')))));
 }
@@ -49,7 +49,7 @@ absl::StatusOr<SavedPlans> SavedPlans::FromJson(absl::string_view json) {
   }
   absl::StatusOr<std::string> single = PlanFromJson(json);
   if (single.ok()) return SavedPlans(*std::move(single));
-  // Looked into only where it may be one of these, which takes more memory.
+  // Parsed only if it may be one of these, since parsing takes more memory.
   if (!absl::StrContains(json, "\"meta_graphs\"")) return single.status();
   const nlohmann::json file = nlohmann::json::parse(json.begin(), json.end(), /*cb=*/nullptr,
                                                     /*allow_exceptions=*/false);
@@ -62,7 +62,7 @@ absl::StatusOr<SavedPlans> SavedPlans::FromJson(absl::string_view json) {
       return NoPlan("an entry of its meta_graphs has no index");
     }
     const auto plan = entry.find("plan");
-    if (plan == entry.end()) continue;  // That graph was kept as it was.
+    if (plan == entry.end()) continue;  // This graph was kept unchanged.
     absl::StatusOr<std::string> bytes =
         PlanFromJson(plan->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     if (!bytes.ok()) return bytes.status();

@@ -13,7 +13,7 @@
 namespace spillway::cli {
 namespace {
 
-// One short line: the text up to the first full stop, colon or semicolon that ends a part.
+// Shortens text to one line: up to the first full stop, colon or semicolon that ends a part.
 std::string ShortHelp(const std::string& text) {
   size_t end = text.size();
   for (const char* stop : {". ", ": ", "; ", " [default", "\n"})
@@ -21,7 +21,7 @@ std::string ShortHelp(const std::string& text) {
   return std::string(absl::StripSuffix(text.substr(0, end), "."));
 }
 
-// `keep|replan`, as the flags of the option table name their values.
+// `keep|replan`: how flags of the option table name their values.
 std::vector<std::string> WordsIn(const std::string& type_name) {
   const auto in_word = [](char c) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '|';
@@ -70,7 +70,7 @@ std::string FishQuoted(const std::string& text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
 }
 
-// The part of _arguments' specification that is no name.
+// Escapes the parts of an _arguments specification other than the name.
 std::string ZshText(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}});
 }
@@ -118,7 +118,7 @@ std::string FishFlags(const std::string& condition, const CompletionCommand& com
 CompletionTree DescribeForCompletion(const CLI::App& app) {
   CompletionTree tree;
   tree.root = DescribeCommand(app);
-  // An empty filter gives all of them.
+  // An empty filter matches every command.
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     tree.commands.push_back(DescribeCommand(*command));
   }
@@ -133,7 +133,7 @@ std::string BashCompletion(const CompletionTree& tree) {
     names.push_back(command.name);
     absl::StrAppend(&flags, "    ", command.name,
                     ") words=", ShellQuoted(absl::StrJoin(AllNames(command), " ")), " ;;\n");
-    // Flags whose value is no known word: a file name, by the shell's default.
+    // For flags without a fixed set of values, the shell completes file names.
     std::vector<std::string> open;
     for (const CompletionFlag& flag : command.flags) {
       std::vector<std::string> patterns;

@@ -19,9 +19,9 @@ namespace spillway::cli {
 namespace {
 
 constexpr int kMaxRetries = 1000;
-// Not as a flag: everybody on a machine sees a command line.
+// Not a flag: command lines are visible to all users of a machine.
 constexpr char kTokenVariable[] = "SPILLWAY_TOKEN";
-// As OpenTelemetry's tools hand it to the programs they start.
+// The variable in which OpenTelemetry's tools pass it to the programs they start.
 constexpr char kTraceparentVariable[] = "TRACEPARENT";
 
 std::string EnvironmentText(const char* name) {
@@ -36,7 +36,7 @@ std::string ValidJobName(const std::string& text) {
                       " printable ASCII characters without space, quote and backslash");
 }
 
-// One line on an attempt that failed and the next.
+// One line on a failed attempt and the next one.
 void PrintRetry(const std::string& server, const RetryNotice& notice) {
   PrintAboveProgress(absl::StrFormat(
       "spillway: %s%s; trying again in %.1f s (%d of %d)\n", server,
@@ -184,7 +184,7 @@ Client ConnectionFlags::Connect(Verbosity verbosity) const {
   options.token_file = token_file_;
   options.token_in_clear = token_in_clear_;
   if (!hedge_after_.empty()) {
-    // MakeCall has said so if it is wrong.
+    // MakeCall has already reported an invalid value.
     options.hedge_after = ParseTimeout(hedge_after_).value_or(absl::InfiniteDuration());
   }
   const TlsOptions& tls = tls_options_;
@@ -217,7 +217,7 @@ absl::StatusOr<CallOptions> ConnectionFlags::MakeCall(const Session& session) co
     if (!value.empty()) call.metadata.emplace_back(key, value);
   }
   if (token_file_.empty()) call.token = EnvironmentText(kTokenVariable);
-  // Not the user's words: one that is broken begins no trace, as W3C has it.
+  // Not the user's option: an invalid value starts no trace, as W3C specifies.
   const std::string traceparent = EnvironmentText(kTraceparentVariable);
   if (core::IsTraceparent(traceparent)) call.traceparent = traceparent;
   return call;

@@ -14,7 +14,7 @@ CLI::Option* AddFieldFlag(CLI::App* command, const std::string& flag, const std:
     option = command->add_flag(flag)->description(help);
   } else {
     option = command->add_option(flag, CLI::callback_t(), help);
-    // One text per flag, or `--targets a IN` would take IN; repetition is judged in SetField.
+    // One value per flag, or `--targets a IN` would take IN; SetField checks for repetition.
     option->expected(1)->allow_extra_args(false)->type_name(ValueSyntax(field));
   }
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->group(group);

@@ -15,10 +15,10 @@ namespace {
 
 using Flags = std::map<std::string, std::string, std::less<>>;
 
-// By field.
+// Flags by field.
 const Flags& AllFlags() {
   static const Flags& flags = *[] {
-    // What is in no table: the flags of `explore` and `inspect`.
+    // Flags of `explore` and `inspect` that are in no table.
     auto* all = new Flags{{"sizes", "--sizes"},
                           {"multiple_of", "--multiple-of"},
                           {"swapping", "--swapping"},
@@ -38,7 +38,7 @@ const Flags& AllFlags() {
 
 bool IsInWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
-// The flag that `word` stands for; empty: none. `is_advised`: it stands in "give sizes from 1".
+// Returns the flag that `word` stands for, or "". `is_advised`: the word is in "give sizes from 1".
 std::string FlagFor(absl::string_view word, const std::vector<std::string>& options,
                     bool is_advised) {
   absl::string_view field = word;
@@ -54,7 +54,8 @@ std::string FlagFor(absl::string_view word, const std::vector<std::string>& opti
   return flag->second;
 }
 
-// Behind a field: ` = REPLAN`, an enum's value, becomes ` replan`. Returns how much it took.
+// After a field, turns an enum's value, ` = REPLAN`, into ` replan`. Returns the number of
+// characters consumed.
 size_t TakeEnumValue(absl::string_view rest, std::string* out) {
   const size_t begin = rest.size();
   if (!absl::ConsumePrefix(&rest, " = ")) return 0;

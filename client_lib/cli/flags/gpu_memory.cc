@@ -10,7 +10,7 @@
 namespace spillway::cli {
 namespace {
 
-// For options with a step and `no_budget`.
+// For options that have a step and `no_budget`.
 template <typename Options>
 absl::StatusOr<std::string> FillStepOf(absl::Duration limit, Options* options) {
   v1::Step& step = *options->mutable_step();
@@ -18,7 +18,7 @@ absl::StatusOr<std::string> FillStepOf(absl::Duration limit, Options* options) {
   return options->no_budget() ? std::string() : FillGpuMemory(limit, &step);
 }
 
-// The line for the user; empty if nothing came of it.
+// Returns the line for the user; empty if no memory was found.
 std::string Fill(absl::Duration limit, v1::Hardware* hardware) {
   const absl::optional<internal::GpuMemory> memory = internal::AskGpuMemory(limit);
   if (!memory.has_value()) return "";

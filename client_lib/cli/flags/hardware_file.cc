@@ -24,7 +24,7 @@ absl::Status TakeHardwareFile(v1::Hardware* hardware) {
   v1::Hardware machine;
   const auto parsed = google::protobuf::util::JsonStringToMessage(*json, &machine);
   if (!parsed.ok()) {
-    // The first of its lines: the others point into the text.
+    // The first line only: the others show the position in the text.
     const std::string why(parsed.message());
     return core::InvalidError(
         v1::ERROR_REASON_BAD_OPTION,

@@ -30,7 +30,7 @@ std::string NamesOf(absl::Span<const StrategyTable> strategies, absl::string_vie
   });
 }
 
-// The row of `flag`; null if `strategy` does not have it.
+// Returns the row of `flag`; null if `strategy` does not have it.
 const OptionRow* FindRow(const StrategyTable& strategy, const std::string& flag) {
   for (const OptionRow& row : strategy.rows) {
     if (FlagOf(row) == flag) return &row;
@@ -38,13 +38,13 @@ const OptionRow* FindRow(const StrategyTable& strategy, const std::string& flag)
   return nullptr;
 }
 
-// The row of a field that `strategy` has.
+// Returns the row of a field that `strategy` has.
 const OptionRow* FindField(const StrategyTable& strategy, absl::string_view field) {
   return std::find_if(strategy.rows.begin(), strategy.rows.end(),
                       [field](const OptionRow& row) { return row.field == field; });
 }
 
-// Those of `strategies` that have `flag`.
+// Returns those of `strategies` that have `flag`.
 std::vector<StrategyTable> OwnersOf(const std::string& flag,
                                     absl::Span<const StrategyTable> strategies) {
   std::vector<StrategyTable> owners;
@@ -54,7 +54,7 @@ std::vector<StrategyTable> OwnersOf(const std::string& flag,
   return owners;
 }
 
-// The default of `flag`, with the strategies' names where they differ in it.
+// Returns the default of `flag`, with the strategies' names if their defaults differ.
 std::string DefaultOf(const std::string& flag, const std::vector<StrategyTable>& owners) {
   const absl::string_view first = FindRow(owners[0], flag)->default_text;
   std::vector<std::string> texts;
@@ -92,7 +92,7 @@ OptionFlags::OptionFlags(CLI::App* command, absl::Span<const StrategyTable> stra
   for (const StrategyTable& strategy : strategies_) {
     for (const OptionRow& row : strategy.rows) {
       const std::string flag = FlagOf(row);
-      if (flags_.count(flag) > 0) continue;  // Another strategy has it, too.
+      if (flags_.count(flag) > 0) continue;  // Already added for another strategy.
       const std::vector<StrategyTable> owners = OwnersOf(flag, strategies_);
       Add(flag, HelpOf(row.help, DefaultOf(flag, owners)),
           FieldOf(StrategyField(strategy)->message_type(), row.field),
@@ -128,7 +128,7 @@ absl::StatusOr<v1::RewriteOptions> OptionFlags::Build() const {
     absl::Status status = Set(row, options.mutable_step()->mutable_hardware());
     if (!status.ok()) return status;
   }
-  Message* parameters = nullptr;  // Made when needed: an unset strategy means the default.
+  Message* parameters = nullptr;  // Created on demand: an unset strategy means the default.
   const auto mutable_parameters = [&] {
     return options.GetReflection()->MutableMessage(&options, StrategyField(**strategy));
   };

@@ -102,7 +102,7 @@ constexpr OptionRow kHardware[] = {
      "0", ""},
 };
 
-// The filters of TFLMS v2, which two strategies have.
+// The filters of TFLMS v2, which two strategies share.
 constexpr OptionRow kExclOutputByScopes = {
     "excl_output_by_scopes",
     "Outputs of ops whose name begins so are not swapped. In this and the seven flags that follow, "

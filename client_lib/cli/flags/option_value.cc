@@ -32,7 +32,7 @@ absl::Status BadValue(absl::string_view flag, absl::string_view text, absl::stri
 
 absl::Status ParseByteCount(absl::string_view flag, absl::string_view text, int64_t* value) {
   const absl::optional<int64_t> bytes = core::ParseBytes(text);
-  // A plain number below 0 is judged by the core, which knows the range.
+  // The core, which knows the range, rejects a plain negative number.
   const bool is_negative = absl::StartsWith(text, "-") && absl::SimpleAtoi(text, value);
   if (!bytes.has_value() && !is_negative) return BadValue(flag, text, core::kByteGrammar);
   if (bytes.has_value()) *value = *bytes;
@@ -47,8 +47,8 @@ absl::Status ParseInt(absl::string_view flag, absl::string_view text, Int* value
                                std::numeric_limits<Int>::max()));
 }
 
-// `ALREADY_REWRITTEN_` for the enum AlreadyRewritten: what all its values begin with, by the style
-// guide of protobuf.
+// Returns the prefix of all values of an enum, `ALREADY_REWRITTEN_` for AlreadyRewritten
+// (protobuf's style guide).
 std::string EnumPrefix(const EnumDescriptor* type) {
   return std::string(absl::StripSuffix(type->value(0)->name(), "UNSPECIFIED"));
 }
@@ -76,7 +76,7 @@ absl::Status SetScalar(absl::string_view flag, const std::string& text,
       absl::StatusOr<std::string> bytes =
           ReadBytes(text, "give the path of a file", CancellationToken());
       if (!bytes.ok()) return bytes.status();
-      // Without a byte the field would count as not given.
+      // An empty field would count as not given.
       if (bytes->empty()) return BadValue(flag, text, "a file with something in it");
       reflection->SetString(message, field, *std::move(bytes));
       return absl::OkStatus();
@@ -133,7 +133,7 @@ absl::Status AddItem(absl::string_view flag, const std::string& text, const Fiel
                      absl::StrCat(flag, ": lists of ", field->type_name(), " have no flag syntax"));
 }
 
-// None for a scalar.
+// Empty for a scalar.
 std::vector<absl::string_view> SplitDims(absl::string_view dims) {
   if (dims.empty()) return {};
   return absl::StrSplit(dims, ',');
@@ -244,14 +244,14 @@ std::vector<std::string> SplitList(absl::string_view text) {
 
 absl::Status AddFeed(absl::string_view flag, const std::string& text, FeedSizes sizes,
                      v1::Feed* feed) {
-  // The last one: a name of TensorFlow holds none, but if one did, a shape still would not.
+  // The last `=`: TensorFlow's names contain none, and a shape never does.
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) {
     return BadValue(flag, text, "NAME=DIM,DIM,..., e.g. images=128,224,224,3");
   }
   feed->set_name(text.substr(0, equals));
   const std::string fed = text.substr(equals + 1);
-  if (fed == "true" || fed == "false") {  // As `:true`: a scalar with this value.
+  if (fed == "true" || fed == "false") {  // Same as `:true`: a scalar with this value.
     feed->add_values(fed == "true");
     return absl::OkStatus();
   }

@@ -11,7 +11,7 @@
 namespace spillway::cli {
 namespace {
 
-// More would take minutes, and no one reads such a table.
+// A longer table would take minutes and be of no use.
 constexpr int64_t kMaxSizes = 10'000;
 
 absl::Status BadSizes(absl::string_view flag, absl::string_view text) {
@@ -24,8 +24,8 @@ absl::Status BadSizes(absl::string_view flag, absl::string_view text) {
       {{"flag", flag}, {"value", text}});
 }
 
-// "32", "32:64", "32:64:8", appended to `options`. `text`: one item of the list. False if it is
-// none.
+// Appends one item of the list, "32", "32:64" or "32:64:8", to `options`. Returns false if `text`
+// is not an item.
 bool AddSizes(const std::string& text, v1::ExploreOptions* options) {
   const std::vector<std::string> parts = absl::StrSplit(text, ':');
   int64_t from = 0, to = 0, step = 1;

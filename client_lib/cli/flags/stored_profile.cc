@@ -22,7 +22,7 @@ namespace {
 
 constexpr absl::string_view kProfilePrefix = "spillway-profile-";
 constexpr absl::string_view kProfileSuffix = ".pb";
-// Digits of the hash in a file's name: enough that no two graphs of a folder share them.
+// Digits of the hash in a file's name: enough to tell the graphs of a folder apart.
 constexpr size_t kProfileHashDigits = 16;
 
 std::string FolderOf(const std::string& graph_file) {
@@ -49,7 +49,7 @@ bool FeedTheSame(const v1::Step& a, const v1::Step& b) {
   return FedIn(a).SerializeAsString() == FedIn(b).SerializeAsString();
 }
 
-// What a step feeds, for people.
+// Describes the feeds of a step for people.
 std::string FedText(const v1::Step& step) {
   std::string text = step.has_batch_size() ? absl::StrCat("--batch-size ", step.batch_size()) : "";
   if (step.feeds_size() > 0) {
@@ -96,7 +96,7 @@ StoredProfiles StoredProfiles::Beside(const std::string& input) {
   for (std::filesystem::directory_iterator entry(profiles.folder_, error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    // Whoever waits for a named pipe waits long.
+    // Opening a named pipe might block.
     std::error_code no_file;
     if (!entry->is_regular_file(no_file)) continue;
     if (absl::StartsWith(name, kProfilePrefix) && absl::EndsWith(name, kProfileSuffix) &&

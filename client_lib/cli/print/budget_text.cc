@@ -31,7 +31,7 @@ std::string VariedText(const v1::BudgetDevice& device, Sizes sizes) {
   return text;
 }
 
-// Nothing where any plan that fits was asked for.
+// Empty if any plan that fits was requested.
 std::string ObjectiveText(const v1::BudgetDevice& device, const v1::BudgetReport& report) {
   if (!PlansWhatFits(report) && !report.has_max_slowdown()) return "";
   std::string text =

@@ -15,7 +15,7 @@ namespace {
 
 using Names = google::protobuf::RepeatedPtrField<std::string>;
 
-// Names in a line of text; JSON has all.
+// The maximum number of names in a line of text; JSON lists all.
 constexpr int kNamesShown = 5;
 
 std::string Some(const Names& names) {
@@ -25,7 +25,7 @@ std::string Some(const Names& names) {
   return text;
 }
 
-// "103.2 %", "12 times"; empty where one of the two is not known.
+// "103.2 %", "12 times"; empty if either is unknown.
 std::string Share(const v1::CheckedFigure& figure) {
   if (!figure.has_planned() || !figure.has_seen() || figure.planned() <= 0) return "";
   const double share = static_cast<double>(figure.seen()) / static_cast<double>(figure.planned());

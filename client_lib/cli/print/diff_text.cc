@@ -17,12 +17,12 @@ using Rows = std::vector<std::vector<std::string>>;
 
 constexpr size_t kIndent = 2;
 
-// Device strings may hold control characters, which a terminal would act on.
+// Device strings may contain control characters, which a terminal would interpret.
 std::string DeviceText(const std::string& device) {
   return device.empty() ? "no stated device" : absl::CHexEscape(device);
 }
 
-// "578 Identity, 3 NoOp", most first.
+// "578 Identity, 3 NoOp", most frequent first.
 template <typename Nodes>
 std::string ByOp(const Nodes& nodes) {
   std::vector<std::string> ops;
@@ -137,7 +137,7 @@ std::string ChangeText(const v1::NodeChange& change) {
   return absl::StrJoin(parts, "; ");
 }
 
-// One line per kind of change: adding shapes to a graph changes every node in one way.
+// One line per kind of change: adding shapes to a graph changes every node in the same way.
 std::string ChangesText(const google::protobuf::RepeatedPtrField<v1::NodeChange>& changes,
                         Style style) {
   constexpr size_t kMaxNames = 3;
@@ -174,7 +174,7 @@ std::string ControlText(const v1::ControlChange& change) {
   return absl::StrCat(change.node(), " waits for ", change.control());
 }
 
-// A headed list of those `entries` that `shown` takes; nothing if there are none.
+// A table with a heading of the `entries` that `shown` accepts; empty if there are none.
 template <typename Entries, typename Shown, typename Text>
 std::string List(const char* head, const Entries& entries, Style style, Shown shown, Text text) {
   std::string list;
@@ -184,7 +184,7 @@ std::string List(const char* head, const Entries& entries, Style style, Shown sh
   return list.empty() ? "" : absl::StrCat("\n", style.Heading(head), "\n", list);
 }
 
-// How many differences no swap accounts for.
+// The number of differences that no swap explains.
 int64_t CountOtherDifferences(const v1::GraphDiff& diff) {
   return CountOthers(diff.added()) + diff.removed_size() + diff.changed_size() +
          CountOthers(diff.rewired()) + CountOthers(diff.controls_added()) +

@@ -43,7 +43,7 @@ std::string NeedText(const v1::DeviceFit& fit, bool has_margin, bool plans_what_
     return fit.fit() == v1::FIT_UNKNOWN ? ": unknown whether swapping is needed"
                                         : ": no swapping is needed";
   }
-  // Of bytes there are enough: not in one piece, or not while kernels wait.
+  // Enough bytes are free, but not contiguous or not while kernels wait.
   return has_margin && !plans_what_fits && fit.fit() != v1::FIT_UNSPECIFIED
              ? ", but does not fit as it came"
              : "";
@@ -89,7 +89,7 @@ void AddFit(const v1::DeviceFit& fit, const v1::RewriteReport& report, Rows* fac
   if (!step.empty()) facts->push_back({"simulated", step});
 }
 
-// In the report's order: the strategy's GPUs, then those of which there is but a fit.
+// In the report's order: the strategy's GPUs, then those with only a fit.
 std::vector<std::string> DeviceNames(const v1::RewriteReport& report) {
   std::vector<std::string> names;
   const auto add = [&names](const std::string& name) {

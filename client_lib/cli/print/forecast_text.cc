@@ -14,24 +14,24 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// The size of the picture of memory over time.
+// The size of the chart of memory over time.
 constexpr int kBarRows = 24;
 constexpr int kBarWidth = 60;
 
-// GPUs side by side; more go below.
+// GPUs side by side; further ones go below.
 constexpr int kMaxColumns = 4;
-// The maximum number of GPUs with their own memory size that are named.
+// The maximum number of GPUs that are listed with a memory size of their own.
 constexpr int kShownMemories = 4;
 
 const char* kNotKnown = "-";
 
-// A graph that was returned unchanged.
+// For a graph that was returned unchanged.
 const char* kAsItIs = "as it is";
 
 // The execution model of the reported times.
 const char* kLaunchedAhead = "of steps launched ahead, as TensorFlow runs them";
 
-// What is known of it fits.
+// Whether the step fits as far as is known.
 bool MayFit(const v1::Forecast& forecast) { return forecast.fit() != v1::FIT_DOES_NOT_FIT; }
 
 // "yes", "no" or "unknown".
@@ -46,7 +46,7 @@ const char* FitText(const v1::Forecast& forecast) {
   }
 }
 
-// A step that fits in one of the two ways alone does not fit, though that way has a time.
+// A step that fits under only one of the two execution models has a time, but does not fit.
 bool HasStep(const v1::Forecast& forecast) {
   return MayFit(forecast) && forecast.has_step_time_ns();
 }
@@ -55,7 +55,7 @@ std::string StepTime(const v1::Forecast& forecast) {
   return HasStep(forecast) ? FormatMilliseconds(forecast.step_time_ns()) : kNotKnown;
 }
 
-// "81%": how much of the step a part of it takes.
+// "81%": the share of the step that a part takes.
 std::string Share(int64_t part, int64_t whole) {
   return whole > 0 ? absl::StrFormat("%.0f%%", 100.0 * part / whole) : kNotKnown;
 }
@@ -76,10 +76,10 @@ std::string MemoriesText(const v1::Hardware& hardware) {
                       others.empty() ? "" : ")");
 }
 
-// A graph whose nodes carry no device runs on one GPU.
+// A graph whose nodes have no device runs on one GPU.
 std::string GpuText(const std::string& device) { return device.empty() ? "the GPU" : device; }
 
-// "13.37 GiB per GPU": what a step may use.
+// "13.37 GiB per GPU": the budget of a step.
 std::string BudgetText(const v1::HardwareReport& report) {
   const auto& others = report.hardware().gpu_memories();
   if (others.empty()) return absl::StrCat(FormatBytes(report.device_budget_bytes()), " per GPU");
@@ -130,7 +130,7 @@ void AddWarnings(const Warnings& warnings, Rows* facts) {
   }
 }
 
-// What was simulated in the place of the graph's calls.
+// What was simulated in place of the graph's calls.
 std::string InliningText(const v1::Inlining& inlining) {
   std::string text;
   if (inlining.inlined_call_count() > 0) {
@@ -146,7 +146,7 @@ std::string InliningText(const v1::Inlining& inlining) {
   return text;
 }
 
-// Why it is not known whether a step fits, and what to give.
+// Why it is unknown whether a step fits, and which options to give.
 void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts) {
   for (const v1::FitUnknown& cause : forecast.fit_unknown()) {
     facts->push_back({label, cause.message()});
@@ -154,7 +154,7 @@ void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts) {
   }
 }
 
-// How much of the step is known, if not all.
+// The known share of the step, if not all.
 void AddKnownShare(const char* label, const v1::Forecast& forecast, Rows* facts) {
   const v1::KnownShare& share = forecast.known_share();
   if (share.unknown_tensor_count() == 0 && share.bounded_tensor_count() == 0 &&
@@ -172,7 +172,7 @@ void AddKnownShare(const char* label, const v1::Forecast& forecast, Rows* facts)
   facts->push_back({label, text});
 }
 
-// By how much the step is above a budget, in one sentence without a full stop.
+// By how much the step exceeds a budget, in one sentence without a full stop.
 std::string ExcessText(const v1::Forecast& forecast) {
   const v1::OutOfMemory& oom = forecast.out_of_memory();
   int64_t peak = forecast.host_peak_bytes();
@@ -183,7 +183,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
   }
   const std::string budget = FormatBytes(oom.budget_bytes());
   const std::string excess = FormatBytes(peak - oom.budget_bytes());
-  // Not so where waiting for another budget made the order another.
+  // The peak may be lower if waiting for another budget changed the order.
   const bool is_known = peak > oom.budget_bytes();
   if (oom.host()) {
     if (!is_known) return "the copies would need more pinned host memory than there is";
@@ -199,7 +199,7 @@ std::string ExcessText(const v1::Forecast& forecast) {
                       budget);
 }
 
-// Where it ran out.
+// Where memory ran out.
 std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
   return absl::StrCat(oom.node(), " asks for ", FormatBytes(oom.requested_bytes()), ", where ",
                       FormatBytes(oom.in_use_bytes()), " of ", FormatBytes(oom.budget_bytes()),
@@ -213,7 +213,7 @@ struct Column {
   const v1::DeviceForecast* device;
 };
 
-// Adds one row for each figure of a GPU, one column for each of `columns`.
+// Adds one row for each figure of a GPU, with one column for each of `columns`.
 void AddDeviceRows(const std::vector<Column>& columns, Rows* rows) {
   const auto add = [&](const char* what, const auto& cell) {
     rows->push_back({what});
@@ -261,8 +261,9 @@ std::string GpuTables(const v1::Forecast& forecast, Style style) {
   return text;
 }
 
-// What swapping could do: lower bounds are no promises. Only what matters: if the step fits, the
-// GPU that needs most; otherwise those that lack memory. Nothing where it is the host that does.
+// The potential of swapping: lower bounds are no promises. Lists only what matters: the GPU with
+// the greatest need if the step fits, otherwise those that lack memory. Empty if host memory is the
+// limit.
 void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
   const v1::Forecast& forecast = report.forecast();
   if (forecast.out_of_memory().host()) return;
@@ -310,10 +311,10 @@ std::string Headline(const v1::SimulateReport& report) {
                       time);
 }
 
-// On top of a report, at the margin.
+// At the top of a report, at the left margin.
 std::string HeadlineText(const std::string& headline, Style style) {
   std::string text = Paragraph(headline, 0);
-  text.pop_back();  // Its line end: a heading is bold without it.
+  text.pop_back();  // Without its line end, so that only the heading is bold.
   return absl::StrCat(style.Heading(text), "\n");
 }
 
@@ -323,7 +324,7 @@ int64_t PeakOf(const v1::DeviceMemory& memory) {
   return peak;
 }
 
-// Which way of running the step is shown; the timeline ends with the last change.
+// The execution model shown; the timeline ends with the last change.
 std::string SimulatedText(const v1::SimulatedStep& simulated) {
   return absl::StrCat(
       simulated.execution() == v1::EXECUTION_SYNCHRONOUS
@@ -334,7 +335,7 @@ std::string SimulatedText(const v1::SimulatedStep& simulated) {
       simulated.unlimited_memory() ? ", with unlimited memory" : "");
 }
 
-// The timeline of one GPU as bars, one for each part of the step: the most bytes in it.
+// The timeline of one GPU as bars, one for each part of the step: the maximum bytes in it.
 std::string Bars(const v1::DeviceMemory& memory) {
   if (memory.timeline().empty()) return "";
   const int64_t peak = std::max<int64_t>(PeakOf(memory), 1);
@@ -343,7 +344,7 @@ std::string Bars(const v1::DeviceMemory& memory) {
   int next = 0;
   int64_t bytes = 0;
   for (int row = 0; row < kBarRows; ++row) {
-    // In floating point: nanoseconds times rows may not fit.
+    // In floating point: nanoseconds times rows may overflow.
     const double until = static_cast<double>(end) * (row + 1) / kBarRows;
     int64_t most = bytes;
     while (next < memory.timeline_size() &&
@@ -382,7 +383,7 @@ std::string DistanceTable(const v1::SimulateReport& report, Style style) {
   return rows.size() > 1 ? FormatTable(rows, style) : "";
 }
 
-// Widths of the columns of `explore`: what they hold on any machine.
+// Widths of the columns of `explore`, sufficient for the values of any machine.
 constexpr size_t kSizeWidth = 10;  // Up to 2^31 - 1.
 constexpr size_t kFitWidth = 7;    // "unknown".
 constexpr size_t kPeakWidth = 11;  // "peak memory", "1023.99 GiB".
@@ -400,7 +401,7 @@ std::string PeakText(const v1::Forecast& forecast) {
   return FormatBytes(peak);
 }
 
-// Examples per second where the size counts them, else steps.
+// Examples per second if the size counts them, else steps.
 std::string RateText(bool size_is_batch, const v1::ExploredSize& size) {
   if (!size.has_steps_per_s()) return kNotKnown;
   return absl::StrFormat("%.1f", size_is_batch ? size.sizes_per_s() : size.steps_per_s());
@@ -412,14 +413,14 @@ std::string SwappedRateText(bool size_is_batch, const v1::ExploredSize& size) {
                          size_is_batch ? size.swapped_sizes_per_s() : size.swapped_steps_per_s());
 }
 
-// How much is left of the speed that it would have if memory were no matter.
+// The share that remains of the speed with unlimited memory.
 std::string FullSpeedShare(const v1::ExploredSize& size) {
   if (!size.has_swapped_sizes_per_s() || !(size.full_speed_sizes_per_s() > 0)) return kNotKnown;
   return absl::StrFormat("%.0f%%",
                          100 * size.swapped_sizes_per_s() / size.full_speed_sizes_per_s());
 }
 
-// How much of it no plan can have more than. (The bound leaves out what launches take.)
+// An upper bound of that share for any plan. (The bound leaves out launch times.)
 std::string BoundShare(const v1::ExploredSize& size) {
   if (!size.has_bound_sizes_per_s() || !(size.full_speed_sizes_per_s() > 0)) return kNotKnown;
   const double share = size.bound_sizes_per_s() / size.full_speed_sizes_per_s();
@@ -432,7 +433,7 @@ const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) 
   return it == report.sizes().end() ? nullptr : &*it;
 }
 
-// The largest size that fits as the graph comes.
+// The largest size that fits without swapping.
 std::string LargestText(const v1::ExploreReport& report) {
   const char* what = WhatVaries(report.size_is_batch());
   if (report.has_largest_fitting_size()) {
@@ -541,7 +542,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   for (int d = 0; d < report.memory_size(); ++d) {
     const v1::DeviceMemory& memory = report.memory(d);
     const v1::DeviceForecast& device = report.forecast().devices(d);
-    // With unlimited memory; the forecast's may be another.
+    // With unlimited memory; the forecast's may differ.
     const int64_t peak = PeakOf(memory);
     Rows facts = {
         {"peak", absl::StrCat(FormatBytes(peak), peak == device.peak_bytes() ? " at " : "",
@@ -579,7 +580,7 @@ std::string ExplorationText::Row(const v1::ExploredSize& size) {
   std::vector<size_t> widths = {kSizeWidth, kFitWidth, kPeakWidth, kTimeWidth, kTimeWidth};
   const v1::Forecast& forecast = size.unswapped();
   std::vector<std::string> row = {absl::StrCat(size.size()), FitText(forecast), PeakText(forecast)};
-  // With swapping there is no room for what the rate says, too.
+  // With swapping there is no room for the step time, which the rate implies.
   if (!columns_.swapping) row.push_back(StepTime(forecast));
   row.push_back(RateText(columns_.size_is_batch, size));
   if (columns_.swapping) {

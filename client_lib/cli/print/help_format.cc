@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kUsualWidth = 80;
 constexpr size_t kNameWidth = 28;
-// So many flags and no more are all shown.
+// Commands with at most this many flags show all of them.
 constexpr size_t kFewFlags = 20;
 // The most common flags, shown for commands with more. All commands spell them the same way.
 constexpr const char* kMostUsed[] = {
@@ -27,10 +27,10 @@ constexpr const char* kMostUsed[] = {
 };
 
 size_t Width() { return LineWidth(kUsualWidth); }
-// What is beside the names; not nothing, however narrow the line.
+// The width beside the names; never zero, however narrow the line.
 size_t TextWidth() { return std::max<size_t>(Width(), kNameWidth + 20) - kNameWidth; }
 
-// The first sentence: the list of commands has no room for more.
+// Only the first sentence, since the list of commands has no room for more.
 std::string FirstSentence(const std::string& text) {
   const size_t end = text.find_first_of(".:");
   return end == std::string::npos ? text : text.substr(0, end) + ".";
@@ -80,7 +80,8 @@ HelpFormatter::HelpFormatter() { column_width(kNameWidth); }
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
                                      CLI::AppFormatMode mode) const {
   short_ = mode == CLI::AppFormatMode::Normal && FlagCount(app) > kFewFlags;
-  // All is for the flags of one command; of the program, it would be those of every command.
+  // --help-all covers the flags of one command; for the program, it would list those of every
+  // command.
   std::string text = CLI::Formatter::make_help(app, std::move(name), CLI::AppFormatMode::Normal);
   while (absl::StrReplaceAll({{"\n\n\n", "\n\n"}}, &text) > 0) {
   }

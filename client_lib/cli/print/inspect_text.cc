@@ -107,7 +107,7 @@ Rows Facts(const v1::GraphSummary& summary) {
   return rows;
 }
 
-// A headed table of the first `top` of `entries`; nothing if there are none.
+// A table with a heading of the first `top` of `entries`; empty if there are none.
 template <typename Entries, typename RowOf>
 std::string Table(std::vector<std::string> head, const Entries& entries, int top, Style style,
                   RowOf row_of) {
@@ -123,7 +123,7 @@ std::string CountTable(const char* head, const char* for_empty,
                        const google::protobuf::RepeatedPtrField<v1::NameCount>& counts, int top,
                        Style style) {
   return Table({head, "nodes"}, counts, top, style, [for_empty](const v1::NameCount& entry) {
-    // Device strings may hold control characters, which a terminal would act on.
+    // Device strings may contain control characters, which a terminal would interpret.
     const std::string name = absl::CHexEscape(entry.name());
     return std::vector<std::string>{name.empty() ? for_empty : name, absl::StrCat(entry.count())};
   });

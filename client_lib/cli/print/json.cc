@@ -13,7 +13,7 @@ std::string Print(const google::protobuf::Message& message,
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
   std::string text;
-  // Fails only for an Any of unknown type; no message of ours that is printed here has one.
+  // Fails only for an Any of unknown type, which no message printed here contains.
   (void)google::protobuf::util::MessageToJsonString(message, &text, options);
   return text;
 }

@@ -22,7 +22,7 @@ const char* SyncModeText(int32_t mode) {
     case 3:
       return "other consumers and swap-ins wait";
     default:
-      return "";  // Of a newer server.
+      return "";  // From a newer server.
   }
 }
 

@@ -14,28 +14,28 @@
 namespace spillway::cli {
 namespace {
 
-// What is over sooner needs no line.
+// Shorter work needs no line.
 constexpr std::chrono::milliseconds kDelay(500);
 constexpr std::chrono::milliseconds kInterval(100);
-// To the first column; erase to the end of the line (ECMA-48, EL).
+// Moves to the first column and erases to the end of the line (ECMA-48, EL).
 constexpr char kErase[] = "\r\033[K";
 
-// Standard error, as the two writers share it.
+// Standard error, shared by the two writers.
 std::mutex terminal_mutex;
-std::string drawn;  // The line that stands there; guarded by terminal_mutex.
-std::string told;   // Of TellProgress; guarded by terminal_mutex.
+std::string drawn;  // The line on the terminal; guarded by terminal_mutex.
+std::string told;   // Set by TellProgress; guarded by terminal_mutex.
 
-// Not std::cerr: a line goes out in one piece.
+// Not std::cerr: a line is written in one piece.
 void WriteAll(absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;  // Nobody can be told.
+    if (written <= 0) return;  // There is no way to report this.
     text.remove_prefix(written);
   }
 }
 
 void Draw(std::string line) {
-  // A line that is broken in two could not be taken away.
+  // A line that wraps could not be erased.
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     line.resize(std::min<size_t>(line.size(), size.ws_col - 1));
@@ -58,7 +58,7 @@ std::string Doing(const std::string& otherwise) {
   return told.empty() ? otherwise : told;
 }
 
-// `120 of 480 MiB`; with a decimal where the whole is small.
+// `120 of 480 MiB`; with a decimal if the total is small.
 std::string BytesMoved(const Progress& progress) {
   constexpr double kBytesPerMib = 1 << 20;
   const double total = progress.total_bytes / kBytesPerMib;
@@ -129,7 +129,7 @@ void TellProgress(std::string doing) {
 void PrintBesideProgress(const std::function<void()>& print) {
   std::lock_guard<std::mutex> lock(terminal_mutex);
   if (!drawn.empty()) WriteAll(kErase);
-  drawn.clear();  // It is drawn anew in a moment.
+  drawn.clear();  // It will be redrawn shortly.
   print();
 }
 

@@ -169,7 +169,7 @@ std::string StatsJson(const JournalStats& stats, const DamagedLines& damaged, si
   }
   object["seconds_per_column"] = columns.width_s;
   object["over_time"] = std::move(over_time);
-  // A name that was cut may end in the middle of a character.
+  // A truncated name may end in the middle of a character.
   return object.dump(2, ' ', /*ensure_ascii=*/true, ordered_json::error_handler_t::replace) + "\n";
 }
 

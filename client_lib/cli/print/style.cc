@@ -10,7 +10,7 @@
 namespace spillway::cli {
 namespace {
 
-// Of --color. Set while the command line is read, before there is another thread that could print.
+// The value of --color. Set while the command line is parsed, before other threads can print.
 std::string& ColorMode() {
   static std::string& mode = *new std::string("auto");
   return mode;

@@ -34,7 +34,7 @@ std::string OutcomeText(v1::Outcome outcome) {
   }
 }
 
-// Figures without the tensors whose size is not known are lower bounds.
+// Figures that leave out tensors of unknown size are lower bounds.
 std::string BytesText(int64_t bytes, int64_t unknown_size_count) {
   return absl::StrCat(unknown_size_count > 0 ? ">= " : "", FormatBytes(bytes));
 }
@@ -77,7 +77,7 @@ std::string CountsText(const google::protobuf::RepeatedPtrField<v1::NameCount>& 
   return absl::StrJoin(texts, ", ");
 }
 
-// What the strategy `scope` went by.
+// The criteria that the strategy `scope` used.
 void AddScopeFacts(const v1::ScopeReport& scope, std::vector<std::vector<std::string>>* facts) {
   facts->push_back(
       {"scope",
@@ -109,7 +109,7 @@ std::string DebugTable(const v1::ScopeReport& scope, Style style) {
   return FormatTable(rows, style);
 }
 
-// The rows below the devices: a word, and what there is to say.
+// The rows below the devices: a label and its text.
 std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report) {
   std::vector<std::vector<std::string>> facts = ForecastFacts(report);
   if (report.has_scope()) AddScopeFacts(report.scope(), &facts);

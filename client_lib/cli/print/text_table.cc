@@ -16,7 +16,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-constexpr size_t kIndent = 2;      // In front of each column.
+constexpr size_t kIndent = 2;      // Before each column.
 constexpr size_t kLeastText = 20;  // However narrow the line.
 
 std::vector<size_t> Widths(const Rows& rows) {
@@ -28,7 +28,7 @@ std::vector<size_t> Widths(const Rows& rows) {
   return widths;
 }
 
-// Takes from the widest columns what a line has too much.
+// Shrinks the widest columns until the row fits a line.
 void FitLine(std::vector<size_t>* widths) {
   const size_t width = LineWidth(kMaxLineWidth);
   size_t total = 0;
@@ -36,7 +36,7 @@ void FitLine(std::vector<size_t>* widths) {
   for (; total > width; --total) --*std::max_element(widths->begin(), widths->end());
 }
 
-// Each word of `text` at most `width` long.
+// Shortens each word of `text` to at most `width`.
 std::string WithShortWords(absl::string_view text, size_t width) {
   return absl::StrJoin(absl::StrSplit(text, ' '), " ",
                        [width](std::string* out, absl::string_view word) {
@@ -80,7 +80,7 @@ std::string FormatFacts(const Rows& rows, Style style) {
   const size_t margin = 2 * kIndent + label_width;
   const size_t text_width = std::max(LineWidth(kMaxLineWidth), margin + kLeastText) - margin;
   std::string text;
-  std::string label;  // An empty one stands for that of the row before.
+  std::string label;  // An empty label repeats that of the previous row.
   for (const auto& row : rows) {
     if (!row[0].empty()) label = row[0];
     std::string lines = row[0];

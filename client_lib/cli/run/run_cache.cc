@@ -27,15 +27,15 @@ namespace spillway::cli {
 namespace {
 
 constexpr char kEntrySuffix[] = ".entry";
-constexpr char kFailed[] = "failed";  // No digest begins so.
+constexpr char kFailed[] = "failed";  // No digest begins like this.
 constexpr char kCacheAdvice[] =
     "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that nobody else may write to";
-// Digests and a note: a few KiB. A larger file is not ours.
+// Digests and a note: a few KiB. A larger file is not an entry.
 constexpr size_t kMaxEntryBytes = 16 << 20;
-// For a stored file: a graph or its report. A graph has at most 2 GiB; its text form is longer.
+// For a stored file, a graph or its report. A graph has at most 2 GiB; its text form is longer.
 constexpr size_t kMaxFileBytes = size_t{16} << 30;
 constexpr size_t kKeyLength = 64;  // SHA-256, as hex digits.
-// Others must not write to a cached graph, and nor should the job, by mistake.
+// Other users must not write to a cached graph, nor should the job do so by mistake.
 constexpr mode_t kCacheFileMode = 0400;
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
@@ -45,8 +45,8 @@ std::string DigestOf(absl::string_view bytes) {
   return absl::BytesToHexString(digest.Finish());
 }
 
-// With `followed`, `path` may be a link to the folder: the user named it. A link in place of a
-// default folder is refused, since another user may have made it.
+// With `followed`, `path` may be a link to the folder, because the user named it. A link in place
+// of a default folder is refused, since another user may have created it.
 absl::StatusOr<Folder> OpenPrivateFolder(const std::string& path, bool followed) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return FileError(errno, "create the cache folder", path, kCacheAdvice);
@@ -68,8 +68,8 @@ absl::StatusOr<Folder> OpenPrivateFolder(const std::string& path, bool followed)
   return folder;
 }
 
-// Opens and locks `name`; no descriptor if `wait` is false and another process has the lock. If the
-// file was deleted while this process waited, the new one is locked instead.
+// Opens and locks `name`; returns no descriptor if `wait` is false and another process has the
+// lock. If the file was deleted while this process waited, the new one is locked instead.
 absl::StatusOr<UniqueFd> LockEntry(const Folder& folder, const std::string& name, bool wait) {
   while (true) {
     UniqueFd fd(openat(folder.fd.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
@@ -88,7 +88,7 @@ absl::StatusOr<UniqueFd> LockEntry(const Folder& folder, const std::string& name
   }
 }
 
-// All of `bytes` in place of what the file holds. 0 or an errno.
+// Replaces the contents of the file with `bytes`. Returns 0 or an errno.
 int Overwrite(const UniqueFd& fd, absl::string_view bytes) {
   if (ftruncate(fd.get(), 0) != 0) return errno;
   for (off_t offset = 0; !bytes.empty();) {
@@ -101,15 +101,15 @@ int Overwrite(const UniqueFd& fd, absl::string_view bytes) {
   return fsync(fd.get()) == 0 ? 0 : errno;
 }
 
-// A file of an entry, by its name.
+// The parts of the name of an entry's file.
 struct CacheName {
   std::string name;
   std::string key;
   bool is_temporary = false;
 };
 
-// KEY.EXTENSION or .KEY.EXTENSION.tmp, a key being the hex digits of a digest. What is called
-// otherwise is none of ours.
+// KEY.EXTENSION or .KEY.EXTENSION.tmp, where a key is the hex digits of a digest. Files with other
+// names are left alone.
 std::optional<CacheName> ParseName(const std::string& name) {
   absl::string_view rest = name;
   const bool is_temporary = absl::ConsumePrefix(&rest, ".");
@@ -141,7 +141,7 @@ absl::StatusOr<Folder> OpenCacheFolder(const std::string& path) {
     return OpenPrivateFolder(error ? path : absolute, /*followed=*/true);
   }
   absl::StatusOr<Folder> folder = absl::InternalError("no folder tried");
-  // A batch system's variables reach nodes on which their folders are not: then the next is tried.
+  // A batch system may pass variables to nodes that lack the folders; then the next one is tried.
   for (const char* parent : {const_cast<const char*>(getenv("SLURM_TMPDIR")),
                              const_cast<const char*>(getenv("TMPDIR")), "/tmp"}) {
     if (parent == nullptr || parent[0] != '/') continue;
@@ -170,7 +170,7 @@ void PruneCache(const Folder& folder, absl::Time time) {
     if (!has_temporary && !is_old) continue;
     const absl::StatusOr<UniqueFd> lock = LockEntry(folder, entry, /*wait=*/false);
     if (!lock.ok() || lock->get() < 0) continue;
-    // Its last user may have come between the two looks.
+    // The entry may have been used between the two checks.
     const bool is_unused = is_old && ModifiedAt(*lock) < time;
     for (const CacheName& file : files) {
       if ((is_unused || file.is_temporary) && file.name != entry) {
@@ -182,8 +182,8 @@ void PruneCache(const Folder& folder, absl::Time time) {
 }
 
 absl::StatusOr<CacheEntry> CacheEntry::Lock(const Folder& folder, const std::string& key) {
-  // Read before the wait, so that a different text afterwards was written meanwhile; this does not
-  // depend on synchronized clocks. A partial text differs, too.
+  // Read before the wait: if the text has changed afterwards, it was written meanwhile. This does
+  // not depend on synchronized clocks, and a partial text also differs.
   const absl::StatusOr<std::string> before =
       ReadWholeFile(folder, key + kEntrySuffix, kMaxEntryBytes);
   absl::StatusOr<UniqueFd> fd = LockEntry(folder, key + kEntrySuffix, /*wait=*/true);
@@ -191,7 +191,7 @@ absl::StatusOr<CacheEntry> CacheEntry::Lock(const Folder& folder, const std::str
   return CacheEntry(folder, key, *std::move(fd), before.value_or(""));
 }
 
-// In place of the files there is one line, which no other failure has.
+// In place of the files there is a line that is unique to this failure.
 void CacheEntry::StoreFailure(const std::string& note) const {
   const std::string body =
       absl::StrCat(kFailed, " ", absl::ToUnixNanos(absl::Now()), " ", getpid(), "\n\n", note);
@@ -212,8 +212,8 @@ std::optional<std::string> CacheEntry::FailureWhileWaiting() const {
   return std::string(body.second);
 }
 
-// The entry is: the digest of what follows; for each file its digest and suffix; an empty line; the
-// note.
+// An entry consists of the digest of the rest; the digest and suffix of each file; an empty line;
+// and the note.
 std::optional<CacheEntry::Contents> CacheEntry::Load() const {
   const absl::StatusOr<std::string> text =
       ReadWholeFile(*folder_, key_ + kEntrySuffix, kMaxEntryBytes);
@@ -250,7 +250,7 @@ absl::Status CacheEntry::Store(const std::vector<CacheFile>& files, const std::s
     if (absl::Status status =
             WriteWholeFile(*folder_, key_ + file.suffix, file.bytes, kCacheFileMode);
         !status.ok()) {
-      // The disk may be full: what an entry has without its end is of no use.
+      // The disk may be full; a truncated entry is useless.
       for (const CacheFile& stored : files) {
         unlinkat(folder_->fd.get(), (key_ + stored.suffix).c_str(), 0);
       }

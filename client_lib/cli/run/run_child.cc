@@ -19,7 +19,7 @@
 namespace spillway::cli {
 namespace {
 
-// The first byte of what the child sends.
+// The first byte that the child sends.
 constexpr char kResult = 'R';
 constexpr char kError = 'E';
 
@@ -38,12 +38,12 @@ void WriteAll(int fd, absl::string_view bytes) {
 
 [[noreturn]] void RunChild(pid_t parent, int result_fd, ChildStage& stage, const ChildWork& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);  // It died before the call above.
-  // Where the parent has no standard input, the pipe may have taken its number.
+  if (getppid() != parent) _exit(0);  // The parent died before the call above.
+  // If the parent has no standard input, the pipe may have got its number.
   result_fd = fcntl(result_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int null_fd = open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null_fd, fd);
-  signal(SIGXFSZ, SIG_IGN);  // A file above the size limit is an error like another.
+  signal(SIGXFSZ, SIG_IGN);  // Exceeding the file size limit is then an ordinary error.
   signal(SIGPIPE, SIG_IGN);
   WriteAll(result_fd, Encode(work(stage)));
   _exit(0);

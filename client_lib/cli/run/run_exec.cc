@@ -16,7 +16,7 @@
 namespace spillway::cli {
 namespace {
 
-// Where execvp looks without a PATH (glibc).
+// Where execvp searches without a PATH (glibc).
 constexpr char kDefaultPath[] = "/bin:/usr/bin";
 
 int ProgramError(const std::string& path) {
@@ -46,7 +46,7 @@ int FindProgram(const std::string& name) {
     const std::string file = folder.empty() ? name : absl::StrCat(folder, "/", name);
     const int error = ProgramError(file);
     if (error == 0) return 0;
-    // A folder of PATH that may not be searched says nothing about the program.
+    // An inaccessible folder of PATH says nothing about the program.
     if (error == EACCES && access(file.c_str(), F_OK) == 0) result = EACCES;
   }
   return result;

@@ -32,7 +32,7 @@ namespace {
 
 constexpr char kPrefix[] = "spillway_hook_";
 constexpr size_t kMaxMetricsBytes = 1 << 20;
-// node exporter runs as another user.
+// The node exporter runs as another user.
 constexpr mode_t kMetricsFileMode = 0644;
 
 struct Family {
@@ -82,11 +82,11 @@ constexpr Family kFamilies[] = {kRuns,       kFailures,  kDuration, kOutcomes,  
                                 kNodes,      kMachines,  kSlowdown, kPeakBefore, kPeakAfter,
                                 kHostMemory, kSwapBytes, kNeed};
 
-// As an outcome. A run that fails so has no report.
+// As an outcome. A run that fails for this reason has no report.
 constexpr char kDoesNotFitOutcome[] = "does_not_fit";
 constexpr char kNoMachine[] = "none";
 
-// Upper bounds, those of the server's histograms.
+// Upper bounds, the same as those of the server's histograms.
 constexpr double kMiB = 1 << 20, kGiB = 1 << 30;
 constexpr double kSlowdownBounds[] = {1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10};
 constexpr double kNeedBounds[] = {0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 4};
@@ -94,7 +94,7 @@ constexpr double kByteBounds[] = {kMiB,      4 * kMiB,  16 * kMiB,  64 * kMiB, 2
                                   kGiB,      2 * kGiB,  4 * kGiB,   8 * kGiB,  16 * kGiB,
                                   32 * kGiB, 64 * kGiB, 128 * kGiB, 256 * kGiB};
 
-// A histogram, and the outcomes for which it has values. Others are left out, since each has a
+// A histogram, and the outcomes for which it has values. Others are omitted, since each has a
 // bucket for every bound and strategy.
 struct Histogram {
   const Family& family;
@@ -115,7 +115,7 @@ std::vector<Histogram> Histograms() {
 constexpr const char* kResults[] = {"rewritten", "cached", "unchanged", "failed_open",
                                     "failed_closed"};
 
-// The reasons of failures: those of the exit codes, so that there are few, and all exist at zero.
+// The reasons of failures are those of the exit codes: they are few, and all start at zero.
 const char* FailureName(ExitCode code) {
   switch (code) {
     case ExitCode::kUsage:
@@ -149,18 +149,18 @@ std::string NameOf(const Family& family, absl::string_view suffix = "",
   return name;
 }
 
-// The name alone, of a series.
+// The name of a series without labels.
 absl::string_view BaseOf(absl::string_view series) { return series.substr(0, series.find('{')); }
 
 constexpr char kBound[] = "le=\"";
 
 std::string BoundText(double bound) {
-  // As an integer if it is one: no digit is lost, and none is in the way.
+  // Integers are printed as such, without loss of digits or a decimal point.
   return bound == std::floor(bound) ? absl::StrCat(static_cast<int64_t>(bound))
                                     : absl::StrCat(bound);
 }
 
-// One series of a histogram: `suffix` is `_sum` or `_count`, or else it is the bucket of `bound`.
+// One series of a histogram: `suffix` is `_sum` or `_count`; otherwise it is the bucket of `bound`.
 std::string HistogramName(const Family& family, absl::string_view suffix, absl::string_view bound,
                           absl::string_view strategy, absl::string_view outcome) {
   const bool bucket = suffix.empty();
@@ -182,8 +182,8 @@ std::vector<std::string> HistogramNames(const Histogram& histogram, absl::string
   return names;
 }
 
-// Where a series stands among those of its family: buckets by their bounds, which as texts are in
-// another order, before sum and count.
+// The order of a series within its family: buckets by their bounds, which would sort differently as
+// text, before sum and count.
 std::tuple<std::string, double, std::string> PlaceOf(const std::string& series) {
   const size_t bound = series.rfind(kBound);
   if (bound == series.npos) {
@@ -199,7 +199,7 @@ std::tuple<std::string, double, std::string> PlaceOf(const std::string& series) 
   return {absl::StrCat(series.substr(labels, bound - labels - 1), "}"), value, "0"};
 }
 
-// A name that has no other than these is bounded, whatever a server calls its machine.
+// A label limited to these names is bounded, whatever a server calls its machine.
 std::vector<std::string> Machines() {
   std::vector<std::string> names = {kNoMachine, core::kCustomMachine.data()};
   const auto capabilities = Client(MakeLocalConnection()).GetCapabilities();
@@ -210,7 +210,7 @@ std::vector<std::string> Machines() {
   return names;
 }
 
-// What exists from the first run on: a counter that appears at 1 shows no increase.
+// Series that exist from the first run: a counter that first appears at 1 shows no increase.
 Series Zeros() {
   Series series;
   for (const char* result : kResults) series[NameOf(kRuns, "", "result", result)] = 0;
@@ -247,7 +247,7 @@ Series Zeros() {
   return series;
 }
 
-// The family of a series or of a comment's name, if it is one of this version.
+// The family of a series or of a name in a comment, if this version has it.
 const Family* FindFamily(absl::string_view name) {
   if (!absl::ConsumePrefix(&name, kPrefix)) return nullptr;
   for (const Family& family : kFamilies) {
@@ -262,8 +262,8 @@ const Family* FindFamily(absl::string_view name) {
   return nullptr;
 }
 
-// What a file holds: its series, and the lines of families that this version does not have, which
-// are kept as they are.
+// The contents of a file: its series, and the lines of families that this version does not have,
+// which are kept unchanged.
 struct Contents {
   Series series;
   std::string others;
@@ -274,7 +274,7 @@ absl::Status Damaged(absl::string_view line) {
       absl::StrCat("the line ", core::Quoted(line), " is not one of spillway run"));
 }
 
-// Only what Format writes is taken.
+// Only lines in the form that Format writes are accepted.
 absl::StatusOr<Contents> Parse(absl::string_view text) {
   Contents contents;
   if (!text.empty() && text.back() != '\n') return Damaged(text.substr(text.rfind('\n') + 1));
@@ -303,7 +303,7 @@ absl::StatusOr<Contents> Parse(absl::string_view text) {
   return contents;
 }
 
-// What Format wrote begins so, whatever has become of the rest.
+// Whether the text begins like one that Format wrote; the rest may be damaged.
 bool IsOurs(absl::string_view text) {
   if (!absl::ConsumePrefix(&text, "# HELP ")) absl::ConsumePrefix(&text, "# TYPE ");
   return absl::StartsWith(text, kPrefix);
@@ -325,7 +325,7 @@ std::string Format(const Contents& contents) {
                 [](const std::string& a, const std::string& b) { return PlaceOf(a) < PlaceOf(b); });
     }
     for (const std::string& series : names) {
-      // 17 digits give every double back as it was.
+      // 17 digits restore every double exactly.
       absl::StrAppendFormat(&text, "%s %.17g\n", series, contents.series.at(series));
     }
   }
@@ -397,7 +397,7 @@ absl::StatusOr<std::string> AddToMetrics(absl::string_view old, const HookRun& r
   absl::StatusOr<Contents> contents = Parse(old);
   if (!contents.ok()) return contents.status();
   Series& series = contents->series;
-  series.merge(Zeros());  // What is there already stays.
+  series.merge(Zeros());  // Keeps existing values.
   series[NameOf(kRuns, "", "result", kResults[static_cast<int>(run.result)])] += 1;
   series[NameOf(kDuration, "_count")] += 1;
   series[NameOf(kDuration, "_sum")] += absl::ToDoubleSeconds(run.duration);
@@ -413,7 +413,7 @@ absl::StatusOr<std::string> AddToMetrics(absl::string_view old, const HookRun& r
     }
   }
   if (run.report.outcome() == v1::OUTCOME_UNSPECIFIED) return Format(*contents);
-  // Who takes a rewrite from the cache has its cost all the same.
+  // A cached rewrite slows the job just as much.
   ObserveFigures(run.report, strategy, &series);
   if (run.result != HookRun::Result::kCached) AddRewrite(run.report, strategy, &series);
   return Format(*contents);
@@ -425,7 +425,7 @@ absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const Hook
   const absl::StatusOr<Folder> folder =
       OpenFolder(file.has_parent_path() ? file.parent_path().string() : ".");
   if (!folder.ok()) return folder.status();
-  // Not the file itself: it is replaced. Opened for reading, which other users may.
+  // Not the file itself, since it is replaced. Opened for reading, which other users may do.
   const std::string lock_name = name + ".lock";
   const UniqueFd lock(openat(folder->fd.get(), lock_name.c_str(),
                              O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kMetricsFileMode));
@@ -435,7 +435,7 @@ absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const Hook
   if (absl::Status status = LockFile(lock, folder->PathOf(lock_name)); !status.ok()) return status;
   absl::StatusOr<std::string> old = ReadWholeFile(*folder, name, kMaxMetricsBytes);
   if (absl::IsNotFound(old.status())) old = "";  // The first run.
-  // Metrics have about 100 KiB, so a larger file is not ours, either.
+  // Metrics have about 100 KiB, so a larger file is not one of these.
   if (absl::IsOutOfRange(old.status()) || (old.ok() && !old->empty() && !IsOurs(*old))) {
     return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
                               absl::StrCat(core::Quoted(path),

@@ -31,10 +31,10 @@
 namespace spillway::cli {
 namespace {
 
-// To be changed when an entry of the cache is laid out differently.
+// Change this whenever the layout of a cache entry changes.
 constexpr char kCacheFormat[] = "spillway-run-3";
 constexpr char kReportSuffix[] = ".json";
-// What a file system or a shell could choke on is left out of the names in the cache.
+// Characters that a file system or a shell could misinterpret are left out of names in the cache.
 constexpr size_t kMaxExtension = 16;
 constexpr size_t kMaxReportBytes = size_t{4} << 30;
 // If nvidia-smi hangs, most of the time is left for the rewrite.
@@ -60,7 +60,7 @@ bool Unpack(absl::string_view bytes, const std::vector<std::string*>& texts) {
   return bytes.empty();
 }
 
-// The same options give the same bytes.
+// Equal options give equal bytes.
 std::string DeterministicBytes(const v1::RewriteOptions& options) {
   std::string bytes;
   {
@@ -72,7 +72,7 @@ std::string DeterministicBytes(const v1::RewriteOptions& options) {
   return bytes;
 }
 
-// The extension of the input: programs go by it.
+// The extension of the input: programs depend on it.
 std::string ExtensionOf(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().string();
   const bool plain = extension.size() > 1 && extension.size() <= kMaxExtension &&
@@ -81,8 +81,8 @@ std::string ExtensionOf(const std::string& path) {
   return plain && extension != kReportSuffix && extension != ".entry" ? extension : ".pb";
 }
 
-// The digest of all that decides the result. The server's version is not in it: to ask for it, the
-// server would have to be there also for graphs that are in the cache.
+// The digest of everything that determines the result. The server's version is not included: asking
+// for it would require the server even for graphs in the cache.
 std::string CacheKey(const PrepareRequest& request, const std::string& graph,
                      const StoredProfiles& profiles) {
   core::Sha256 digest;
@@ -95,7 +95,7 @@ std::string CacheKey(const PrepareRequest& request, const std::string& graph,
   return absl::BytesToHexString(digest.Finish());
 }
 
-// The one with less hope to fit, or if both have the same, with the higher peak.
+// Orders by how unlikely a fit is, then by peak.
 bool IsWorseOff(const core::RewriteFigures& a, const core::RewriteFigures& b) {
   const auto rank = [](v1::Fit fit) {
     return fit == v1::FIT_DOES_NOT_FIT ? 3
@@ -109,7 +109,7 @@ bool IsWorseOff(const core::RewriteFigures& a, const core::RewriteFigures& b) {
   return std::make_pair(rank(a.fit), peak(a)) > std::make_pair(rank(b.fit), peak(b));
 }
 
-// What to know of a rewrite that one reads from the cache (PreparedGraph).
+// Summarizes a rewrite for a reader of the cache (PreparedGraph).
 v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
   v1::RewriteReport brief;
   std::optional<core::RewriteFigures> worst;
@@ -138,7 +138,7 @@ v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
   return brief;
 }
 
-// The report of `entry` to the path that was asked for.
+// Copies the report of `entry` to the requested path.
 absl::Status CopyReport(const Folder& folder, const PreparedGraph& prepared,
                         const std::string& path) {
   const std::string name = std::filesystem::path(prepared.report_path).filename();
@@ -147,7 +147,7 @@ absl::Status CopyReport(const Folder& folder, const PreparedGraph& prepared,
   return WriteUserFile(path, *report);
 }
 
-// What is in the complete entry, if it is.
+// Reads the entry if it is complete.
 bool TakeFromCache(const CacheEntry& entry, PreparedGraph* prepared) {
   const std::optional<CacheEntry::Contents> contents = entry.Load();
   if (!contents.has_value() ||
@@ -161,7 +161,7 @@ bool TakeFromCache(const CacheEntry& entry, PreparedGraph* prepared) {
   return true;
 }
 
-// Tells those who wait. Not that time is up: they may have more of it.
+// Shares the failure with waiting processes, except an exceeded deadline: they may have more time.
 void ShareFailure(const absl::Status& status, const PrepareRequest& request,
                   const CacheEntry& entry) {
   if (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)) return;
@@ -223,7 +223,7 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
   if (std::filesystem::is_directory(request.input, ignored)) {
     return FileError(EISDIR, "read", request.input, "give --graph a graph file");
   }
-  // Whatever they are called: links, other spellings.
+  // Compares files, not names: links and other spellings count.
   if (!request.report.empty() && SameFile(request.report, request.input)) {
     return OverwritesError("--report", request.report, "--graph");
   }

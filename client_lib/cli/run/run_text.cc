@@ -23,7 +23,7 @@ const char* FitVerb(v1::Fit fit) {
   }
 }
 
-// A tenth of a percent is less than what the simulator knows.
+// The simulator is less accurate than a tenth of a percent.
 std::string SpeedText(const core::RewriteFigures& figures) {
   const std::optional<double> slowdown = figures.slowdown();
   if (!slowdown.has_value()) return "slow-down unknown";
@@ -42,7 +42,7 @@ std::string MemoryText(const core::RewriteFigures& figures) {
   return absl::StrCat(used, " of ", FormatBytes(*gpu->budget_bytes));
 }
 
-// What the program's sessions need to be created with.
+// Settings that the program's sessions must be created with.
 std::string SessionText(const v1::Advice& advice) {
   if (advice.internal_fragmentation_fraction() == 0) return "";
   return absl::StrCat(
@@ -63,7 +63,7 @@ std::string CostText(const v1::RewriteReport& report) {
   }
   parts.push_back(
       absl::StrCat(FitVerb(figures.fit), " with ", FormatCount(figures.swapped_tensors, "swap")));
-  // Without the tensors whose size is not known it is a lower bound.
+  // A lower bound if tensors of unknown size are left out.
   parts.push_back(absl::StrCat(figures.unknown_size_tensors > 0 ? ">= " : "",
                                FormatBytes(figures.swap_out_bytes)));
   parts.push_back(SpeedText(figures));
@@ -88,7 +88,7 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
   if (!prepared.graph_path.empty()) {
     return absl::StrCat(graph, " -> ", prepared.graph_path, ": ", CostText(report), end);
   }
-  // That it fits unchanged is enough: the summary would only repeat it.
+  // Reporting that it fits unchanged is enough: the summary would only repeat it.
   const bool told = core::FiguresOf(report).fit == v1::FIT_FITS && report.fits_size() > 0 &&
                     report.fits(0).not_needed();
   return absl::StrCat(graph, " stays as it is: ", CostText(report), told ? "" : "; ",

@@ -18,10 +18,10 @@ std::string Variable(const char* name) {
 
 std::string JobOfScheduler() {
   const std::string array = Variable("SLURM_ARRAY_JOB_ID"), task = Variable("SLURM_ARRAY_TASK_ID");
-  // SLURM_JOB_ID of a task of an array is a number that no user has seen.
+  // For a task of an array, SLURM_JOB_ID is a number that users do not see.
   if (!array.empty() && !task.empty()) return absl::StrCat(array, "_", task);
   if (std::string job = Variable("SLURM_JOB_ID"); !job.empty()) return job;
-  // HOSTNAME is the machine's anywhere else, and no job's.
+  // Elsewhere, HOSTNAME is the name of the machine, not of a job.
   return Variable("KUBERNETES_SERVICE_HOST").empty() ? "" : Variable("HOSTNAME");
 }
 
