@@ -9,7 +9,7 @@ namespace spillway {
 
 struct CancellationToken::State {
   std::atomic<bool> cancelled{false};
-  // Held while callbacks run: that is what a CancellationCallback's destructor waits for.
+  // Held while callbacks run, so that a CancellationCallback's destructor waits for them.
   std::mutex mutex;
   std::vector<const std::function<void()>*> callbacks;
 };

@@ -77,7 +77,7 @@ class LocalConnection : public Connection {
     if (absl::Status status = internal::CallLimits(call).CheckStart(); !status.ok()) return status;
     v1::GetCapabilitiesResponse response = core::Capabilities(limits_);
     v1::Limits& limits = *response.mutable_limits();
-    // Server-only limits: absent, rather than a figure that is not enforced.
+    // Limits that only servers have: absent, since a figure here would not be enforced.
     limits.clear_max_unary_bytes();
     limits.clear_max_chunk_bytes();
     limits.clear_max_concurrent_requests();
@@ -96,7 +96,7 @@ class LocalConnection : public Connection {
   }
 
  private:
-  // What every call that brings a graph does; `work` gets the call's StopToken.
+  // The common part of every call with a graph; `work` gets the call's StopToken.
   template <typename Work>
   static auto Run(const CallOptions& call, const Work& work) -> decltype(work(core::StopToken())) {
     const internal::CallLimits limits(call);
@@ -104,7 +104,7 @@ class LocalConnection : public Connection {
     internal::ProgressReporter(call).Report(Stage::kRewriting);
     core::StopToken stop = limits.MakeStopToken();
     std::mutex mutex;
-    int64_t tried = 0, best_ns = 0;  // Guarded by it.
+    int64_t tried = 0, best_ns = 0;  // Guarded by the mutex.
     const core::PlanListener listener = [&](int64_t step_time_ns) {
       std::lock_guard<std::mutex> lock(mutex);
       if (step_time_ns > 0 && (best_ns == 0 || step_time_ns < best_ns)) best_ns = step_time_ns;

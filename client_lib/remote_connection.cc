@@ -26,7 +26,7 @@ namespace {
 
 using internal::Link;
 
-// The parts of an attempt that do not depend on its method.
+// The parts of an attempt that are the same for every method.
 struct AttemptContext {
   const internal::CallLimits& limits;
   const internal::CallHeaders& headers;
@@ -65,7 +65,7 @@ class RemoteConnection : public Connection {
           const auto first = [&](const internal::CallLimits& limits) {
             return rewrite(link, call, {limits, context.headers, context.pushback, context.tour});
           };
-          // It does not report progress: the first attempt does.
+          // The second attempt reports no progress: the first one does.
           const auto second = [&](const internal::CallLimits& limits) {
             const std::shared_ptr<const Link> other = replicas_.Beside(context.tour);
             if (!other->status.ok()) {
@@ -178,18 +178,19 @@ class RemoteConnection : public Connection {
           attempt(*link, AttemptContext{limits, *headers, &pushback, &tour});
       if (response.ok()) return response;
       absl::Status status = response.status();
-      // Also if this call gives up, so that the next one does not fail for the same reason.
+      // Even if this call gives up, so that the next one does not fail for the same reason.
       if (absl::IsUnavailable(status)) replicas_.Drop(link);
       if (tour.HasOther() && pushback.value_or(absl::ZeroDuration()) >= absl::ZeroDuration()) {
         if (absl::IsUnavailable(status)) continue;
-        // The pushback is that of the full server, not of the other.
+        // The pushback came from the full server and does not apply to the other one.
         if (pushback.has_value()) pushback = absl::ZeroDuration();
       }
       if (!retry.PauseAfter(&status, pushback)) return status;
     }
   }
 
-  // A call whose graphs go in chunks, whatever their size: `ask(stub, attempt)` is one attempt.
+  // A call that sends its graphs in chunks, whatever their size: `ask(stub, attempt)` is one
+  // attempt.
   template <typename Response, typename Ask>
   absl::StatusOr<Response> InChunks(absl::string_view method, const CallOptions& call,
                                     const Ask& ask) {
@@ -198,7 +199,7 @@ class RemoteConnection : public Connection {
           internal::ProgressReporter progress(call);
           auto response = ask(link.stub.get(), ChunkedAttempt(link, context, &progress));
           if (!internal::IsUnknownMethod(response.status())) return response;
-          // A server that reports capabilities, and a version, is older than the method.
+          // A server that reports capabilities and a version, but lacks the method, is older.
           internal::RemoteCall remote_call(context.limits, context.headers);
           v1::GetCapabilitiesResponse server;
           if (!link.stub->GetCapabilities(remote_call.context(), {}, &server).ok()) return response;
@@ -217,7 +218,7 @@ class RemoteConnection : public Connection {
                                                 const CallOptions& progress_of,
                                                 const AttemptContext& context) const {
     if (static_cast<int64_t>(graph_def.size()) <= options_.unary_max_bytes) {
-      // A separate reporter: a stream that follows starts again from the first stage.
+      // A separate reporter, because a stream that follows starts again from the first stage.
       internal::ProgressReporter(progress_of).Report(Stage::kRewriting);
       auto response = UnaryRewrite(link, graph_def, options, context);
       if (!IsTooLargeForUnary(response.status())) return response;

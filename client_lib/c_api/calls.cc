@@ -168,7 +168,7 @@ spillway_status* SetTarget(spillway_client_options* options, const char* target)
   });
 }
 
-// A setter of a number that has a least value.
+// Sets a number that has a minimum.
 template <typename Field, typename Value>
 spillway_status* SetNumber(spillway_client_options* options, const char* name, Value least,
                            Value value, const Field& field) {
@@ -388,7 +388,7 @@ spillway_status* CheckHealth(spillway_client* client, const char* service, spill
   });
 }
 
-// A question about one graph: `ask(client, graph, options, call)` gives the answer.
+// Answers a question about one graph: `ask(client, graph, options, call)`.
 template <typename Options, typename Ask>
 spillway_status* AskOf(spillway_client* client, const void* graph, size_t graph_size,
                        const void* options, size_t options_size, spillway_call* call,
@@ -463,9 +463,9 @@ spillway_status* Diff(spillway_client* client, const void* a, size_t a_size, con
   });
 }
 
-// An empty message of that name, with or without its package.
+// Returns an empty message by name, with or without the package.
 absl::StatusOr<std::unique_ptr<google::protobuf::Message>> NewMessage(absl::string_view name) {
-  // The pool knows a file once one of its messages was used: these stand for all files.
+  // The pool knows a file only after one of its messages was used: these cover all files.
   (void)v1::RewriteRequest::descriptor();
   (void)v1::ErrorInfo::descriptor();
   (void)v1::GraphSummary::descriptor();
@@ -492,7 +492,7 @@ spillway_status* FindGpuMemory(int64_t* bytes) {
   });
 }
 
-// One of the words that an argument may be; `choices` are what each stands for.
+// Looks up an argument that must be one of a few words; `choices` gives their values.
 template <typename Choice>
 absl::Status Choose(const char* argument, absl::string_view given,
                     std::initializer_list<std::pair<absl::string_view, Choice>> choices,
@@ -605,7 +605,7 @@ spillway_status* MessageToJson(const char* name, const void* bytes, size_t size,
   });
 }
 
-// In the order of the table.
+// In the order of the table's fields.
 constexpr CallTable kTable = {
     Version,
     StatusFree,

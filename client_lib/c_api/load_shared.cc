@@ -28,7 +28,7 @@ namespace {
 constexpr char kLibrary[] = "libspillway_client.so." SPILLWAY_SOVERSION;
 constexpr int32_t kFailedPrecondition = 9;  // gRPC's number.
 
-// A symbol of each library that TensorFlow exports or might export, and the file that has ours.
+// A symbol of each library that TensorFlow exports or may export, and the file that has our copy.
 constexpr struct {
   const char* symbol;
   const char* file;
@@ -56,9 +56,9 @@ bool HasForeignCopies() {
   return false;
 }
 
-// The folder of this library, absolute: the name that it was loaded by may be relative to a folder
-// that the process has left since, and dlopen would look for a name without one anywhere. "" if the
-// loader does not know.
+// Returns the absolute folder of this library; "" if the loader does not know it. The name by which
+// it was loaded may be relative to a former working directory, and dlopen would search for a name
+// without a folder.
 std::string OwnFolder() {
   Dl_info info;
   link_map* map = nullptr;
@@ -80,7 +80,7 @@ struct Loaded {
 Loaded Load() {
   const std::string folder = OwnFolder();
   const std::string path = folder + "/" + kLibrary;
-  // RTLD_NOW: bound now, whatever the process loads later.
+  // RTLD_NOW: symbols are bound now, whatever the process loads later.
   int mode = RTLD_NOW | RTLD_LOCAL;
   if (SPILLWAY_MAY_BIND_DEEPLY && HasForeignCopies()) mode |= RTLD_DEEPBIND;
   std::string why;

@@ -10,7 +10,7 @@ namespace {
 
 using spillway::c_api::CallTable;
 
-// Null if the client library cannot be loaded, or there is no memory to say so.
+// Null if the client library cannot be loaded and there is no memory to report it.
 const CallTable* Table(spillway_status** failure) noexcept {
   try {
     return spillway::c_api::LoadCallTable(failure);
@@ -27,7 +27,7 @@ const CallTable* Table() {
   return Table(&failure);
 }
 
-// Calls the entry of the table that a function that returns a status stands for.
+// Calls the table entry for a function that returns a status.
 template <typename Entry, typename... Arguments>
 spillway_status* Forward(Entry CallTable::*entry, Arguments... arguments) {
   spillway_status* failure = nullptr;

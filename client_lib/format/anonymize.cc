@@ -38,7 +38,7 @@ bool IsNumber(absl::string_view text) {
   return !text.empty() && absl::c_all_of(text, [](char c) { return absl::ascii_isdigit(c); });
 }
 
-// Letters, commas, dots and an arrow: tells how dimensions go together, and nothing more.
+// Letters, commas, dots and an arrow: it shows how dimensions combine, and nothing else.
 bool IsEquation(absl::string_view text) {
   return absl::c_all_of(
       text, [](char c) { return absl::ascii_isalpha(c) || absl::StrContains(",.-> ", c); });
@@ -46,17 +46,17 @@ bool IsEquation(absl::string_view text) {
 
 bool OpIsKnown(absl::string_view op) { return core::FindOp(op).known; }
 
-// Whose attributes they are: whether that is an op of TensorFlow's.
+// The node that has the attributes, and whether its op is TensorFlow's.
 struct Owner {
   absl::string_view op;
   bool known = false;
 };
 
-// All methods change the message in place. Recursion goes as deep as messages are nested, which
-// protobuf's parser bounds (100); twice that within an undo record, which is parsed separately.
+// All methods change the message in place. Recursion is as deep as messages are nested, which
+// protobuf's parser limits to 100; an undo record, parsed separately, can double that.
 class Anonymizer {
  public:
-  // To be called for all graphs before the first Run.
+  // Must be called for all graphs before the first Run.
   void NoteNames(const GraphDef& graph) {
     for (const NodeDef& node : graph.node()) names_.NoteScopes(node.name());
     for (const FunctionDef& function : graph.library().function()) {
@@ -68,7 +68,7 @@ class Anonymizer {
   void Run(GraphDef* graph) {
     graph->DiscardUnknownFields();
     graph->clear_debug_info();
-    // Names first: strings may be names of nodes that come later.
+    // Names first: strings may refer to nodes that come later.
     for (const NodeDef& node : graph->node()) names_.Map(node.name());
     for (const FunctionDef& function : graph->library().function()) {
       for (const NodeDef& node : function.node_def()) names_.Map(node.name());
@@ -110,7 +110,7 @@ class Anonymizer {
   // The nodes of a function whose outputs have TensorFlow's names.
   using OutputNames = absl::flat_hash_set<std::string>;
 
-  // The type of a node: an op, or a function that is called like one.
+  // Maps the type of a node: an op, or the name of a function.
   std::string Op(const std::string& op) {
     if (function_names_.contains(op)) return functions_.Map(op);
     return OpIsKnown(op) ? op : ops_.Map(op);
@@ -281,7 +281,7 @@ class Anonymizer {
     if (absl::ConsumePrefix(&name, kColocation)) return absl::StrCat(kColocation, names_.Map(name));
     if (text.empty() || IsPublicWord(text)) return text;
     if (owner.known && key == "equation" && IsEquation(text)) return text;
-    // Serialized messages and names of executors: others than TensorFlow's own would be refused.
+    // Serialized messages and executor names: TensorFlow would refuse unknown ones.
     if (key == "config_proto" || key == "executor_type") return "";
     if (function_names_.contains(text)) return functions_.Map(text);
     return names_.HasAll(text) ? names_.Map(text) : strings_.Map(text);
@@ -293,8 +293,8 @@ class Anonymizer {
     if (item == "added") return item;
     if (absl::StartsWith(item, "^")) return Input({}, item);
     if (absl::ConsumePrefix(&rest, "raw=")) {
-      // A node as it was before the rewrite has no record itself. One that does was made to be
-      // nested, as deep as its size allows.
+      // A record holds a node as it was before the rewrite, which has no record itself. A nested
+      // one is forged, and could be as deep as its size allows.
       GraphDef graph;
       if (in_undo_record_ || !graph.ParseFromArray(rest.data(), static_cast<int>(rest.size()))) {
         return "raw=";
@@ -320,7 +320,7 @@ class Anonymizer {
     if (shape.unknown_rank() || shape.dim_size() > 1) return false;
     const int64_t count = shape.dim_size() == 1 ? shape.dim(0).size() : 1;
     if (count < 0 || count > kMaxKeptElements) return false;
-    // What is more than the elements, or of another type, may be anything.
+    // Bytes beyond the elements, or of another type, may hold anything.
     const bool is_int32 = tensor.dtype() == DT_INT32;
     const size_t bytes = count * (is_int32 ? sizeof(int32_t) : sizeof(int64_t));
     return (tensor.tensor_content().empty() || tensor.tensor_content().size() == bytes) &&
@@ -356,7 +356,7 @@ class Anonymizer {
   NameMap device_types_{"DEVICE"};
 };
 
-// A file of `format` that holds nothing but these graphs, in the form of the file.
+// A file of `format` that contains only these graphs, in the form of that file.
 std::string Wrap(GraphFormat format, const std::vector<std::string>& graphs) {
   std::string out;
   switch (format) {
@@ -386,7 +386,7 @@ std::string Wrap(GraphFormat format, const std::vector<std::string>& graphs) {
   return out;
 }
 
-// How many messages are around a graph in a file of `format`.
+// The number of messages around a graph in a file of `format`.
 int DepthOf(GraphFormat format) { return IsGraphDef(format) ? 0 : IsSavedModel(format) ? 2 : 1; }
 
 }  // namespace

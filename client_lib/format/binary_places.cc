@@ -74,8 +74,8 @@ std::string Varint(uint64_t value, size_t width) {
   return varint;
 }
 
-// A length for `value` in the way that `old` is written: in no more bytes than needed, or in as
-// many as the old one has. Read by the same rules, it gives the old one back for the old value.
+// Encodes the length `value` like `old`: in the minimum number of bytes, or in as many as `old`
+// has. By the same rules, encoding the old value restores `old`.
 absl::StatusOr<std::string> LengthLike(absl::string_view bytes, const LengthPrefix& old,
                                        size_t value) {
   const size_t width = old.varint.size();
@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<GraphPlace>> FindBinaryGraphs(absl::string_view bytes
 
 absl::Status AppendWithGraph(absl::string_view bytes, const GraphPlace& place,
                              absl::string_view graph, size_t* done, std::string* out) {
-  // Innermost first: an outer length counts the bytes of the inner ones.
+  // Innermost first, because an outer length counts the bytes of the inner ones.
   std::vector<std::string> lengths(place.lengths.size());
   int64_t growth = static_cast<int64_t>(graph.size()) - static_cast<int64_t>(place.content.size());
   for (size_t i = place.lengths.size(); i-- > 0;) {

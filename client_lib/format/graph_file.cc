@@ -122,7 +122,7 @@ absl::StatusOr<std::string> GraphFile::WithGraphs(
     if (!graphs[i]) continue;
     absl::Status status = AppendWithGraph(*bytes_, places_[i], *graphs[i], &done, &out);
     if (!status.ok()) return WithName(i, status);
-    graphs[i].reset();  // It is in `out` now.
+    graphs[i].reset();  // It has been copied to `out`.
   }
   out.append(*bytes_, done, std::string::npos);
   if (out.size() > core::kMaxMessageBytes) return TooLarge("the rewritten file", out.size());

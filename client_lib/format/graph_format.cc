@@ -46,8 +46,8 @@ bool IsPrintable(absl::string_view text) {
   });
 }
 
-// Whether a message is a NodeDef as far as its name and op tell. A MetaInfoDef, the other message
-// that comes first, has no printable field 2: a list of ops starts with a line feed.
+// Whether a message looks like a NodeDef, judged by its name and op. A MetaInfoDef, the other
+// message that may come first, has no printable field 2: a list of ops starts with a line feed.
 bool LooksLikeNode(absl::string_view bytes) {
   bool has_name = false;
   bool has_op = false;
@@ -141,7 +141,7 @@ absl::StatusOr<GraphFormat> RecogniseFormat(absl::string_view bytes) {
   while (reader.Next()) {
     if (reader.IsVarint(saved_model::kSchemaVersion)) first_is_number = true;
     if (reader.IsBytes(1)) {
-      // One is enough: files have many.
+      // One is enough, since files have many.
       if (!has_first) has_node = LooksLikeNode(reader.bytes());
       has_first = true;
     }

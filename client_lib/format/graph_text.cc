@@ -16,7 +16,7 @@ namespace {
 using google::protobuf::Arena;
 using google::protobuf::TextFormat;
 
-// The depth to which protobuf reads binary messages: deeper ones could not be read again.
+// The depth to which protobuf reads binary messages; deeper ones could not be read back.
 constexpr int kMaxMessageDepth = 100;
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace spillway::format {
 namespace {
 
-// The allowed and the default values of the string attributes of TensorFlow 2.15's op registry,
-// without those of its test ops; and the values that it writes into attributes of functions.
+// The allowed and default values of string attributes in TensorFlow 2.15's op registry, without
+// those of its test ops, and the values that it writes into function attributes.
 constexpr absl::string_view kPublicWords[] = {"\t",
                                               "\n",
                                               "%s",
@@ -144,13 +144,13 @@ constexpr absl::string_view kPublicInternalAttributes[] = {"_XlaCompile",
                                                            "_spillway_undo",
                                                            "_user_specified_name"};
 
-// Attributes that ops of users share with TensorFlow's: types, counts and shapes, by which sizes
-// are known.
+// Attributes that user-defined ops share with TensorFlow's: types, counts and shapes, which
+// determine sizes.
 constexpr absl::string_view kPublicCommonAttributes[] = {
     "DstT", "N", "SrcT", "T", "Tin", "Tout", "data_format", "dtype", "padding", "shape", "strides"};
 
-// Those of TensorFlow's own ops, whichever of them has it: a name that many graphs have tells
-// nothing of this one.
+// Attributes of TensorFlow's own ops, whatever op has them: a name common to many graphs reveals
+// nothing about this one.
 constexpr absl::string_view kPublicOpAttributes[] = {
 #define SPILLWAY_ATTRIBUTE(name) name,
 #include "client_lib/format/attribute_names.inc"
@@ -162,13 +162,13 @@ constexpr absl::string_view kPublicJobs[] = {"chief",  "evaluator", "localhost",
 constexpr absl::string_view kPublicDeviceTypes[] = {"CPU",     "GPU",     "TPU",      "TPU_SYSTEM",
                                                     "XLA_CPU", "XLA_GPU", "COMPOSITE"};
 
-// The scope of swap nodes, and the starts of their names: kSwapNodeMark is found again.
+// The scope and the prefixes of swap nodes, so that kSwapNodeMark still matches.
 constexpr char kSwapScope[] = "lms";
 constexpr absl::string_view kSwapPrefixes[] = {"swapout_", "swapin_", "swap"};
 
 }  // namespace
 
-// TensorFlow's own names for the scopes of its control flow. Strategies go by them, as TFLMS does.
+// TensorFlow's own scopes for control flow. Strategies depend on them, as TFLMS does.
 constexpr absl::string_view kControlFlowScopes[] = {"cond", "while"};
 
 void PathMap::NoteScopes(absl::string_view path) {

@@ -18,8 +18,8 @@ namespace {
 
 using google::protobuf::io::Tokenizer;
 
-constexpr int kTabWidth = 8;  // Tokenizer's.
-// Of brackets. Far above the 100 messages that protobuf reads in binary form.
+constexpr int kTabWidth = 8;  // The tab width of Tokenizer.
+// The maximum depth of brackets. Far above the 100 messages that protobuf reads in binary form.
 constexpr size_t kMaxOpenBrackets = 1000;
 
 void Advance(char c, TextPosition* position) {
@@ -33,7 +33,7 @@ void Advance(char c, TextPosition* position) {
   }
 }
 
-// Byte offsets of the positions that a tokenizer tells, which only grow.
+// Converts positions from a tokenizer, which only grow, to byte offsets.
 class OffsetFinder {
  public:
   explicit OffsetFinder(absl::string_view text) : text_(text) {}
@@ -52,12 +52,12 @@ class OffsetFinder {
   TextPosition position_;
 };
 
-// Walks over the fields of a text, whatever messages they are of, without recursion.
+// Walks over the fields of a text, whatever their messages, without recursion.
 class FieldWalker {
  public:
   explicit FieldWalker(absl::string_view text)
       : input_(text.data(), static_cast<int>(text.size())), tokenizer_(&input_, &error_) {
-    // As TextFormat sets it.
+    // As TextFormat configures it.
     tokenizer_.set_allow_f_after_float(true);
     tokenizer_.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
     tokenizer_.set_require_space_after_number(false);
@@ -66,7 +66,7 @@ class FieldWalker {
 
   enum class Event { kNone, kField, kValue, kOpen, kClose };
 
-  // Moves to the next token. False at the end and at an error, then status() tells which.
+  // Moves to the next token. Returns false at the end or on an error; see status().
   bool Next() {
     const bool after_colon = token().text == ":" && token().type == Tokenizer::TYPE_SYMBOL;
     const bool has_value_now = after_colon || event_ == Event::kField;
@@ -117,7 +117,7 @@ class FieldWalker {
   TextPosition position() { return {token().line, token().column}; }
   const std::string& field() const { return field_; }
 
-  // The messages around the token, outermost first, as the fields they are in: lists do not count.
+  // The messages around the token, outermost first, by field name; lists do not count.
   std::vector<absl::string_view> Path() const {
     std::vector<absl::string_view> path;
     for (const Level& level : levels_) {
@@ -158,7 +158,7 @@ constexpr char kTagsField[] = "tags";
 
 using Path = std::vector<absl::string_view>;
 
-// Where an open bracket or a value is.
+// The position of an open bracket or a value.
 bool IsMetaGraph(const Path& path, bool in_saved_model) {
   return in_saved_model && path == Path{kMetaGraphsField};
 }
@@ -208,7 +208,8 @@ absl::StatusOr<std::vector<GraphPlace>> FindTextGraphs(absl::string_view text, G
   }
   FieldWalker walker(text);
   OffsetFinder offsets(text);
-  size_t graph_depth = 0;  // Of the brackets around the content of a graph; 0: not in one.
+  size_t graph_depth =
+      0;  // The depth of the brackets around a graph's content; 0: outside a graph.
   while (walker.Next()) {
     if (graph_depth > 0) {
       if (walker.event() != FieldWalker::Event::kClose || walker.depth() >= graph_depth) continue;

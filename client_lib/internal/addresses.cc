@@ -43,8 +43,8 @@ absl::Status BadTarget(absl::string_view target, absl::string_view address,
                             {{"target", target}, {"value", address}});
 }
 
-// Of `address`, less what says that it is one of the Internet; the rest of those that gRPC takes
-// (unix:, xds:) is its own to judge.
+// Checks `host_port`, which is `address` without a prefix for Internet addresses. gRPC itself
+// checks other kinds of address (unix:, xds:).
 absl::Status CheckHostAndPort(absl::string_view target, absl::string_view address,
                               absl::string_view host_port) {
   absl::string_view port;
@@ -69,7 +69,7 @@ absl::Status CheckHostAndPort(absl::string_view target, absl::string_view addres
                      absl::StrCat("has no port; give HOST:PORT, as ",
                                   host_port.substr(0, host_port.find(':')), ":7070"));
   }
-  // Digits alone: SimpleAtoi takes signs and spaces, too.
+  // Digits only: SimpleAtoi also accepts signs and spaces.
   constexpr int kMaxPort = 65535;
   int number = 0;
   const bool digits = std::all_of(port.begin(), port.end(), absl::ascii_isdigit);
@@ -83,8 +83,8 @@ absl::Status CheckHostAndPort(absl::string_view target, absl::string_view addres
   return absl::OkStatus();
 }
 
-// gRPC would dial port 443 where none is given, take port 99999 for 34463, and ask name servers for
-// `http://host`.
+// Without these checks, gRPC would dial port 443 if none is given, read port 99999 as 34463, and
+// ask name servers for `http://host`.
 absl::Status CheckAddress(absl::string_view target, absl::string_view address) {
   if (address.empty()) {
     return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,

@@ -15,10 +15,10 @@
 namespace spillway::internal {
 namespace {
 
-// Of RFC 6750, as the scheme and the `b64token` below.
+// From RFC 6750, like the scheme and the `b64token` below.
 constexpr char kAuthorizationKey[] = "authorization";
 constexpr char kBearer[] = "Bearer ";
-// gRPC servers refuse more than 8 KiB of metadata in all.
+// gRPC servers refuse more than 8 KiB of metadata in total.
 constexpr size_t kMaxTokenBytes = 4096;
 
 absl::Status BadHeader(const char* option, absl::string_view message) {
@@ -36,7 +36,7 @@ bool IsBearerToken(absl::string_view text) {
   return true;
 }
 
-// The token of this call, or none. What it is, no message tells.
+// Returns the token of this call, if any. No message contains the token.
 absl::StatusOr<std::string> TokenOf(const RemoteOptions& options, const CallOptions& call) {
   constexpr char kForm[] =
       "it has to be 1 to 4096 letters, digits and -._~+/, with any = at its end (RFC 6750)";

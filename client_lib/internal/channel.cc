@@ -18,11 +18,11 @@ constexpr char kAuthorities[] = "the certificate authorities";
 constexpr char kCertificate[] = "the client certificate";
 constexpr char kKey[] = "the key of the client certificate";
 
-// A server that vanished without a word is noticed after the sum of these, while a call waits for
-// it. spillwayd takes pings that are 10 s apart.
+// A server that disappears without closing its connection is detected after the sum of these,
+// during a call. spillwayd accepts pings 10 s apart.
 constexpr int kKeepaliveTimeMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
-// Where there is another server to ask: less than gRPC's 20 s for an address that is silent.
+// Used if there is another server to try: less than gRPC's 20 s for an unresponsive address.
 constexpr int kConnectTimeoutMs = 5'000;
 
 absl::Status Fault(const char* what, const std::string& file, absl::string_view why) {
@@ -31,7 +31,7 @@ absl::Status Fault(const char* what, const std::string& file, absl::string_view 
                             {{"file", file}});
 }
 
-// `content` gets the file; nothing if there is none.
+// Reads the file into `content`; leaves it unchanged if no file is given.
 absl::Status Read(const char* what, const std::string& file, std::string* content) {
   if (file.empty()) return absl::OkStatus();
   absl::StatusOr<std::string> read = core::ReadPemFile(file);
@@ -79,7 +79,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const RemoteOptions& 
   const auto credentials = MakeCredentials(options.tls);
   if (!credentials.ok()) return credentials.status();
   grpc::ChannelArguments arguments;
-  // A report that lists every decision is larger than gRPC's 4 MiB. The server's answers are ours.
+  // A report that lists every decision exceeds gRPC's default of 4 MiB, and the server's answers
+  // are trusted.
   arguments.SetMaxReceiveMessageSize(std::numeric_limits<int>::max());
   // gRPC would share connections, and their backoff, between channels of one target.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -88,9 +89,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const RemoteOptions& 
   }
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  // A rewrite may take minutes in which neither side has anything to send.
+  // A rewrite may take minutes during which neither side sends anything.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // What is for this machine does not go by way of http_proxy.
+  // Calls to this machine bypass http_proxy.
   if (StaysOnMachine(address)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (routing == Routing::kHealthyServers) {
     arguments.SetServiceConfigJSON(absl::StrCat(

@@ -14,7 +14,7 @@
 namespace spillway::internal {
 namespace {
 
-// Far above any sensible timeout, far below what overflows a clock.
+// Far above any sensible timeout, far below a value that overflows a clock.
 constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 365);
 
 }  // namespace

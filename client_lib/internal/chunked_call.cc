@@ -18,7 +18,8 @@ absl::Status OutOfMemory() {
   return absl::ResourceExhaustedError("there is not enough memory for the call");
 }
 
-// Sends header and chunks. Stops when a write fails: then the call is over, and Finish says why.
+// Sends the header and the chunks. Stops if a write fails: the call is then over, and Finish gives
+// the reason.
 void WriteRequest(const std::vector<absl::string_view>& graphs, const Attempt& attempt,
                   ChunkStream* stream) {
   int64_t total = 0;
@@ -63,7 +64,7 @@ absl::Status CallInChunks(const std::vector<absl::string_view>& graphs, const Op
   absl::Status fault;
   std::atomic<bool> writer_failed{false};
   std::thread writer;
-  // Whatever is thrown below: a thread that is not joined ends the program.
+  // Also if something throws: destroying a thread that is not joined ends the program.
   const absl::Cleanup join = [&] {
     if (!writer.joinable()) return;
     call.context()->TryCancel();
@@ -87,7 +88,7 @@ absl::Status CallInChunks(const std::vector<absl::string_view>& graphs, const Op
         absl::StrCat("no thread could be started to send the graph (", error.what(),
                      "); wait until other calls are done"));
   }
-  // No more of an answer that is wrong already; this also ends a write that waits.
+  // An invalid answer is not read further; cancelling also ends a blocked write.
   if (!fault.ok()) call.context()->TryCancel();
   if (writer.joinable()) writer.join();
   const grpc::Status status = stream->Finish();

@@ -13,25 +13,26 @@ namespace spillway::internal {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// More than any GPU has: a number above it is none.
+// More than any GPU has: a larger number is invalid.
 constexpr int64_t kMaxMiB = int64_t{1} << 30;
 
-// What the driver and a CUDA context take, and newer drivers count in memory.total: by logs of
-// TensorFlow ("Created device ... with N MB memory") 0.3 GiB on a P100, 0.6 GiB on a T4, 0.9 GiB on
-// an A100.
+// Memory that the driver and a CUDA context take, which newer drivers include in memory.total: 0.3
+// GiB on a P100, 0.6 GiB on a T4 and 0.9 GiB on an A100, by TensorFlow's logs ("Created device ...
+// with N MB memory").
 constexpr int64_t kDriverMinBytes = 700 * kMiB;
 constexpr int64_t kDriverShare = 40;  // A fortieth.
 
-// MinSystemMemory in TensorFlow's gpu_device.cc, of the memory that is free: below 2 GiB 225 MiB;
-// else in TensorFlow 1 a twentieth, at least 300 MiB, and in TensorFlow 2 so much by the major
-// number of the compute capability. The larger of the two, since a graph does not say who runs it.
+// MinSystemMemory in TensorFlow's gpu_device.cc, taken from free memory: 225 MiB below 2 GiB.
+// Above, a twentieth but at least 300 MiB in TensorFlow 1, and in TensorFlow 2 an amount that
+// depends on the major compute capability. The larger of the two applies, since a graph does not
+// show its TensorFlow version.
 constexpr int64_t kSmallGpuBytes = int64_t{2} << 30;
 constexpr int64_t kReserveOfSmallGpu = 225 * kMiB;
 constexpr int64_t kReserveShare1 = 20;
 constexpr int64_t kReserveMin1 = 300 * kMiB;
 
 int64_t Reserve2(int compute_major) {
-  // A driver that does not tell the capability is of the time before those above 8.
+  // A driver that does not report the capability predates capabilities above 8.
   if (compute_major == 0) compute_major = 8;
   return (compute_major <= 6   ? 500
           : compute_major <= 7 ? 1050
@@ -41,7 +42,7 @@ int64_t Reserve2(int compute_major) {
 }
 
 absl::optional<std::string> AskNvidiaSmi(const Deadline& deadline) {
-  // Older drivers do not know compute_cap, and refuse the whole query.
+  // Older drivers do not know compute_cap and refuse the whole query.
   for (const char* query : {"memory.total,compute_cap", "memory.total"}) {
     absl::optional<std::string> csv = OutputOf(
         {"nvidia-smi", absl::StrCat("--query-gpu=", query), "--format=csv,noheader,nounits"},
@@ -66,7 +67,7 @@ absl::optional<GpuMemory> ParseGpuMemory(absl::string_view csv) {
     const std::vector<absl::string_view> columns = absl::StrSplit(line, ',');
     int64_t mib = 0;
     if (!absl::SimpleAtoi(columns[0], &mib) || mib < 1 || mib > kMaxMiB) return absl::nullopt;
-    // "8.0"; what is none is not known ("[N/A]").
+    // "8.0"; anything else, such as "[N/A]", is unknown.
     double capability = 0;
     if (columns.size() < 2 || !absl::SimpleAtod(columns[1], &capability) ||
         !(capability >= 1 && capability < 1000)) {

@@ -17,8 +17,9 @@ constexpr Host kThisHost = Host::kPower;
 constexpr Host kThisHost = Host::kOther;
 #endif
 
-// Names as the driver has them, without `NVIDIA` or `Tesla` in front, which older and newer drivers
-// put there or leave out. The whole name: an A10G is no A10, nor an H100 NVL one of these.
+// Names as the driver reports them, without `NVIDIA` or `Tesla` in front, which drivers add or omit
+// depending on their version. The whole name must match: an A10G is not an A10, nor is an H100 NVL
+// one of these.
 constexpr struct {
   absl::string_view gpu, preset;
 } kNames[] = {

@@ -9,8 +9,8 @@
 namespace spillway::internal {
 namespace {
 
-// Passes on the tensors of `piece` that were not delivered yet: the first told->tensors were, of
-// which `*seen` were received again in this attempt.
+// Passes on the tensors of `piece` that were not yet delivered. The first told->tensors were
+// delivered, and `*seen` have been received in this attempt.
 void TellNewTensors(v1::TensorList* piece, const TensorsCallback& on_tensors, int64_t* seen,
                     Told* told) {
   const int64_t count = piece->tensors_size();

@@ -13,8 +13,8 @@ namespace {
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
-// The two messages have one field each. They are written by hand, since Debian has no library of
-// them, and a generated copy of ours would clash with any other in the process.
+// Each of the two messages has one field. They are encoded by hand, since Debian has no library for
+// them and a generated copy would clash with any other in the process.
 //   HealthCheckRequest { string service = 1; }  HealthCheckResponse { ServingStatus status = 1; }
 constexpr int kServiceField = 1;
 constexpr int kStatusField = 1;
@@ -69,7 +69,7 @@ absl::StatusOr<ServingStatus> CheckHealth(const std::shared_ptr<grpc::Channel>& 
   bool ok = false;
   reader->Finish(&response, &status, &tag);
   queue.Next(&tag, &ok);
-  // How the protocol says that there is no such service.
+  // The protocol's code for an unknown service.
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) return ServingStatus::kServiceUnknown;
   if (!status.ok()) return FromGrpc(status, target);
   return ParseResponse(response);

@@ -12,11 +12,11 @@
 namespace spillway::internal {
 namespace {
 
-// Whether it is a server that says so, and every other would.
+// Whether the status is a server's definite answer, which any other server would also give.
 bool IsAnswer(const absl::Status& status) {
   if (absl::IsUnavailable(status) || absl::IsCancelled(status)) return false;
   if (!absl::IsResourceExhausted(status)) return true;
-  // Without a reason it is this process that lacks memory or threads.
+  // Without a reason, it is this process that lacks memory or threads.
   const v1::ErrorReason reason = core::GetErrorReason(status);
   return reason != v1::ERROR_REASON_OVERLOADED && reason != v1::ERROR_REASON_UNSPECIFIED;
 }
@@ -34,7 +34,7 @@ absl::StatusOr<v1::RewriteResponse> Hedge(absl::Duration delay, const CallLimits
   absl::Notification first_ended;
   absl::optional<absl::StatusOr<v1::RewriteResponse>> second_result;
   std::thread helper;
-  // Whatever is thrown below.
+  // Runs even if the code below throws.
   const absl::Cleanup join = [&] {
     if (!helper.joinable()) return;
     cancel_second.Cancel();
@@ -47,7 +47,7 @@ absl::StatusOr<v1::RewriteResponse> Hedge(absl::Duration delay, const CallLimits
       try {
         second_result = second(CallLimits(limits.deadline(), cancel_second));
       } catch (const std::bad_alloc&) {
-        return;  // The first goes on.
+        return;  // The first attempt continues.
       }
       if (IsAnswer(second_result->status())) cancel_first.Cancel();
     });

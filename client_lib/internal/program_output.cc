@@ -19,8 +19,8 @@ namespace {
 
 constexpr size_t kMaxOutput = 64 << 10;
 
-// Where `name` may be. A relative folder of PATH is none of them: what lies in the folder that
-// someone happens to be in is not for us to run.
+// Where `name` may be found. Relative folders of PATH are skipped: a program that happens to lie in
+// the working directory must not be run.
 std::vector<std::string> Candidates(const std::string& name) {
   std::vector<std::string> paths;
   const char* path = getenv("PATH");
@@ -30,7 +30,7 @@ std::vector<std::string> Candidates(const std::string& name) {
   return paths;
 }
 
-// After fork in a process with threads: nothing but what signal handlers may call.
+// Called after fork in a process with threads: only async-signal-safe functions are allowed.
 // `input` -1: none.
 [[noreturn]] void Exec(int input, int output, const std::vector<std::string>& paths,
                        char** arguments) {
@@ -41,7 +41,7 @@ std::vector<std::string> Candidates(const std::string& name) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGPIPE, SIG_DFL);
   signal(SIGXFSZ, SIG_DFL);
-  // Where this process has no standard streams, the pipe may have taken the number of one.
+  // If this process has no standard streams, the pipe may have got the number of one.
   output = fcntl(output, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (input >= 0) input = fcntl(input, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -52,8 +52,8 @@ std::vector<std::string> Candidates(const std::string& name) {
   _exit(127);
 }
 
-// A file that is nowhere but in memory, with these bytes, to be read from its start; -1: no memory.
-// So the program may read and write in any order, and never waits for us.
+// Returns an in-memory file with these bytes, positioned at its start; -1: no memory. With a file,
+// the program may read and write in any order, and never blocks on us.
 int FileWith(absl::string_view bytes) {
   const int fd = memfd_create("spillway", MFD_CLOEXEC);
   if (fd < 0) return -1;
@@ -68,7 +68,7 @@ int FileWith(absl::string_view bytes) {
   return -1;
 }
 
-// `input` -1: none. It stays open.
+// `input` -1: none. It is not closed.
 absl::optional<std::string> Run(const std::vector<std::string>& command, int input,
                                 size_t max_output, const Deadline& deadline) {
   const std::vector<std::string> paths = Candidates(command[0]);
@@ -84,7 +84,8 @@ absl::optional<std::string> Run(const std::vector<std::string>& command, int inp
     close(fds[0]);
     return absl::nullopt;
   }
-  setpgid(child, child);  // Here, too: it may not have come so far when it is to be killed.
+  setpgid(child,
+          child);  // Also set here, since the child may not have done so when it is to be killed.
   std::string output;
   const bool complete = ReadUntil(deadline, fds[0], max_output, &output);
   close(fds[0]);

@@ -82,7 +82,7 @@ void Replicas::Drop(const std::shared_ptr<const Link>& failed) {
     *found = nullptr;
     return;
   }
-  // At least one of its servers serves.
+  // At least one server behind the address is reachable.
   if (failed->channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY) return;
   // Connects immediately, so that the state is known before a call's turn reaches it.
   *found = std::make_shared<Link>(options_, failed->address, routing_);
@@ -90,7 +90,7 @@ void Replicas::Drop(const std::shared_ptr<const Link>& failed) {
 }
 
 int Replicas::Rank(size_t index) {
-  // A link that was never used is as good as one that works: its turn has come to show.
+  // An unused link ranks as high as a working one, so that it gets tried in its turn.
   if (addresses_.size() == 1 || links_[index] == nullptr || !links_[index]->status.ok()) return 0;
   switch (links_[index]->channel->GetState(/*try_to_connect=*/false)) {
     case GRPC_CHANNEL_IDLE:

@@ -12,14 +12,14 @@
 namespace spillway::internal {
 namespace {
 
-// Of gRPC's connection backoff.
+// From gRPC's connection backoff.
 constexpr double kMultiplier = 1.6;
 
 bool MayTryAgain(const absl::Status& status, Pushback pushback) {
   if (pushback && *pushback < absl::ZeroDuration()) return false;
   if (status.GetPayload(kNoRetryUrl).has_value()) return false;
   if (absl::IsUnavailable(status)) return true;
-  // Without a word on when to come back, another try would add to the load.
+  // Without a pushback from the server, a retry would add to the load.
   return core::GetErrorReason(status) == v1::ERROR_REASON_OVERLOADED && pushback;
 }
 
@@ -57,7 +57,7 @@ bool RetryLoop::PauseAfter(absl::Status* status, Pushback pushback) {
 absl::Duration RetryLoop::NextPause(Pushback pushback) {
   const absl::Duration bound = std::min(
       options_.max_backoff, options_.initial_backoff * std::pow(kMultiplier, attempts_ - 1));
-  // A server may ask for a month: without a deadline the call would seem to hang.
+  // A server may ask for a month; without a deadline the call would appear to hang.
   const absl::Duration asked =
       std::min(options_.max_backoff, pushback.value_or(absl::ZeroDuration()));
   return asked + bound * hooks_.random();

@@ -13,14 +13,14 @@
 namespace spillway::internal {
 namespace {
 
-// What gRPC 1.51 says where a connection failed for a reason that it knows and its users do not,
-// and what that means. Parts of its messages, since it gives no code.
+// Parts of gRPC 1.51's messages for failed connections, and what they mean to a user. They are
+// matched as text, since gRPC gives no code.
 struct ConnectionFault {
   const char* says;
   const char* means;
   bool lasts;  // The next attempt fails the same way.
 };
-// A server that wants a certificate says so in an alert that gRPC does not pass on.
+// A server that requires a certificate says so in a TLS alert, which gRPC does not pass on.
 constexpr char kClosed[] =
     "it closed the connection at once: it may want TLS, or a client certificate from an authority "
     "that it trusts, or be stopping";
@@ -38,7 +38,7 @@ constexpr ConnectionFault kConnectionFaults[] = {
     {"Socket closed", kClosed, false},
     {"Connection reset by peer", kClosed, false},
 };
-// Of its policies pick_first and round_robin.
+// Messages of its policies pick_first and round_robin.
 constexpr char kWhileConnecting[] = "failed to connect";
 constexpr char kNoneConnected[] = "connections to all backends failing";
 
@@ -58,7 +58,7 @@ absl::Status Unreachable(const std::string& server, const std::string& message,
                                              "then try again"));
 }
 
-// An error that gRPC made. gRPC's own message is kept in brackets: it has the cause.
+// Converts an error made by gRPC. gRPC's own message is kept in brackets, since it has the cause.
 absl::Status FromTransport(absl::StatusCode code, const std::string& message,
                            absl::string_view target) {
   const std::string cause = message.empty() ? "" : absl::StrCat(" (", message, ")");
@@ -88,7 +88,7 @@ absl::Status FromTransport(absl::StatusCode code, const std::string& message,
 
 absl::Status FromGrpc(const grpc::Status& status, absl::string_view target) {
   if (status.ok()) return absl::OkStatus();
-  // The codes of absl are those of gRPC, by number.
+  // absl's codes have the same numbers as gRPC's.
   absl::Status converted(static_cast<absl::StatusCode>(status.error_code()),
                          status.error_message());
   v1::StatusDetails details;

@@ -13,17 +13,19 @@
 namespace spillway::internal {
 namespace {
 
-// What protobuf, and so TensorFlow, can read. An answer that announces more is not believed.
+// The maximum that protobuf, and so TensorFlow, can read. An answer that announces more is
+// rejected.
 constexpr int64_t kMaxGraphBytes = std::numeric_limits<int32_t>::max();
 // A rewritten graph is a little larger than the one that was sent. Memory for an answer of up to
-// twice that, plus these bytes, is reserved immediately; beyond that, it grows as bytes arrive: a
-// server that announces much and sends little costs no more than the caller has already spent.
+// twice that size plus these bytes is reserved immediately. Beyond that, it grows as bytes arrive,
+// so that a server that announces much and sends little costs no more than the caller has already
+// spent.
 constexpr int64_t kRoomBytes = 1 << 20;
 
 // Handles the messages of an answer in order. Every method returns the error that it finds.
 class Answer {
  public:
-  // `sent_bytes`: the size of the graph that this is the answer to.
+  // `sent_bytes`: the size of the graph that was sent.
   Answer(int64_t sent_bytes, ProgressReporter* progress)
       : room_bytes_(2 * sent_bytes + kRoomBytes), progress_(progress) {}
 
@@ -57,7 +59,7 @@ class Answer {
     if (header->has_report()) response_.mutable_report()->Swap(header->mutable_report());
     if (header->has_patch()) response_.mutable_patch()->Swap(header->mutable_patch());
     if (header->has_plan()) response_.mutable_plan()->Swap(header->mutable_plan());
-    // A string that grows as it is filled holds the answer twice.
+    // A string that grows as it is filled would hold the answer twice.
     response_.mutable_graph_def()->reserve(std::min(total_bytes_, room_bytes_));
     progress_->Report(Stage::kReceiving, 0, total_bytes_);
     return absl::OkStatus();

@@ -12,10 +12,10 @@ namespace {
 struct Unit {
   double size;
   const char* name;
-  double from;  // For values of at least so much.
+  double from;  // The smallest value that uses this unit.
 };
 
-// The last that is for such a value; they ascend.
+// Returns the last unit that fits the value; units ascend.
 Unit UnitFor(double most, absl::Span<const Unit> units) {
   Unit chosen = units.front();
   for (const Unit& unit : units) {
@@ -27,7 +27,7 @@ Unit UnitFor(double most, absl::Span<const Unit> units) {
 // 1, 2 or 5 times a power of ten, at least `step`.
 double RoundStep(double step) {
   const double power = std::pow(10, std::floor(std::log10(step)));
-  // What is a rounding error above a round step is that step.
+  // Tolerates rounding errors above a round step.
   for (double factor : {1.0, 2.0, 5.0}) {
     if (step <= factor * power * (1 + 1e-9)) return factor * power;
   }
@@ -64,7 +64,7 @@ Axis BytesAxis(double most, int count, AxisEnd end) {
 }
 
 Axis TimeAxis(double most_ns, int count, AxisEnd end) {
-  // A step of three seconds is one of 3000 ms, as the program prints it.
+  // Three seconds are shown as 3000 ms, as the program prints them.
   constexpr Unit kUnits[] = {
       {1, "ns", 0}, {1e3, "\xc2\xb5s", 1e3}, {1e6, "ms", 1e6}, {1e9, "s", 1e10}};
   return MakeAxis(most_ns, count, end, kUnits);

@@ -11,7 +11,7 @@
 namespace spillway::plot {
 namespace {
 
-// Threads of a process; those of the host come as they are needed.
+// Threads of a process; those of the host are created as needed.
 enum Thread { kCompute = 1, kCopyOut = 2, kCopyIn = 3 };
 
 // Microseconds, to the nanosecond.
@@ -58,8 +58,8 @@ bool IsSound(const v1::TraceSpan& span) {
          span.start_ns() <= INT64_MAX - span.duration_ns();
 }
 
-// The host runs any number of concurrent operations, and a thread shows one at a time: each is put
-// on the first free thread.
+// The host runs any number of concurrent operations, but a thread shows one at a time: each goes to
+// the first free thread.
 class HostLanes {
  public:
   // Its number, from 1 on.

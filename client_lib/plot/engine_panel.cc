@@ -16,12 +16,12 @@ constexpr double kTripHeight = 9;
 constexpr double kEngineHeight = 18;
 constexpr double kEngineGap = 5;
 constexpr double kWaitHeight = 4;
-// What is narrower is drawn together with its neighbours, up to so many pixels.
+// Narrower spans are merged with their neighbours, up to this many pixels.
 constexpr double kSeenPixels = 1;
 constexpr double kTogetherPixels = 2;
 constexpr double kGapPixels = 0.5;
-// Shapes and the like go to the host and come back in every graph: that is no swap. Nor would one
-// of this part of the peak be seen in the memory.
+// Shapes and similar small tensors go to the host and back in every graph: those are not swaps. A
+// swap below this part of the peak would not be visible in the memory anyway.
 constexpr int64_t kLeastShare = 1000;
 
 using core::BytesText;
@@ -55,7 +55,7 @@ std::string TipOf(const v1::TraceSpan& span) {
           : "");
 }
 
-// Spans that are too short to be seen one by one.
+// Spans that are too short to be distinguished.
 class Together {
  public:
   Together(const PlotArea& area, double y, const std::string& style, Svg* svg)
@@ -98,7 +98,7 @@ class Together {
   const v1::TraceSpan* longest_ = nullptr;
 };
 
-// Waits for memory, as a strip along the row.
+// Draws waits for memory as a strip along the row.
 void DrawWaits(const PlotArea& area, const EngineRow& row, double y, Svg* svg) {
   double drawn_to = area.left;
   for (const v1::TraceSpan* span : row.spans) {
@@ -146,7 +146,7 @@ void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* sv
     svg->Text({area.left - 6, area.top + 28}, Svg::Anchor::kEnd,
               absl::StrCat(kMaxTrips, " of ", trips.size()), "note");
   }
-  // From above in the order in which they leave.
+  // From the top, in the order of departure.
   std::vector<SwapTrip> shown(trips.begin(), trips.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                                  trips.size(), kMaxTrips)));
   std::stable_sort(shown.begin(), shown.end(), [](const SwapTrip& a, const SwapTrip& b) {
@@ -173,7 +173,7 @@ std::vector<EngineRow> EngineRows(const GpuStep& step, const GpuStep& before) {
   rows.push_back({"compute", "compute", SpansOf(step, v1::ENGINE_COMPUTE)});
   rows.push_back({"copy out", "copy-out", SpansOf(step, v1::ENGINE_COPY_OUT)});
   rows.push_back({"copy in", "copy-in", SpansOf(step, v1::ENGINE_COPY_IN)});
-  // The host is one, whatever the number of GPUs.
+  // There is one host, whatever the number of GPUs.
   EngineRow host{"host", "host", SpansOf(step, v1::ENGINE_HOST)};
   if (step.gpu == 0 && !host.spans.empty()) rows.push_back(std::move(host));
   return rows;

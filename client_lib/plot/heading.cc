@@ -12,10 +12,10 @@ constexpr double kTitleAt = 30;
 constexpr double kFirstLineAt = 50;
 constexpr double kLineHeight = 16;
 constexpr double kBelow = 8;
-// About, of a letter of the title, and of one below.
+// The approximate width of a letter of the title, and of one below it.
 constexpr double kTitleLetter = 9.2;
 constexpr double kNoteLetter = 6.0;
-// A note of a page would push the picture out of sight.
+// A longer note would push the picture out of sight.
 constexpr int kMaxLines = 12;
 
 }  // namespace

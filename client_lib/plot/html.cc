@@ -20,8 +20,8 @@ constexpr char kLayout[] =
     "font:12px system-ui,'DejaVu Sans',sans-serif;overflow-wrap:anywhere;pointer-events:none;"
     "background:#1A1A1A;color:#FFFFFF;border:1px solid #878D96}\n";
 
-// Tips are the pictures' own <title>s. In a panel of memory the lines are read from their paths:
-// M and H set x, M and V set y.
+// Tooltips are the pictures' own <title>s. In a memory panel the lines are read from their paths: M
+// and H set x, M and V set y.
 constexpr char kScript[] = R"js(
 (function () {
   'use strict';

@@ -16,7 +16,7 @@ namespace {
 // The size of a label beside a mark.
 constexpr double kLabelGap = 8;
 constexpr double kLabelHeight = 14;
-// Two labels nearer than this would cover each other.
+// Two labels closer than this would overlap.
 constexpr double kLabelWidth = 190;
 // The layout of the list of live buffers.
 constexpr double kListRowHeight = 21;
@@ -29,7 +29,7 @@ double StepEnd(const GpuStep& step) {
   return static_cast<double>(std::max<int64_t>(step.report->simulated().step_time_ns(), 0));
 }
 
-// The steps of a line, from left to right, as a path.
+// A line of steps, from left to right, as a path.
 std::string StepPath(const PlotArea& area, const std::vector<Sample>& samples, double end_ns) {
   std::string path;
   for (const Sample& sample : samples) {
@@ -57,7 +57,7 @@ Mark PeakOf(const PlotArea& area, const GpuStep& step, const char* name) {
                        TimeText(static_cast<double>(memory.peak_ns())))};
 }
 
-// Above the mark, or, if that is taken or out of the panel, below.
+// Above the mark, or below it if that place is taken or outside the panel.
 void DrawMark(const PlotArea& area, const Mark& mark, const GpuStep& step, bool below,
               const char* style, Svg* svg) {
   const v1::DeviceMemory& memory = step.memory();
@@ -110,7 +110,7 @@ void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before
     svg->Line({area.left, budget_y}, {area.right(), budget_y}, "budget",
               {absl::StrCat("budget: ", BytesText(budget)), Data("budget-bytes", budget)});
   }
-  // Where the pointer is, a page tells the time and the memory.
+  // In an HTML page, shows the time and the memory at the pointer.
   svg->Rect({area.left, area.top}, area.width, area.height, "hit",
             {"", absl::StrFormat(" data-end-ns=\"%.0f\" data-end-bytes=\"%.0f\"", area.x.end,
                                  area.y.end)});

@@ -5,18 +5,18 @@
 namespace spillway::plot {
 namespace {
 
-// From an axis to its labels, and to its title.
+// The distance from an axis to its labels, and to its title.
 constexpr double kTickGap = 6;
 constexpr double kTickTextDown = 16;
 constexpr double kXTitleDown = 34;
 constexpr double kYTitleLeft = 58;
-// A digit is about so high; half of it brings its middle to its tick.
+// The approximate height of a digit; half of it centers the digit on its tick.
 constexpr double kHalfText = 4;
 // The layout of a legend.
 constexpr double kSwatch = 22;
 constexpr double kSwatchGap = 6;
 constexpr double kEntryGap = 22;
-// About, of a letter of 12 pixels in a font without serifs.
+// The approximate width of a letter in a 12-pixel sans-serif font.
 constexpr double kLegendLetter = 6.4;
 
 }  // namespace

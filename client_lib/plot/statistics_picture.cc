@@ -18,7 +18,7 @@ namespace {
 constexpr double kStatWidth = 900;
 constexpr double kStatMargin = 16;
 constexpr double kStatLeft = 64;
-// Half of the label of the last tick has room beside it.
+// Room for half of the last tick's label.
 constexpr double kTickRoom = 44;
 constexpr double kRowTitle = 20;
 constexpr double kRowHeight = 44;
@@ -35,7 +35,7 @@ constexpr double kHalfLetter = 4;
 constexpr size_t kBarName = 32;
 constexpr int kMostTimeTicks = 8;
 
-// Steps of ticks over time: each begins where its unit does in UTC.
+// Tick intervals over time; each starts at a boundary of its unit in UTC.
 constexpr int64_t kTimeSteps[] = {
     1,    2,     5,     10,    30,    60,     120,    300,     600,      1800,      3600,
     7200, 10800, 21600, 43200, 86400, 172800, 604800, 2419200, 31536000, 315360000, 3153600000};
@@ -97,7 +97,7 @@ StatRow CountRow(const Statistics& of, const char* name, int64_t StatisticsColum
             return absl::StrCat(name, ": ", column.*count);
           },
           [](double most, int steps, AxisEnd) {
-            // There is no half of a request.
+            // Half a request does not exist.
             Axis axis = NumberAxis(std::max(most, 1.0), most < steps ? 1 : steps, AxisEnd::kTick);
             return axis;
           }};
@@ -156,7 +156,7 @@ void DrawRow(const Statistics& of, const StatRow& row, PlotArea area, Svg* svg) 
   svg->Rect({area.left, area.top}, area.width, area.height, "frame");
 }
 
-// Returns where the picture ends.
+// Returns the bottom of the picture.
 double DrawBars(const Statistics& of, double top, Svg* svg) {
   int64_t most = 0;
   for (const StatisticsBar& bar : of.bars) most = std::max(most, bar.swap_bytes);

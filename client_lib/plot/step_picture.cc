@@ -30,7 +30,7 @@ constexpr double kNameHeight = 26;
 constexpr double kStepTicks = 52;
 constexpr int kXTicks = 7;
 constexpr int kYTicks = 6;
-// More would make the picture too long to scroll through.
+// More would make the picture too long to scroll.
 constexpr int kMaxGpus = 8;
 
 const char* ExecutionText(v1::Execution execution) {
@@ -103,7 +103,7 @@ absl::Status CheckMemory(const v1::SimulateReport& report) {
       {{"option", "memory"}});
 }
 
-// What is drawn somewhere in the picture.
+// The kinds of marks that occur in the picture.
 std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step, bool has_before) {
   using Shape = LegendEntry::Shape;
   std::vector<LegendEntry> entries;
@@ -129,7 +129,7 @@ std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step, bool has_bef
   return entries;
 }
 
-// One GPU from `y` on; returns where it ends.
+// Draws one GPU from `y` down; returns its bottom.
 double DrawGpu(const GpuStep& step, const GpuStep& before, const Axis& time, double y, Svg* svg) {
   PlotArea area{kStepLeft,     y,    kPlotWidth,
                 kMemoryHeight, time, BytesAxis(MostBytes(step, before), kYTicks, AxisEnd::kTick)};

@@ -20,7 +20,8 @@ struct Colour {
   const char* dark;
 };
 
-// Where blue would drown in the dark, sky blue takes its place: no picture has both for one thing.
+// In the dark theme, sky blue replaces blue, which would be hard to see; no picture uses both for
+// one thing.
 constexpr Colour kColours[] = {
     {".paper", "fill", "#FFFFFF", "#15181D"},
     {".title,.text,.label,.legend", "fill", "#1A1A1A", "#E9EAEC"},
@@ -45,7 +46,7 @@ constexpr Colour kColours[] = {
     {".full", "stroke", kGreen, kGreen},
 };
 
-// Of both themes.
+// For both themes.
 constexpr char kShapes[] =
     "text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;"
     "font-size:12px}\n"

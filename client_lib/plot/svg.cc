@@ -59,8 +59,7 @@ void Svg::Line(Point from, Point to, absl::string_view style, const Extra& extra
 }
 
 void Svg::Arrow(Point from, Point to, absl::string_view style, const Extra& extra) {
-  // Drawn by hand: not every program that shows pictures knows markers. All arrows of ours go to
-  // the right.
+  // Drawn by hand, because not every viewer supports markers. All arrows here point to the right.
   const double neck = to.x - kHeadLength > from.x ? to.x - kHeadLength : from.x;
   Path(absl::StrCat("M", Pixels(from.x), " ", Pixels(from.y), "H", Pixels(neck), "M", Pixels(neck),
                     " ", Pixels(to.y - kHeadWidth), "L", Pixels(to.x), " ", Pixels(to.y), "L",

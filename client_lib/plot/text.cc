@@ -12,12 +12,14 @@ namespace {
 
 constexpr char kEllipsis[] = "\xe2\x80\xa6";
 constexpr size_t kEllipsisBytes = 3;
-// A name of megabytes is cut before it is looked at.
+// A name of megabytes is truncated before it is examined.
 constexpr size_t kMaxBytes = 1 << 14;
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// The bytes of the character at the start of `text`, if it is one that XML 1.0 has; 0 otherwise.
+// Returns the length of the character at the start of `text` if it can be shown in XML 1.0,
+// otherwise 0.
+// otherwise 0.
 size_t CharacterBytes(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) {
@@ -34,9 +36,9 @@ size_t CharacterBytes(absl::string_view text) {
   constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
   if (code < kLeast[size] || code > 0x10ffff || is_surrogate) return 0;
-  // Invisible controls, and characters that XML does not allow.
+  // Invisible control characters, and characters that XML does not allow.
   if (code < 0xa0 || code == 0xfffe || code == 0xffff) return 0;
-  // Marks that turn the direction of text around: the rest of the line would be read backwards.
+  // Marks that change the direction of text: the rest of the line would be displayed backwards.
   if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return 0;
   return size;
 }
@@ -80,7 +82,7 @@ std::string JsonText(absl::string_view text) {
 std::string Shortened(absl::string_view text, size_t width) {
   if (text.size() <= width) return std::string(text);
   const size_t kept = width > kEllipsisBytes ? width - kEllipsisBytes : 0;
-  // The end of a name says more than its scopes.
+  // The end of a name is more informative than its scopes.
   size_t front = kept / 3, back = text.size() - (kept - kept / 3);
   while (front > 0 && IsContinuation(text[front])) --front;
   while (back < text.size() && IsContinuation(text[back])) ++back;
@@ -109,7 +111,7 @@ std::string TimeText(double nanoseconds) {
   for (const TimeUnit& unit : kUnits) {
     const double value = nanoseconds / unit.nanoseconds;
     if (value < 1 && unit.nanoseconds > 1) continue;
-    // Seconds only where there are ten: 1202 ms, as the program prints it.
+    // Seconds only from ten up: 1202 ms, as the program prints it.
     if (unit.nanoseconds == 1e9 && value < 10) continue;
     const int digits = value >= 100 || value == std::floor(value) ? 0 : value >= 10 ? 1 : 2;
     return absl::StrFormat("%.*f %s", digits, value, unit.name);

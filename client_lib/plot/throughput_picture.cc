@@ -32,16 +32,16 @@ struct Rate {
 struct Series {
   const char* name;
   const char* style;
-  const char* mark;  // Of its points; null: it has none.
+  const char* mark;  // The mark of its points; null: none.
   std::vector<Rate> rates;
 };
 
-// Adds a rate that is one.
+// Adds a rate if it is valid.
 void AddRate(double size, double per_s, Series* series) {
   if (size > 0 && std::isfinite(per_s) && per_s > 0) series->rates.push_back({size, per_s});
 }
 
-// Examples per second where the size counts them, else steps.
+// Examples per second if the size counts them, else steps.
 std::vector<Series> SeriesOf(const v1::ExploreReport& report) {
   Series full{"full speed, if memory were no matter", "full", nullptr, {}};
   Series bound{"no plan of swaps is faster", "bound", nullptr, {}};
@@ -57,7 +57,7 @@ std::vector<Series> SeriesOf(const v1::ExploreReport& report) {
     if (size.has_swapped_sizes_per_s()) AddRate(at, size.swapped_sizes_per_s() / per, &swapped);
   }
   std::vector<Series> all;
-  // Both are the same if nothing needs to be swapped: the dashed line is drawn above.
+  // The two coincide if nothing needs to be swapped: the dashed line is drawn on top.
   for (Series* series : {&full, &bound, &swapped, &plain}) {
     std::stable_sort(series->rates.begin(), series->rates.end(),
                      [](const Rate& a, const Rate& b) { return a.size < b.size; });
