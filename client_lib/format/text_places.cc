@@ -208,8 +208,7 @@ absl::StatusOr<std::vector<GraphPlace>> FindTextGraphs(absl::string_view text, G
   }
   FieldWalker walker(text);
   OffsetFinder offsets(text);
-  size_t graph_depth =
-      0;  // The depth of the brackets around a graph's content; 0: outside a graph.
+  size_t graph_depth = 0;  // Of the brackets around the content of a graph; 0: outside one.
   while (walker.Next()) {
     if (graph_depth > 0) {
       if (walker.event() != FieldWalker::Event::kClose || walker.depth() >= graph_depth) continue;

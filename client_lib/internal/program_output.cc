@@ -84,8 +84,7 @@ absl::optional<std::string> Run(const std::vector<std::string>& command, int inp
     close(fds[0]);
     return absl::nullopt;
   }
-  setpgid(child,
-          child);  // Also set here, since the child may not have done so when it is to be killed.
+  setpgid(child, child);  // Here too: the child may not have done so before it is killed.
   std::string output;
   const bool complete = ReadUntil(deadline, fds[0], max_output, &output);
   close(fds[0]);

@@ -17,9 +17,7 @@ constexpr size_t kMaxBytes = 1 << 14;
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// Returns the length of the character at the start of `text` if it can be shown in XML 1.0,
-// otherwise 0.
-// otherwise 0.
+// Returns the length of the character at the start of `text` if XML 1.0 can show it, otherwise 0.
 size_t CharacterBytes(absl::string_view text) {
   const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) {
