@@ -33,7 +33,8 @@ class Client {
   ~Client() { close(fd_); }
   Client(const Client&) = delete;
 
-  // What the other side says first: a byte, or (false) the end of the connection. Waits for it.
+  // The first thing that the other side sends: a byte, or (false) the end of the connection. Waits
+  // for it.
   bool Greeted() const {
     char byte;
     return recv(fd_, &byte, 1, 0) == 1;
@@ -43,7 +44,7 @@ class Client {
   const int fd_;
 };
 
-// An acceptor on a free port; who is let in is greeted.
+// An acceptor on a free port; accepted connections are greeted.
 class AcceptorTest : public testing::Test {
  protected:
   void Start(int most) {
@@ -64,14 +65,14 @@ class AcceptorTest : public testing::Test {
     for (const int descriptor : replaced_) close(descriptor);
   }
 
-  // As gRPC does when connections have ended.
+  // As gRPC does when connections end.
   void CloseTaken() {
     const std::lock_guard lock(mu_);
     for (const int connection : taken_) close(connection);
     taken_.clear();
   }
 
-  // The same, but that their descriptors stay in use, as another socket.
+  // The same, but their descriptors stay in use as another socket.
   void ReplaceTaken() {
     const std::lock_guard lock(mu_);
     const int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -114,7 +115,8 @@ TEST_F(AcceptorTest, ThoseAboveTheLimitAreClosedUntilOthersHaveGone) {
   EXPECT_EQ(Count("spillway_refused_connections_total"), 5);
 }
 
-// Without anybody asking how many stand. Not by descriptors that new connections get again.
+// Even if nothing queries the number of open connections, and not through descriptors that new
+// connections reuse.
 TEST_F(AcceptorTest, ClosedOnesAreFoundWhenRoomIsNeeded) {
   Start(/*most=*/3);
   for (int round = 0; round < 4; ++round) {
@@ -142,7 +144,7 @@ TEST_F(AcceptorTest, ConnectionsWaitWhileThereAreNoDescriptors) {
   Start(/*most=*/100);
   const auto first = Connect();
   EXPECT_TRUE(first->Greeted());
-  // A client of which the connection is not accepted yet, and no descriptor for that.
+  // A client whose connection is not accepted yet, for lack of a descriptor.
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -150,7 +152,7 @@ TEST_F(AcceptorTest, ConnectionsWaitWhileThereAreNoDescriptors) {
   socklen_t size = sizeof(name);
   ASSERT_EQ(getsockname(listener_->sockets().at(0), reinterpret_cast<sockaddr*>(&name), &size), 0);
   rlimit none = before;
-  none.rlim_cur = client + 1;  // All below are in use: it got the lowest that was free.
+  none.rlim_cur = client + 1;  // All lower ones are in use: it got the lowest free one.
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&name), size), 0) << "it waits";
   EXPECT_TRUE(Eventually([&] { return Count("spillway_accept_failures_total") >= 2; }));
@@ -165,7 +167,7 @@ TEST_F(AcceptorTest, AfterStopNobodyIsTaken) {
   Start(/*most=*/100);
   EXPECT_TRUE(Connect()->Greeted());
   acceptor_->Stop();
-  const auto late = Connect();  // The socket listens still.
+  const auto late = Connect();  // The socket still listens.
   listener_->Close();
   EXPECT_FALSE(late->Greeted());
 }

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Of "abc", as FIPS 180-2 gives it.
+// The digest of "abc", as FIPS 180-2 gives it.
 constexpr char kDigest[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 std::string TokenLine(const std::string& digest) {
@@ -114,7 +114,7 @@ TEST(AccessFileTest, FaultsAreNamedWithTheirLine) {
   }
 }
 
-// Somebody who writes the token itself finds it in no log.
+// A token written into the file in plain text appears in no log.
 TEST(AccessFileTest, NoFaultQuotesWhatMayBeAToken) {
   for (const char* text : {
            "caller { name: \"y\" token_sha256: \"t0pSecret\" }",

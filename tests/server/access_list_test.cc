@@ -41,10 +41,10 @@ class AccessListTest : public testing::Test {
     list_ = *std::move(list);
   }
 
-  // Time in which the file is looked at again.
+  // Passes the interval after which the file is checked again.
   void PassLookInterval() { clock_.Advance(absl::Seconds(1)); }
 
-  // The name of who shows that; otherwise "" and `refusal_`.
+  // Returns the name of the caller with these credentials; otherwise "", and sets `refusal_`.
   std::string NameOf(const Credentials& shown) {
     const auto found = list_->Find(shown);
     refusal_ = found.status();

@@ -1,4 +1,4 @@
-// Who may call, over real connections: tokens, certificates, quotas, and a file that changes.
+// Access control over real connections: tokens, certificates, quotas, and a file that changes.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -39,10 +39,10 @@ class AccessTest : public ServerFixture {
     gate_.Open();
     ServerFixture::TearDown();
     client_.reset();
-    server_.reset();  // Before the gate.
+    server_.reset();  // Before the gate is destroyed.
   }
 
-  // Options of a server that looks at time as tests let it pass.
+  // Options of a server whose clock is controlled by the test.
   Options AccessOptions(const std::string& access) {
     Options options = TestOptions();
     options.access_file = folder_.Write("callers", access);
@@ -58,7 +58,7 @@ class AccessTest : public ServerFixture {
     return request;
   }
 
-  // A unary call with this metadata `authorization`, none if empty.
+  // A unary call with this metadata `authorization`; empty: none.
   grpc::Status Rewrite(const std::string& authorization,
                        const v1::RewriteRequest& request = Request()) {
     grpc::ClientContext context;
@@ -72,7 +72,7 @@ class AccessTest : public ServerFixture {
     return status;
   }
 
-  // That `status` is of a caller who has used up `quota`.
+  // Expects that `status` reports a caller beyond `quota`.
   void ExpectBeyond(const grpc::Status& status, const std::string& quota) {
     EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
     EXPECT_EQ(InfoOf(status).reason(), "OVERLOADED");
@@ -83,7 +83,7 @@ class AccessTest : public ServerFixture {
     return Metric(absl::StrCat("spillway_rejected_requests_total{reason=\"", reason, "\"}"));
   }
 
-  // That a stream of this method is refused before it sends anything.
+  // Expects that a stream of this method is refused before it sends anything.
   template <typename Stream>
   void ExpectRefused(Stream stream) {
     EXPECT_EQ(stream->Finish().error_code(), StatusCode::UNAUTHENTICATED);
@@ -253,7 +253,7 @@ TEST_F(AccessTest, BeyondGraphBytesUntilTheyArePaidOff) {
   EXPECT_TRUE(Rewrite(kBearer).ok());
 }
 
-// Two are let in while nothing is owed; the first to announce its bytes gets them.
+// Two are admitted while nothing is owed; the first to announce its bytes gets them.
 TEST_F(AccessTest, GraphBytesAreChargedWhenTheyAreAnnounced) {
   StartWith(absl::StrCat("caller { ", kTokenOfAlice, " quota { graph_bytes_per_second: 100 } }"));
   grpc::ClientContext contexts[2];
@@ -277,14 +277,14 @@ TEST_F(AccessTest, BeyondCpuTimeUntilItIsPaidOff) {
   EXPECT_TRUE(Rewrite(kBearer).ok());
   ExpectBeyond(Rewrite(kBearer), "cpu_seconds_per_second");
   EXPECT_GT(pushback_ms_, 0);
-  // Again: what the worker did after the first answer may be charged later than that.
+  // Repeated, since what the worker did after the first answer may be charged later.
   EXPECT_TRUE(Eventually([&] {
     clock_.Advance(absl::Hours(1000));
     return Rewrite(kBearer).ok();
   }));
 }
 
-// What waits for a worker was let in while nothing was owed.
+// The request that waits for a worker was admitted while nothing was owed.
 TEST_F(AccessTest, WorkThatWaitsIsHeldAgainstTheCpuTimeOwedByThen) {
   Options options = AccessOptions(absl::StrCat(
       "caller { ", kTokenOfAlice, " quota { cpu_seconds_per_second: 1e-6 burst_seconds: 1 } }"));
@@ -293,7 +293,7 @@ TEST_F(AccessTest, WorkThatWaitsIsHeldAgainstTheCpuTimeOwedByThen) {
                         const v1::Limits& limits, const core::StopToken& stop,
                         core::PlanReuse* reuse) {
     (void)core::Rewrite(SmallGraph(), ScopeOptions(), limits, core::StopToken(),
-                        nullptr);  // Takes time.
+                        nullptr);  // This takes CPU time.
     return held(graph, rewrite_options, limits, stop, reuse);
   };
   Start(options);
@@ -321,7 +321,7 @@ TEST_F(AccessTest, WorkThatWaitsIsHeldAgainstTheCpuTimeOwedByThen) {
   ExpectBeyond(second, "cpu_seconds_per_second");
 }
 
-// A name has one share of the workers, on however many hosts.
+// A name has one share of the workers, from however many hosts it calls.
 TEST_F(AccessTest, AnotherNameDoesNotWaitForAllHostsOfOne) {
   Options options = AccessOptions(
       absl::StrCat("caller { ", kTokenOfAlice, " } caller { name: \"others\" anybody: true }"));
@@ -373,7 +373,7 @@ TEST_F(AccessTest, AnotherNameDoesNotWaitForAllHostsOfOne) {
   EXPECT_THAT(served, testing::ElementsAre("first", "alice's", "somebody's", "alice's other"));
 }
 
-// What the server itself has no room for was not used.
+// Requests for which the server itself has no room are not charged.
 TEST_F(AccessTest, WhatTheServerHasNoRoomForCostsNothing) {
   Options options = AccessOptions(absl::StrCat(
       "caller { ", kTokenOfAlice, " quota { requests_per_second: 1e-3 burst_seconds: 2000 } }"));
@@ -387,7 +387,8 @@ TEST_F(AccessTest, WhatTheServerHasNoRoomForCostsNothing) {
   }
 }
 
-// On a worker, whatever becomes of it: a graph that has another digest than announced.
+// The time of a worker is charged even on failure: here a graph whose digest is not the announced
+// one.
 TEST_F(AccessTest, WorkThatFailsIsPaidFor) {
   StartWith(absl::StrCat("caller { ", kTokenOfAlice, " }"));
   const std::string bytes(4 << 20, 'g');

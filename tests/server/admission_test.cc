@@ -50,7 +50,7 @@ TEST(AdmissionTest, TicketGivesBackOnceHoweverItMoves) {
     EXPECT_EQ(b.bytes(), 30);
     Admission::Ticket c = admission.Reserve(20).value();
     EXPECT_EQ(admission.inflight_bytes(), 50);
-    c = std::move(b);  // Gives its own 20 back.
+    c = std::move(b);  // Releases its own 20.
     EXPECT_EQ(admission.inflight_bytes(), 30);
     c.Release();
     c.Release();

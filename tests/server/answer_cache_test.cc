@@ -80,7 +80,7 @@ TEST(AnswerCacheTest, OneThatIsHereIsNotKeptTwice) {
   EXPECT_EQ(cache.bytes(), once);
 }
 
-// What is kept counts in the budget, and is there for requests when they need it.
+// Cached answers count in the budget, and are evicted when requests need the memory.
 TEST(AnswerCacheTest, RequestsComeFirst) {
   Admission admission(kBudget, kBudget);
   AnswerCache cache(kBudget, admission);
@@ -106,7 +106,7 @@ TEST(AnswerCacheTest, PlansGoWithTheirAnswers) {
   cache.Keep("2", "", "none", Answer(3000));
   EXPECT_EQ(cache.FindPlan("none"), nullptr);
   EXPECT_EQ(cache.FindPlan("plan"), planned->plan);
-  cache.Keep("3", "", "", Answer(3000));  // The plan was asked for later than "2".
+  cache.Keep("3", "", "", Answer(3000));  // The plan was requested later than "2".
   EXPECT_EQ(cache.Find("2", ""), nullptr);
   EXPECT_EQ(cache.FindPlan("plan"), planned->plan);
   cache.GiveUp(kBudget);

@@ -1,5 +1,5 @@
-// Answers that are sent while they are made: a client that goes away, stands still, or is slow; a
-// worker is never held by one for longer than the idle timeout. With stand-ins for the core.
+// Answers that are sent while they are computed, to clients that disappear, stall or are slow: none
+// of them holds a worker for longer than the idle timeout. With stand-ins for the core.
 #include <atomic>
 #include <future>
 #include <memory>
@@ -19,9 +19,9 @@ using ::testing::HasSubstr;
 
 class AnswerStreamTest : public ServerFixture {
  protected:
-  void SetUp() override {}  // Each test starts its own.
+  void SetUp() override {}  // Each test starts its own server.
 
-  // Explore tells sizes 1 to `first`, and from then on one each time that `allowed` grows, until it
+  // Explore reports sizes 1 to `first` immediately, and then one whenever `allowed` grows, until it
   // is stopped.
   ExploreFunction Counting(int first) {
     allowed_ = first;
@@ -42,7 +42,7 @@ class AnswerStreamTest : public ServerFixture {
     };
   }
 
-  // Inspect sends messages of a MiB until nobody takes them.
+  // Inspect sends messages of 1 MiB until they are no longer accepted.
   InspectFunction Endless() {
     return [this](absl::string_view, const v1::InspectOptions&, const v1::Limits&,
                   const core::StopToken&, const core::InspectSink& sink) {
@@ -102,7 +102,7 @@ TEST_F(AnswerStreamTest, RowsComeWhileTheSearchGoesOn) {
   EXPECT_TRUE(Eventually([&] { return Requests("Explore", "CANCELLED", "none") == 1; }));
 }
 
-// The real search, which takes seconds for so many sizes.
+// The real search, which takes seconds for this many sizes.
 TEST_F(AnswerStreamTest, CancellationInTheMiddleStopsTheSearch) {
   Start(TestOptions());
   const std::string graph = SmallGraph();
@@ -121,8 +121,8 @@ TEST_F(AnswerStreamTest, CancellationInTheMiddleStopsTheSearch) {
   EXPECT_EQ(rest.status.error_code(), StatusCode::CANCELLED);
   EXPECT_LT(rest.messages.size(), 900u) << "or there was nothing to cancel";
   EXPECT_TRUE(NothingInFlight());
-  // A stride of the stop token is a tenth of a millisecond, a simulation some: a busy machine, too,
-  // is through long before the rest of the search.
+  // A stride of the stop token takes a tenth of a millisecond, and a simulation about as long: even
+  // a busy machine stops long before the rest of the search would be done.
   EXPECT_LT(absl::Now() - cancelled_at, absl::Seconds(5));
   EXPECT_EQ(Requests("Explore", "CANCELLED", "none"), 1);
 }
@@ -153,14 +153,14 @@ TEST_F(AnswerStreamTest, ClientThatNeverReadsHoldsNoWorkerForLong) {
     clock_.Advance(options.idle_timeout);
     return stopped_.load();
   }));
-  // What flow control lets through, and one message that waits: nothing piles up.
+  // The messages that flow control lets through, and one that waits: nothing accumulates.
   EXPECT_LT(sent_, 64);
   EXPECT_TRUE(NothingInFlight());
   EXPECT_EQ(ReadAll(*stream).status.error_code(), StatusCode::CANCELLED);
   EXPECT_EQ(Requests("Inspect", "CANCELLED", "none"), 1);
 }
 
-// Each message is taken before the idle timeout, and yet the worker must come free.
+// Each message is taken before the idle timeout, but the worker must still be released.
 TEST_F(AnswerStreamTest, ClientThatReadsSlowlyHoldsNoWorkerForLong) {
   Options options = TestOptions();
   options.idle_timeout = absl::Seconds(60);
@@ -186,7 +186,7 @@ TEST_F(AnswerStreamTest, ClientThatVanishesStopsTheWork) {
   auto stream = AskInspect(context.get());
   v1::InspectResponse part;
   ASSERT_TRUE(stream->Read(&part));
-  stream.reset();  // Drops the call, then the connection, without a word.
+  stream.reset();  // Drops the call, then the connection, without notice.
   context.reset();
   client_.reset();
   EXPECT_TRUE(Eventually([&] { return stopped_.load(); }));
@@ -222,7 +222,7 @@ TEST_F(AnswerStreamTest, ADrainLetsASearchFinish) {
   const auto stream = AskExplore(&context);
   ASSERT_TRUE(Eventually([&] { return running_.load(); }));
   std::future<bool> drained = std::async(std::launch::async, [&] { return server_->Drain(); });
-  // The door is closed once a new question is refused.
+  // Draining has begun once a new question is refused.
   EXPECT_TRUE(Eventually([&] {
     const auto refused =
         Inspect(*client_, {Question<v1::InspectRequest>(v1::InspectOptions(), "graph")});

@@ -17,7 +17,7 @@ class CallerAccountTest : public testing::Test {
     return {"team-a", metrics_.OfCaller("team-a"), quota, now_};
   }
 
-  // That `verdict` is no for that quota, for `wait`.
+  // Expects that `verdict` is a refusal by that quota, with that `wait`.
   void ExpectRefused(const CallerAccount::Verdict& verdict, const std::string& quota,
                      absl::Duration wait) {
     EXPECT_EQ(verdict.status.code(), absl::StatusCode::kResourceExhausted);
@@ -82,7 +82,7 @@ TEST_F(CallerAccountTest, RequestsInFlight) {
 
 TEST_F(CallerAccountTest, GraphBytesAreOverdrawnOnceAndPaidOff) {
   AccessFile::Quota quota;
-  quota.set_graph_bytes_per_second(100);  // And 1,000 saved.
+  quota.set_graph_bytes_per_second(100);  // And 1,000 accumulated.
   CallerAccount account = Make(quota);
   ASSERT_TRUE(account.Begin(now_).status.ok());
   ASSERT_TRUE(account.Begin(now_).status.ok());

@@ -27,7 +27,7 @@ std::string ReadOneLine(int fd) {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments) {
-  signal(SIGPIPE, SIG_IGN);  // It may end before it has read all.
+  signal(SIGPIPE, SIG_IGN);  // The child may end before it has read everything.
   int in[2], out[2], err[2];
   if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return;
   posix_spawn_file_actions_t actions;

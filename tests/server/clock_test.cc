@@ -1,4 +1,4 @@
-// The real clock. It fires when it fires: no test looks at how late that is.
+// The real clock. No test depends on how late it fires.
 #include "server/clock.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(ClockTest, CallsBackAtItsTimeAndAgainUntilThatIsNever) {
     const std::lock_guard lock(mu);
     return calls.size() == 3;
   }));
-  // gRPC's alarms count milliseconds.
+  // gRPC's alarms have a resolution of a millisecond.
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_GT(calls[i], (i == 0 ? begin : calls[i - 1]) + kSoon - absl::Milliseconds(2)) << i;
   }
@@ -48,7 +48,7 @@ TEST(ClockTest, ManyThatAreDestroyedAtOnceDoNotCallAfterwards) {
   for (int i = 0; i < 2000; ++i) {
     auto alive = std::make_unique<std::atomic<bool>>(true);
     std::atomic<bool> bad{false};
-    // Calls at about the time it is destroyed, again and again.
+    // Calls at about the time of its destruction, repeatedly.
     auto timer = clock.CallAt(clock.Now(), [&] {
       bad = bad || !*alive;
       return clock.Now();

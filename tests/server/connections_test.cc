@@ -1,4 +1,4 @@
-// More connections than the program has descriptors for, or lets in, and what becomes of it.
+// More connections than the program has descriptors for, or accepts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -48,7 +48,7 @@ class IdleClients {
   }
   IdleClients(const IdleClients&) = delete;
 
-  // How many the server has closed.
+  // The number of connections that the server has closed.
   int Refused() const {
     return static_cast<int>(std::count_if(fds_.begin(), fds_.end(), [](int fd) {
       char byte;
@@ -120,14 +120,14 @@ TEST(ConnectionsTest, ThoseAboveMaxConnectionsAreRefusedCountedAndLoggedOnce) {
   EXPECT_EQ(log.find("connections refused"), log.rfind("connections refused")) << log;
 }
 
-// gRPC 1.51's own listener ends for good then.
+// gRPC 1.51's own listener would stop for good.
 TEST(ConnectionsTest, RecoversWhenDescriptorsRanOut) {
   if (spillway::testing::kAddressSanitizer) {
     GTEST_SKIP() << "the check of types that comes with it opens a pipe to look at memory";
   }
   Daemon daemon;
   ASSERT_TRUE(Serves(daemon.address()));
-  // The server has no say in this: what it could open is gone while it runs.
+  // The server does not choose this: its limit is lowered while it runs.
   const pid_t pid = daemon.process().pid();
   rlimit before;
   ASSERT_EQ(prlimit(pid, RLIMIT_NOFILE, nullptr, &before), 0);

@@ -53,7 +53,7 @@ TEST(CpuChargeTest, EachPaysForItsOwn) {
   EXPECT_GE(paid("a"), 2 * spin);
   EXPECT_GE(paid("b"), spin);
   EXPECT_LE(paid("a") + paid("b"), all - 2 * spin) << "what nobody pays for";
-  CpuCharge::Settle();  // Nobody's.
+  CpuCharge::Settle();  // Charged to no caller.
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The tables of server/README.md say what the program does: its flags with their defaults, its
+// The tables of server/README.md agree with the program: its flags with their defaults, its
 // metrics, its failures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@
 namespace spillway::server {
 namespace {
 
-// What is under the heading `## name`.
+// Returns the section under the heading `## name`.
 std::string Section(const std::string& heading) {
   std::ifstream file(SPILLWAY_SERVER_README);
   const std::string text(std::istreambuf_iterator<char>(file), {});
@@ -36,7 +36,7 @@ std::string Section(const std::string& heading) {
   return text.substr(begin + 1, text.find("\n## ", begin + 1) - begin - 1);
 }
 
-// The rows of the table there, without its head, each cell stripped.
+// Returns the rows of the table there, without its header, each cell stripped.
 std::vector<std::vector<std::string>> Table(const std::string& heading) {
   const std::string section = Section(heading);
   std::vector<std::vector<std::string>> rows;
@@ -85,7 +85,7 @@ TEST(DocumentsTest, MetricsAreThoseOfAScrape) {
     EXPECT_GT(row[4].size(), 3u) << row[0] << " is not explained";
   }
   const test_certs::TempFolder folder;
-  Options options = TestOptions();  // With a caller, or its metrics would have no series.
+  Options options = TestOptions();  // With a caller, because its metrics have no series otherwise.
   options.access_file = folder.Write("callers", "caller { name: \"x\" anybody: true }");
   const auto server = Server::BuildAndStart(options);
   ASSERT_TRUE(server.ok()) << server.status();
@@ -98,7 +98,7 @@ TEST(DocumentsTest, MetricsAreThoseOfAScrape) {
   EXPECT_EQ(documented, real);
 }
 
-// Of a request of which all is known, and that failed, too.
+// Records of requests with every field known, including a failed one.
 TEST(DocumentsTest, FieldsAreThoseOfTheJournal) {
   std::set<std::string> documented;
   for (const auto& row : Table("Journal")) {

@@ -1,4 +1,4 @@
-// What clients see while the server stops.
+// The clients' view of a server that stops.
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -20,7 +20,7 @@ class DrainTest : public ServerFixture {
  protected:
   void SetUp() override {}
   void TearDown() override {
-    // The scrape still works after a drain: the last counts must not be lost.
+    // The scrape still works after a drain, so that the last counts are not lost.
     if (server_ != nullptr) {
       EXPECT_EQ(Metric("spillway_inflight_bytes"), 0);
     }
@@ -49,7 +49,7 @@ TEST_F(DrainTest, HealthWatchersSeeItAndRunningStreamsFinish) {
   EXPECT_EQ(all.Next(), kNotServing);
   EXPECT_EQ(service.Next(), kNotServing);
 
-  // New requests are sent elsewhere.
+  // New requests are directed elsewhere.
   grpc::Status refused;
   EXPECT_TRUE(Eventually([&] {
     v1::RewriteRequest request;
@@ -131,7 +131,7 @@ TEST_F(DrainTest, TwiceIsOnceAndThePortIsFree) {
   EXPECT_TRUE(Server::BuildAndStart(options).ok());
 }
 
-// A bug of ours must not keep a node from being drained.
+// A bug in the program must not keep a node from being drained.
 TEST_F(DrainTest, WorkThatDoesNotStopIsLeft) {
   std::promise<void> release;
   const std::shared_future<void> released = release.get_future().share();
@@ -141,7 +141,7 @@ TEST_F(DrainTest, WorkThatDoesNotStopIsLeft) {
   options.rewrite = [&](absl::string_view graph, const v1::RewriteOptions& asked,
                         const v1::Limits& limits, const core::StopToken&, core::PlanReuse* reuse) {
     runs = true;
-    released.wait();  // Whatever it is told.
+    released.wait();  // Ignores the stop token.
     return FakeRewrite(graph, asked, limits, core::StopToken(), reuse);
   };
   Start(options);

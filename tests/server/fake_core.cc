@@ -16,7 +16,7 @@ absl::StatusOr<v1::RewriteResponse> FakeRewrite(absl::string_view graph_def,
   report.set_strategy(v1::STRATEGY_SCOPE);
   report.set_node_count_before(100);
   report.set_node_count_after(117);
-  for (int i = 0; i < 2; ++i) {  // Two devices, to be summed.
+  for (int i = 0; i < 2; ++i) {  // Two devices, whose figures are summed.
     v1::DeviceReport& device = *report.add_devices();
     device.set_swapped_tensor_count(2 + i);  // 5
     device.set_swap_out_count(3 + i);        // 7

@@ -42,7 +42,7 @@ TEST(FlagsTest, DefaultsAreThoseOfOptions) {
   EXPECT_THAT(flags.options->listen, ElementsAre("127.0.0.1:7070"));
   EXPECT_EQ(flags.options->metrics_listen, "127.0.0.1:9464");
   v1::Limits limits = core::DefaultLimits();
-  // These follow the memory of the machine.
+  // These depend on the memory of the machine.
   const int64_t graphs = static_cast<int64_t>(0.4 * static_cast<double>(MemoryBudget(defaults)));
   limits.set_max_inflight_bytes(graphs);
   limits.set_max_graph_bytes(std::min(limits.max_graph_bytes(), graphs));
@@ -63,7 +63,7 @@ TEST(FlagsTest, SizesAreThoseOfEveryProgram) {
   EXPECT_GE(sizes.size(), size_table::kLeastSizes);
   for (const auto& [text, bytes] : sizes) {
     const ParsedFlags flags = Parse({"--cache-bytes", text.c_str()});
-    // Above 2^50, no size is the memory of a machine; what it is has been read.
+    // Sizes above 2^50 exceed the memory of any machine and are refused, but they were parsed.
     if (bytes < 0) {
       EXPECT_FALSE(flags.options.has_value()) << text;
       EXPECT_THAT(flags.text, HasSubstr("--cache-bytes")) << text;
@@ -197,7 +197,7 @@ TEST(FlagsTest, InfAndNone) {
 
 struct BadFlags {
   std::vector<const char*> arguments;
-  std::vector<const char*> words;  // All in the message.
+  std::vector<const char*> words;  // All of them in the message.
 };
 
 TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
@@ -221,7 +221,7 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--tls-cert", "cert.pem"}, {"--tls-cert", "--tls-key"}},
       {{"--tls-key", "key.pem"}, {"--tls-cert", "--tls-key"}},
       {{"--tls-client-ca", "ca.pem"}, {"--tls-client-ca", "--tls-cert"}},
-      // Of variables that are not set: nothing is switched off silently.
+      // For variables that are not set: nothing is disabled silently.
       {{"--tls-cert", "", "--tls-key", ""}, {"--tls-cert", "empty"}},
       {{"--tls-cert", "c", "--tls-key", ""}, {"--tls-key", "empty"}},
       {{"--tls-cert", "c", "--tls-key", "k", "--tls-client-ca", ""}, {"--tls-client-ca", "empty"}},
@@ -264,7 +264,7 @@ TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
       {{"--journal", "/j", "--journal-file-bytes", "100"}, {"--journal-file-bytes"}},
       {{"--journal", "/j", "--journal-files", "0"}, {"--journal-files"}},
       {{"--min-upload-rate", "-1"}, {"--min-upload-rate"}},
-      // Contradictions name both.
+      // Errors about contradictions name both flags.
       {{"--journal-files", "3"}, {"--journal-files", "--journal "}},
       {{"--journal-file-bytes", "1MiB"}, {"--journal-file-bytes", "--journal "}},
       {{"--memory-budget", "1GiB", "--max-inflight-bytes", "2GiB"},
@@ -312,7 +312,7 @@ TEST(FlagsTest, ConnectionsFollowTheLimitOfOpenFiles) {
                                HasSubstr("172")));
 }
 
-// But for the flags that print and exit.
+// Except the flags that print and exit.
 TEST(FlagsTest, CheckPrintsEverySetting) {
   const ParsedFlags flags = Parse({"--check", "--workers", "3", "--max-inflight-bytes", "50MiB"});
   ASSERT_TRUE(flags.options.has_value()) << flags.text;

@@ -20,7 +20,7 @@ using Role = Flights::Role;
 class FlightsTest : public ::testing::Test {
  protected:
   Role Join(uint64_t member, const std::string& graph = "graph", const std::string& options = "o") {
-    // The flight looks at them until it has landed.
+    // The flight reads them until it has landed.
     const std::string& kept_graph = kept_.emplace_back(graph);
     const std::string& kept_options = kept_.emplace_back(options);
     return flights_.Join(
@@ -98,7 +98,7 @@ TEST_F(FlightsTest, WhoHasGoneDoesNotJoin) {
   EXPECT_TRUE(landed_.empty());
 }
 
-// Each member is called, or told that it is not: never both, never neither.
+// Each member either is called or is reported as not called: never both, never neither.
 TEST_F(FlightsTest, ManyThreads) {
   constexpr int kThreads = 8, kRounds = 500;
   std::atomic<uint64_t> next{1};

@@ -1,5 +1,5 @@
-// What one client can make the program hold, whatever it sends: at the peak no more than the budget
-// and what memory_budget.h adds to it.
+// The memory that one client can make the program hold, whatever it sends: the peak is at most the
+// budget plus the overhead that memory_budget.h adds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class HostileMemoryTest : public ::testing::Test {
     client_ = std::make_unique<TestClient>(daemon_->address());
   }
 
-  // Whatever it is answered, the peak is kept and the next request served.
+  // Whatever the answer, the peak stays within bounds and the next request is served.
   void TearDown() override {
     if (daemon_ == nullptr) return;
     EXPECT_LE(PeakOf(daemon_->process().pid()), kBudget + kOverheadBytes);
@@ -63,12 +63,13 @@ class HostileMemoryTest : public ::testing::Test {
     return client_->StreamRewrite(graph, options, kMiB).status;
   }
 
-  // The same from many connections at once; each with a byte of its own, or they would share.
+  // The same from many connections concurrently, each with a different byte, so that they do not
+  // share.
   void SendManyTimes(int times, const std::string& graph, const v1::RewriteOptions& options) {
     std::vector<std::thread> threads;
     for (int i = 0; i < times; ++i) {
       threads.emplace_back([&, i] {
-        // The field `version` of a graph, which nobody reads.
+        // The field `version` of a graph, which is ignored.
         const std::string own = graph + '\x18' + static_cast<char>(i + 1);
         const grpc::Status status =
             TestClient(daemon_->address()).StreamRewrite(own, options, kMiB).status;
@@ -111,7 +112,8 @@ TEST_F(HostileMemoryTest, SmallNodes) {
   SendManyTimes(4, graph, EverythingAsked());
 }
 
-// One node of a megabyte's name reads many tensors that are swapped: the report names it for each.
+// One node with a name of a megabyte reads many swapped tensors: the report repeats the name for
+// each.
 TEST_F(HostileMemoryTest, AReportThatIsFarLargerThanTheGraph) {
   constexpr int kTensors = 600;
   std::string text =
@@ -140,7 +142,7 @@ TEST_F(HostileMemoryTest, AReportThatIsFarLargerThanTheGraph) {
   EXPECT_TRUE(Send(graph, options).ok());
 }
 
-// Each is well within the budget; all at once are not.
+// Each is well within the budget; all together are not.
 TEST_F(HostileMemoryTest, ManyAtOnce) {
   testing::TrainingGraphOptions graph_options;
   graph_options.nodes = 40'000;
@@ -151,7 +153,7 @@ TEST_F(HostileMemoryTest, ManyAtOnce) {
   SendManyTimes(24, graph, options);
 }
 
-// Two bytes of each on the wire.
+// Each takes two bytes on the wire.
 TEST_F(HostileMemoryTest, ManyFeeds) {
   v1::RewriteOptions options = ScopeOptions();
   for (int i = 0; i < 500'000; ++i) options.mutable_step()->add_feeds();
@@ -178,7 +180,7 @@ TEST_F(HostileMemoryTest, PatternsThatGrow) {
 }
 
 // A file of kilobytes with `calls` calls of a function of `nodes` nodes: a hundred times as large
-// once they are inlined, which no size that is known beforehand tells.
+// once inlined, which no size known beforehand shows.
 std::string SmallFileOfCalls(int calls, int nodes) {
   std::string text = "x0 = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n";
   for (int i = 0; i < calls; ++i) {
@@ -197,11 +199,11 @@ std::string SmallFileOfCalls(int calls, int nodes) {
 v1::RewriteOptions AllInlined() {
   v1::RewriteOptions options = EverythingAsked();
   options.set_inline_calls(v1::INLINE_CALLS_ALWAYS);
-  options.mutable_outputs()->RemoveLast();  // No patch goes with it.
+  options.mutable_outputs()->RemoveLast();  // A patch cannot be combined with inlining.
   return options;
 }
 
-// As ManyAtOnce, but nothing of it is in the files. Of the large ones some fit at once.
+// As ManyAtOnce, but the files are small. Some of the large graphs fit concurrently.
 TEST_F(HostileMemoryTest, ManySmallFilesOfCalls) {
   for (const int calls : {40, 300}) {
     const std::string graph = SmallFileOfCalls(calls, 1000);
@@ -212,7 +214,7 @@ TEST_F(HostileMemoryTest, ManySmallFilesOfCalls) {
   }
 }
 
-// Nodes of functions are no nodes of the graph, until something reads a body.
+// Nodes of functions are not nodes of the graph until something reads a body.
 TEST_F(HostileMemoryTest, SmallNodesOfAFunction) {
   std::string body;
   for (int i = 0; i < 2'000'000; ++i) {
@@ -227,7 +229,7 @@ TEST_F(HostileMemoryTest, SmallNodesOfAFunction) {
                                   {testing::Function("f", "", "", "n = NoOp() {}", {}, {"n"})})));
   ASSERT_TRUE(graph.mutable_library()->mutable_function(0)->MergeFromString(body));
   const std::string bytes = graph.SerializeAsString();
-  // Inlined, or looked into for the shapes of what the call gives.
+  // Inlined, or analyzed for the shapes of the call's results.
   for (const v1::RewriteOptions& options : {AllInlined(), EverythingAsked()}) {
     const grpc::Status status = Send(bytes, options);
     EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED") << status.error_message();

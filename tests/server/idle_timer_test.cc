@@ -75,7 +75,7 @@ TEST_F(IdleTimerTest, AfterItsDestructorItDoesNotFire) {
     auto alive = std::make_unique<std::atomic<bool>>(true);
     std::atomic<bool> bad{false};
     {
-      // Fires at about the time it is destroyed.
+      // Fires at about the time of its destruction.
       IdleTimer timer(clock_, kIdleTimeout, [&] { bad = !*alive; });
       timer.Wait();
     }

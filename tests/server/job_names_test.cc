@@ -1,4 +1,4 @@
-// What a caller says of its job, and what came of it: in the journal of a server, and its metrics.
+// The names of a caller's job and the outcome of its requests, in the server's journal and metrics.
 #include <grpcpp/test/server_context_test_spouse.h>
 
 #include <fstream>
@@ -15,7 +15,7 @@
 namespace spillway::server {
 namespace {
 
-// As gRPC hands it over, whatever its clients refuse to send.
+// The metadata as gRPC would deliver it, including values that its clients refuse to send.
 JobNames NamesWith(const std::string& job, const std::string& key = "x-spillway-job") {
   grpc::ServerContext context;
   grpc::testing::ServerContextTestSpouse spouse(&context);
@@ -49,7 +49,7 @@ class JobJournalTest : public ServerFixture {
     options.rewrite = std::move(rewrite);
     Start(options);
   }
-  void TearDown() override {}  // Answers are kept.
+  void TearDown() override {}  // Answers stay cached.
 
   using Metadata = std::vector<std::pair<std::string, std::string>>;
   grpc::Status Ask(const Metadata& metadata = {}, const std::string& graph = "graph") {
@@ -62,7 +62,7 @@ class JobJournalTest : public ServerFixture {
     return client_->stub().Rewrite(&context, request, &response);
   }
 
-  // So many lines of the journal, once they are there.
+  // Waits for this many lines of the journal and returns them.
   std::vector<nlohmann::json> Lines(size_t count) {
     std::vector<nlohmann::json> lines;
     EXPECT_TRUE(Eventually([&] {
@@ -89,7 +89,7 @@ TEST_F(JobJournalTest, HasTheNamesOfTheJobAndWhoDidTheWork) {
                    {"x-spillway-model", "resnet50"},
                    {"x-request-id", "r-1"}})
                   .ok());
-  Lines(1);  // Lines come in the order of ends, which is not that of answers.
+  Lines(1);  // Lines come in the order in which requests end, not that of the answers.
   EXPECT_TRUE(Ask({{"x-spillway-job", "4712"}, {"x-spillway-user", "not plain"}}).ok());
   const auto lines = Lines(2);
   EXPECT_EQ(lines[0]["job"], "4711");
@@ -106,7 +106,7 @@ TEST_F(JobJournalTest, HasTheNamesOfTheJobAndWhoDidTheWork) {
   EXPECT_FALSE(lines[1].contains("user"));
   EXPECT_EQ(lines[1]["answered_from"], "cache");
   EXPECT_EQ(lines[1]["outcome"], "rewritten");
-  // Each is a job that asked.
+  // Each is counted, since each is a job that asked.
   EXPECT_EQ(
       Metric(
           "spillway_rewrite_swap_bytes_per_step_count{outcome=\"rewritten\",strategy=\"scope\"}"),
@@ -119,7 +119,7 @@ TEST_F(JobJournalTest, HasTheNamesOfTheJobAndWhoDidTheWork) {
 TEST_F(JobJournalTest, AMegabyteOfJobIsRefusedAndTheServerGoesOn) {
   StartWith(&FakeRewrite);
   EXPECT_FALSE(Ask({{"x-spillway-job", std::string(1 << 20, 'j')}}).ok());
-  // gRPC may have closed the connection: once more is allowed.
+  // gRPC may have closed the connection: a retry is allowed.
   EXPECT_TRUE(Eventually([&] { return Ask({{"x-spillway-job", "4711"}}).ok(); }));
   EXPECT_EQ(Metric("spillway_journal_lost_lines_total"), 0);
 }

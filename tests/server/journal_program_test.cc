@@ -1,4 +1,4 @@
-// The journal of the program: what it refuses at its start, and that a full disk stops nobody.
+// The journal of the program: what it refuses at startup, and that a full disk stops no request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -81,7 +81,7 @@ TEST(JournalProgramTest, AllIsWrittenWhenItEnds) {
   EXPECT_EQ(daemon.process().Wait(), 0);
   const std::vector<std::string> lines = JournalLines(folder.path("journal.jsonl"));
   ASSERT_EQ(lines.size(), size_t{kRequests});
-  // In the order of their ends, which is not that of the answers.
+  // In the order in which they end, not that of the answers.
   std::set<std::string> jobs;
   int made = 0;
   for (const std::string& text : lines) {
@@ -95,7 +95,8 @@ TEST(JournalProgramTest, AllIsWrittenWhenItEnds) {
   EXPECT_EQ(made, 1) << "the others are kept";
 }
 
-// A limit of file sizes stands for a disk: writes are cut short, then refused, until there is room.
+// A limit on file sizes stands for a full disk: writes are truncated, then refused, until there is
+// room.
 TEST(JournalProgramTest, AFullDiskLosesLinesAndNoRequest) {
   const test_certs::TempFolder folder;
   rlimit before;

@@ -56,7 +56,7 @@ class JournalFileTest : public testing::Test {
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   std::string Current() const { return ReadAll(Path("journal.jsonl")); }
-  // But the lock.
+  // Except the lock.
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -104,7 +104,7 @@ TEST_F(JournalFileTest, FullFilesAreNamedByTimeAndTheOldestGoes) {
       << "in the same millisecond, and yet behind it";
   now_ += absl::Hours(12);
   EXPECT_TRUE((*journal)->Append("line-4").ok());
-  now_ -= absl::Hours(24);  // A clock that is set back makes no old file.
+  now_ -= absl::Hours(24);  // A clock that is set back makes no file old.
   EXPECT_TRUE((*journal)->Append("line-5").ok());
   EXPECT_THAT(Files(), UnorderedElementsAre("journal.jsonl", "journal-20260201T000000.007Z.jsonl",
                                             "journal-20260201T000000.008Z.jsonl",
@@ -143,7 +143,7 @@ TEST_F(JournalFileTest, ALineTornByACrashSpoilsNoOther) {
   EXPECT_EQ(Current(), "whole\nha\nnext\nlast\n");
 }
 
-// A file may not grow beyond a limit, so that a write is cut short, as where a disk is full.
+// A file may not grow beyond a limit, so that a write is truncated, as on a full disk.
 TEST_F(JournalFileTest, WhatDoesNotFitOnTheDiskLeavesNothingBehind) {
   auto journal = Open();
   ASSERT_TRUE(journal.ok()) << journal.status();
@@ -230,7 +230,7 @@ TEST_F(JournalFileTest, TheFolderMustBeThere) {
   EXPECT_THAT(Files(), IsEmpty()) << "to look makes nothing";
 }
 
-// absl::Notification for the thread sanitizer, which does not see into Debian's.
+// absl::Notification for the thread sanitizer, which cannot see into Debian's build.
 class Event {
  public:
   void Notify() {
@@ -255,7 +255,7 @@ class FakeSink : public JournalSink {
   struct State {
     Event entered, released;
     bool blocks = false;
-    int failures = 0;  // So many of the next lines fail.
+    int failures = 0;  // This many of the next lines fail.
     std::mutex mu;
     std::vector<std::string> lines;
   };
@@ -323,7 +323,7 @@ TEST_F(JournalTest, NobodyWaitsForADiskThatIsSlow) {
   disk_.blocks = true;
   Start(/*queued_bytes=*/10);
   journal_->Write("1111");
-  disk_.entered.WaitForNotification();  // It is at the disk, and no more in the queue.
+  disk_.entered.WaitForNotification();  // It has reached the disk and left the queue.
   for (const char* line : {"2222", "3333", "4444", "5555"}) journal_->Write(line);
   EXPECT_EQ(Lost(), 2) << "the queue has room for two";
   disk_.released.Notify();

@@ -1,4 +1,4 @@
-// Each limit: what is above it is refused with the right code, what is not is served, before and
+// Each limit: requests above it are refused with the right code; others are served, before and
 // after. (Bytes in flight and the queue: overload_test.cc.)
 #include <memory>
 #include <string>
@@ -96,12 +96,12 @@ TEST_F(LimitsTest, Metadata) {
   };
   EXPECT_EQ(call(1000), StatusCode::OK);
   EXPECT_EQ(call(2000), StatusCode::RESOURCE_EXHAUSTED);
-  // gRPC 1.51 now and then closes the connection after that (seen in a tenth of the runs), and the
-  // call that meets it is UNAVAILABLE. The server goes on.
+  // gRPC 1.51 sometimes closes the connection after that (in a tenth of the runs), and the call
+  // affected is UNAVAILABLE. The server continues.
   EXPECT_TRUE(Eventually([&] { return call(1000) == StatusCode::OK; }));
 }
 
-// Options are small: what is larger is refused before it is parsed, by every kind of call.
+// Options are small: larger ones are refused before they are parsed, by every kind of call.
 TEST_F(LimitsTest, OptionBytes) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;
@@ -117,14 +117,14 @@ TEST_F(LimitsTest, OptionBytes) {
   *request_.mutable_options() = many;
   expect_refused(Rewrite());
   expect_refused(client_->StreamRewrite("graph", many, 100).status);
-  // A profile is large, and bytes alone.
+  // A profile is large, but only bytes.
   *request_.mutable_options() = ScopeOptions();
   request_.mutable_options()->mutable_step()->set_profile(std::string(5000, 'p'));
   EXPECT_TRUE(Rewrite().ok());
   EXPECT_TRUE(client_->StreamRewrite("graph", request_.options(), 100).status.ok());
 }
 
-// Two bytes on the wire are a hundred in memory.
+// Two bytes on the wire take a hundred in memory.
 TEST_F(LimitsTest, OptionsCountInTheBudget) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;
@@ -140,7 +140,7 @@ TEST_F(LimitsTest, OptionsCountInTheBudget) {
   EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED");
 }
 
-// A megabyte on the wire could be a gigabyte.
+// A megabyte on the wire could take a gigabyte.
 TEST_F(LimitsTest, CompressedRequestsAreRefused) {
   Start(TestOptions());
   for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {

@@ -1,4 +1,4 @@
-// Where a server listens: several addresses, Unix sockets, and who is kept out.
+// Where a server listens: several addresses, Unix sockets, and their access rights.
 #include <dlfcn.h>
 #include <netdb.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include "tests/testing/test_certs.h"
 
 namespace {
-// The next so many look-ups of this thread fail, as while a name server restarts.
+// The next this many lookups of this thread fail, as while a name server restarts.
 thread_local int failing_lookups = 0;
 }  // namespace
 
@@ -63,7 +63,7 @@ TEST_F(ListenTest, TcpAndUnixAtOnce) {
 TEST_F(ListenTest, SocketIsItsUsersAloneAndGoneAfterwards) {
   Options options = TestOptions();
   options.listen = {socket_};
-  const mode_t before = umask(0);  // The laxest there is.
+  const mode_t before = umask(0);  // The most permissive umask.
   Start(options);
   EXPECT_EQ(umask(before), 0) << "what the process had";
   EXPECT_EQ(server_->port(), 0);

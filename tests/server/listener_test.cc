@@ -37,7 +37,7 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &info) == 0;
 }
 
-// A Unix socket at `path`; `live`: somebody listens. Closed, not removed, at the end.
+// A Unix socket at `path`; `live`: it is listening. At the end it is closed but not removed.
 class UnixListener {
  public:
   UnixListener(const std::string& path, bool live) : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
@@ -53,7 +53,7 @@ class UnixListener {
   const int fd_;
 };
 
-// Whether a connection to this address of the machine stands.
+// Whether a connection to this address of the machine succeeds.
 bool Connects(int family, int port) {
   sockaddr_in6 v6 = {};
   v6.sin6_family = AF_INET6;
@@ -114,7 +114,7 @@ TEST(ListenerTest, TakenPortSaysSo) {
   ASSERT_EQ(listen(fd, 1), 0);
   ASSERT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size), 0);
   const int port = ntohs(name.sin_port);
-  // Also where only one of the host's addresses is taken, and where it is one of all.
+  // Also if only one of the host's addresses is taken, or one of all addresses.
   for (const char* host : {"127.0.0.1", "localhost", "0.0.0.0"}) {
     const std::string text = absl::StrCat(host, ":", port);
     EXPECT_THAT(Refusal(text), AllOf(HasSubstr(absl::StrCat("cannot listen on ", text)),

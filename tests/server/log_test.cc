@@ -1,4 +1,4 @@
-// The log of the program: one line per event, whatever a stranger puts into a request.
+// The log of the program: one line per event, whatever a request contains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A graph of one node whose name, which is not a name, would end a log line and begin another.
+// A graph of one node whose invalid name would end a log line and begin another.
 constexpr char kForged[] = "x\n2026-01-01T00:00:00.000Z info forged=\"yes\"\x1b[31m\xff";
 
 std::string HostileGraph() {
@@ -91,14 +91,14 @@ TEST(LogTest, TextStaysOnItsLine) {
   EXPECT_EQ(requests, 1);
 }
 
-// A pipe holds 64 KiB; nobody reads it.
+// A pipe holds 64 KiB, and it is not read.
 TEST(LogTest, WhoDoesNotReadItStopsNobody) {
   Daemon daemon;
   TestClient client(daemon.address());
   v1::RewriteRequest request;
   request.set_graph_def(HostileGraph());
   v1::RewriteResponse response;
-  constexpr int kRequests = 12'000;  // More than the pipe and the queue have room for.
+  constexpr int kRequests = 12'000;  // More than the pipe and the queue can hold.
   for (int i = 0; i < kRequests; ++i) {
     ASSERT_EQ(client.Rewrite(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT)
         << i;

@@ -63,7 +63,7 @@ TEST_F(MemoryAccountTest, WhatOthersFreeIsGivenBack) {
   EXPECT_EQ(account_.TakeRefused(), 0);
 }
 
-// With the program's operator new (counted_new.cc).
+// Uses the program's operator new (counted_new.cc).
 TEST_F(MemoryAccountTest, NewAndDeleteTellTheAccountOfTheirThread) {
 #ifndef SPILLWAY_COUNTED_NEW
   GTEST_SKIP() << "sanitizers have their own operator new";

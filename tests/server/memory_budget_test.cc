@@ -39,7 +39,7 @@ TEST_F(CgroupTest, Version2TakesTheTightestOnTheWay) {
   EXPECT_EQ(Limit(), kGiB);
 }
 
-// A container whose tree begins at its own group.
+// A container whose cgroup tree begins at its own group.
 TEST_F(CgroupTest, Version2InANamespace) {
   Write("self", "0::/\n");
   Write("memory.max", "1073741824\n");
@@ -48,9 +48,9 @@ TEST_F(CgroupTest, Version2InANamespace) {
 
 TEST_F(CgroupTest, Version1) {
   Write("self", "9:cpu,cpuacct:/docker/1a\n4:memory:/docker/1a\n0::/\n");
-  Write("memory/docker/1a/memory.limit_in_bytes", "9223372036854771712\n");  // None.
+  Write("memory/docker/1a/memory.limit_in_bytes", "9223372036854771712\n");  // Unlimited.
   EXPECT_EQ(Limit(), 0);
-  Write("memory/memory.limit_in_bytes", "1073741824\n");  // What a container sees of its own.
+  Write("memory/memory.limit_in_bytes", "1073741824\n");  // What a container sees of its own group.
   EXPECT_EQ(Limit(), kGiB);
 }
 

@@ -1,5 +1,5 @@
-// What requests take is charged to the server's memory as they take it: who takes too much is
-// refused, nobody else is, and all is given back.
+// Memory is charged to the server as requests allocate it: a request that takes too much is
+// refused, others are not, and everything is released.
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,13 +16,13 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// A core that takes a MiB for each byte of the graph while `gate` is closed.
+// A core that allocates 1 MiB for each byte of the graph while `gate` is closed.
 RewriteFunction Hungry(Gate& gate) {
   return [&gate](absl::string_view graph_def, const v1::RewriteOptions& options,
                  const v1::Limits& limits, const core::StopToken& stop, core::PlanReuse* reuse) {
     const std::string taken(graph_def.size() * kMiB, 'm');
-    asm volatile("" : : "r"(taken.data()) : "memory");  // Or it is never made.
-    // As the core does: it looks every few thousand steps.
+    asm volatile("" : : "r"(taken.data()) : "memory");  // Or the allocation is optimized away.
+    // Like the core, which checks every few thousand steps.
     if (stop.ShouldStop(1)) return absl::StatusOr<v1::RewriteResponse>(stop.status("strategy"));
     return gate.AsFunction()(graph_def, options, limits, stop, reuse);
   };
@@ -84,7 +84,7 @@ TEST_F(MemoryTest, WhoFindsItTakenIsToComeBack) {
   EXPECT_LE(Metric("spillway_memory_bytes"), 62 * kMiB);
   EXPECT_EQ(Metric("spillway_memory_bytes_limit"), 100 * kMiB);
   grpc::ClientContext context;
-  const grpc::Status refused = Unary(61, &context);  // Not the same: that would share.
+  const grpc::Status refused = Unary(61, &context);  // A new size: an equal one would share.
   EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(InfoOf(refused).reason(), "OVERLOADED") << refused.error_message();
   EXPECT_EQ(context.GetServerTrailingMetadata().count("grpc-retry-pushback-ms"), 1u);
@@ -95,7 +95,7 @@ TEST_F(MemoryTest, WhoFindsItTakenIsToComeBack) {
   EXPECT_TRUE(Unary(60, &again).ok());
 }
 
-// Its memory is counted until it has been sent, not until the worker is free.
+// An answer's memory is counted until it has been sent, not until the worker is free.
 TEST_F(MemoryTest, AnAnswerThatNobodyReadsStaysCharged) {
   Options options = TestOptions();
   options.memory_budget_bytes = 100 * kMiB;
@@ -127,7 +127,7 @@ TEST_F(MemoryTest, ASlowUploadIsEnded) {
   const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
   ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
   ASSERT_TRUE(Eventually([&] { return server_->inflight_bytes() == 1'000'000; }));
-  // One byte now and then, so that it never stands still.
+  // One byte now and then, so that it never stalls.
   ASSERT_TRUE(Eventually([&] {
     clock_.Advance(absl::Milliseconds(100));
     return !stream->Write(ChunkMessage("g"));

@@ -19,14 +19,14 @@ using Message = v1::StreamRewriteResponse;
 using Queue = MessageQueue<Message>;
 using Next = Queue::Next;
 
-// About `bytes` on the wire, and told apart by its first byte.
+// A message of about `bytes` on the wire, identified by its first byte.
 Message Make(char first, size_t bytes = 10) {
   Message message;
   message.set_chunk(std::string(bytes, first));
   return message;
 }
 
-// What the next message begins with; '-': nothing yet, '.': the end.
+// The first byte of the next message; '-': nothing yet, '.': the end.
 char TakeFrom(Queue& queue) {
   Message message;
   switch (queue.Take(&message)) {
@@ -40,19 +40,19 @@ char TakeFrom(Queue& queue) {
   return '.';
 }
 
-// True once a push that finds no room has asked `stop` that often: it does so before it waits, and
-// every now and then while it waits.
+// True once a push that finds no room has polled `stop` that often: it does so before it waits, and
+// regularly while it waits.
 bool HasAsked(const core::StopToken& stop, int64_t times) {
   return Eventually([&] { return stop.steps() >= times; });
 }
 
-// That a push failed because it, or those before it, had to wait for too long.
+// Expects that a push failed because it, or earlier ones, had to wait for too long.
 void ExpectTooSlow(const absl::StatusOr<bool>& pushed) {
   EXPECT_EQ(pushed.status().code(), absl::StatusCode::kCancelled);
   EXPECT_THAT(std::string(pushed.status().message()), testing::HasSubstr("not taken as fast"));
 }
 
-// Seconds of waiting, so that a test whose push is not refused fails instead of standing still.
+// Seconds of waiting, so that a test whose push is not refused fails instead of hanging.
 constexpr int64_t kManySteps = 500;
 
 class MessageQueueTest : public testing::Test {
@@ -135,7 +135,7 @@ TEST_F(MessageQueueTest, OneMessageAlwaysFits) {
 TEST_F(MessageQueueTest, WaitsAreCountedTogether) {
   Queue queue(1, absl::Milliseconds(100), clock_);
   EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
-  // A reader takes one each 30 ms: no single wait is too long.
+  // A reader takes one every 30 ms: no single wait is too long.
   for (int i = 0; i < 4; ++i) {
     const core::StopToken stop;
     std::thread worker([&] { EXPECT_TRUE(queue.Push(Make('b'), stop).ok()) << i; });
@@ -176,7 +176,7 @@ TEST_F(MessageQueueTest, AWaitEndsWithTheStopToken) {
   canceller.join();
 }
 
-// All messages arrive, in order, and the call is ended exactly once, whoever is faster.
+// All messages arrive in order, and the call ends exactly once, whichever side is faster.
 TEST_F(MessageQueueTest, TwoThreadsAgreeOnTheEnd) {
   constexpr int kRounds = 300;
   constexpr int kMessages = 20;
@@ -197,7 +197,7 @@ TEST_F(MessageQueueTest, TwoThreadsAgreeOnTheEnd) {
           ++ends;
       }
     };
-    std::thread transport([&] {  // Says of each message that it is out.
+    std::thread transport([&] {  // Reports that each message has been sent.
       while (ends == 0) {
         if (in_flight.exchange(false)) send();
       }

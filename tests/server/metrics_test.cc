@@ -175,7 +175,7 @@ v1::RewriteReport SwappingReport() {
   return report;
 }
 
-// Each a count, a sum, and the two buckets between which the value lies.
+// Each has a count, a sum, and the two buckets around the value.
 TEST_F(MetricsTest, WhatSwappingCostsAndSavesIsInHistograms) {
   const auto record =
       RecordOf(absl::OkStatus(), SwappingReport(), v1::RewriteOptions(), AnsweredFrom::kWork);
@@ -219,7 +219,7 @@ TEST_F(MetricsTest, WhatDoesNotFitIsAnOutcome) {
   record.figures.gpus.push_back(gpu);
   record.figures.machine = "somebody's own";
   metrics_.CountRewrite(v1::STRATEGY_BUDGET, record);
-  record.figures.gpus.clear();  // Nothing would do.
+  record.figures.gpus.clear();  // Without GPUs or a machine.
   record.figures.machine.clear();
   metrics_.CountRewrite(v1::STRATEGY_BUDGET, record);
   const std::string text = Text();
@@ -253,7 +253,7 @@ TEST_F(MetricsTest, EveryPresetIsAMachineFromTheStart) {
   }
 }
 
-// What wakes an operator is a matter of the table, so it is here once more.
+// These labels decide about alerts, so they are repeated here, independently of the table.
 TEST_F(MetricsTest, EachReasonIsThereWithItsFault) {
   const std::map<std::string, std::string> not_of_callers = {{"none", "server"},
                                                              {"internal", "server"},
@@ -292,7 +292,7 @@ TEST(StrategyOfTest, ByWhatIsAskedFor) {
   options.mutable_budget();
   EXPECT_EQ(StrategyOf(options), v1::STRATEGY_BUDGET);
   v1::RewriteOptions newer;
-  // Field 15, a message: what a client sends that knows a strategy of a later version.
+  // Field 15, a message: sent by a client that knows a later version's strategy.
   ASSERT_TRUE(newer.ParseFromString(std::string("\x7a\x00", 2)));
   EXPECT_EQ(StrategyOf(newer), v1::STRATEGY_UNSPECIFIED);
 }

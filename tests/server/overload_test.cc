@@ -1,5 +1,4 @@
-// Admission, the queue, deadlines and cancellation, with rewrites that take as long as the test
-// wants.
+// Admission, the queue, deadlines and cancellation, with rewrites whose duration the test controls.
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,15 +15,15 @@ using grpc::StatusCode;
 
 class OverloadTest : public ServerFixture {
  protected:
-  void SetUp() override {}  // Each test starts its own.
+  void SetUp() override {}  // Each test starts its own server.
   void TearDown() override {
     gate_.Open();
     ServerFixture::TearDown();
     client_.reset();
-    server_.reset();  // Before the gate.
+    server_.reset();  // Before the gate is destroyed.
   }
 
-  // A unary call of `size` bytes in a thread of its own.
+  // A unary call of `size` bytes in its own thread.
   struct UnaryInBackground {
     grpc::ClientContext context;
     v1::RewriteResponse response;
@@ -74,7 +73,7 @@ TEST_F(OverloadTest, BudgetIsReservedBeforeTheUploadAndRecovers) {
   EXPECT_EQ(server_->inflight_bytes(), 900);
   EXPECT_EQ(Metric("spillway_rejected_requests_total{reason=\"inflight_bytes\"}"), 1);
 
-  // What fits is served meanwhile.
+  // Requests that fit are served meanwhile.
   EXPECT_TRUE(client_->StreamRewrite(std::string(100, 'g'), ScopeOptions(), 100).status.ok());
 
   holding_context.TryCancel();
@@ -155,7 +154,8 @@ TEST_F(OverloadTest, CallWhoseDeadlinePassesInTheQueueNeverRuns) {
   Start(options);
   auto running = StartUnary(10);
   ASSERT_TRUE(Eventually([&] { return gate_.running() == 1; }));
-  // Again if it was not even there before its deadline. What ends it is that, not the gate.
+  // Repeated if the request had not even arrived before its deadline. The deadline ends it, not the
+  // gate.
   EXPECT_TRUE(Eventually([&] {
     auto queued = StartUnary(20, absl::Milliseconds(200));
     queued->Join();
@@ -214,7 +214,7 @@ TEST_F(OverloadTest, NoRequestTakesLongerThanTheServerAllows) {
   EXPECT_THAT(without_deadline->status.error_message(),
               testing::HasSubstr("200ms here (--max-request-time)"));
   EXPECT_EQ(gate_.stopped(), 1);
-  // A slow upload, too.
+  // Applies to a slow upload as well.
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
   ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));

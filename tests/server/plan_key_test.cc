@@ -26,7 +26,7 @@ TEST(PlanKeyTest, EveryByteCounts) {
   const std::string graph = testing::ReadTestGraph("mnist_deep/graph.pb");
   std::set<std::string> keys = {KeyOf(graph), KeyOf(graph, "o"), KeyOf(graph, "p")};
   EXPECT_EQ(keys.size(), 3);
-  // Some of the bytes, each by itself, whatever they mean.
+  // Flips some of the bytes, each separately, whatever their meaning.
   for (size_t at = 0; at < graph.size(); at += 997) {
     std::string other = graph;
     other[at] ^= 1;
@@ -36,7 +36,7 @@ TEST(PlanKeyTest, EveryByteCounts) {
 
 TEST(PlanKeyTest, WhereTheGraphEndsCounts) {
   EXPECT_NE(KeyOf("graphs", ""), KeyOf("graph", "s"));
-  // Beyond what is buffered, too.
+  // Also beyond the buffered part.
   const std::string large(100'000, 'g');
   EXPECT_NE(KeyOf(large, ""), KeyOf(large.substr(1), "g"));
   EXPECT_NE(KeyOf(large), KeyOf(large + "g"));

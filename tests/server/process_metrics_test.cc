@@ -31,7 +31,7 @@ TEST(ProcessMetricsTest, HasTheStandardOnesWithPlausibleValues) {
   EXPECT_GE(values["process_max_fds"], values["process_open_fds"]);
   EXPECT_EQ(values.count("process_cpu_seconds_total"), 1u);
   const double now = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
-  // Ticks and the boot time are whole units of 10 ms and 1 s; a test runs for minutes at most.
+  // Ticks and the boot time are whole units of 10 ms and 1 s; a test runs for at most minutes.
   EXPECT_LT(values["process_start_time_seconds"], now + 2);
   EXPECT_GT(values["process_start_time_seconds"], now - 3600);
 }

@@ -1,5 +1,5 @@
-// Inspect, Simulate, Explore and Diff, as a client sees them: what the core answers, by chunks of
-// any size; and with the limits, the budget, the stop and the counts of a rewrite.
+// Inspect, Simulate, Explore and Diff from a client's view: the core's answers, by chunks of any
+// size, with the limits, the budget, cancellation and the metrics of a rewrite.
 #include <memory>
 #include <string>
 #include <vector>
@@ -134,7 +134,7 @@ TEST_F(QuestionTest, DiffGivesWhatTheCoreGivesForGraphsOfManyChunks) {
   EXPECT_EQ(Bytes("input", "Diff"), static_cast<double>(graph_.size() + rewritten.size()));
 }
 
-// As the core says it, by whichever method.
+// The core's message, whatever the method.
 TEST_F(QuestionTest, ErrorsOfTheCoreKeepCodeReasonAndSentence) {
   const std::string bad = "not a graph";
   const absl::Status expected =
@@ -169,7 +169,7 @@ TEST_F(QuestionTest, OptionsOfANewerClientAreRefused) {
   EXPECT_EQ(InfoOf(status).reason(), "UNKNOWN_OPTION");
 }
 
-// What stands beside the options is no less strict.
+// Fields beside the options are checked as strictly.
 TEST_F(QuestionTest, HeadersOfANewerClientAreRefused) {
   v1::DiffResponse diff;
   const auto refused = [&](const v1::DiffRequest& header, const std::string& words) {
@@ -238,7 +238,7 @@ TEST_F(QuestionTest, LimitsAreThoseOfARewrite) {
           "max_node_count");
   v1::DiffResponse diff;
   refused(Diff(*client_, {DiffQuestion("a", larger)}, &diff), "graph B: the graph has");
-  // One node: within the limits, but no message of 10 bytes says it.
+  // One node: within the limits, but no message of 10 bytes can hold it.
   const std::string tiny = std::string("\x0a\x09\x0a\x01n\x12\x04NoOp", 11);
   const grpc::Status status =
       Inspect(*client_, Upload(Question<v1::InspectRequest>(v1::InspectOptions(), tiny), {tiny}))

@@ -12,7 +12,7 @@ using ::testing::MatchesRegex;
 
 class RequestIdTest : public ServerFixture {
  protected:
-  // The id in the trailing metadata of a call that sends `sent`, if that is not empty.
+  // Returns the id in the trailing metadata of a call that sends `sent`; empty: sends none.
   std::string Answered(const std::string& sent, const std::string& graph = "graph") {
     grpc::ClientContext context;
     if (!sent.empty()) context.AddMetadata("x-request-id", sent);
@@ -43,7 +43,7 @@ TEST_F(RequestIdTest, OthersAreReplaced) {
   }
 }
 
-// The trailing metadata `traceparent` of a call that sends it.
+// Returns the trailing metadata `traceparent` of a call that sends it.
 TEST_F(RequestIdTest, AWellFormedTraceparentComesBack) {
   const std::string good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
   for (const std::string& sent : {good, good + "-more", std::string("none")}) {

@@ -103,7 +103,7 @@ TEST(RequestRecordTest, TheLogSaysTheSameAndWhyItFailed) {
   EXPECT_THAT(JournalLine(record, End()), Not(HasSubstr("secret"))) << "nothing of the graph";
 }
 
-// The address is what a proxy says.
+// The address reported by a proxy.
 TEST(RequestRecordTest, ALineIsOneLineOfAsciiWhateverComesIn) {
   RequestRecord record;
   record.caller.peer = "a\nb\"\xff\xe2\x82\xac";
@@ -152,7 +152,7 @@ TEST(RewriteRecordTest, OtherErrorsHaveNone) {
           .has_value());
 }
 
-// What is kept has swaps already: nobody knows what they cost.
+// A kept graph already has swaps, whose cost is unknown.
 TEST(RewriteRecordTest, WhatIsKeptHasNoSlowdown) {
   v1::RewriteReport report = TwoGpuReport();
   for (const v1::Outcome outcome : {v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN}) {

@@ -1,4 +1,4 @@
-// What was planned for a graph is not planned again for the same graph in other bytes.
+// A plan for a graph is reused for the same graph in other bytes.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@
 namespace spillway::server {
 namespace {
 
-// The same graph in other bytes, as each process that uses TensorFlow serializes it.
+// The same graph in other bytes, since each process that uses TensorFlow serializes it differently.
 class ReusedPlanTest : public SharedRewriteTest {
  protected:
   void SetUp() override {
@@ -71,7 +71,7 @@ TEST_F(ReusedPlanTest, ThePlanIsMadeOnce) {
   EXPECT_EQ(Metric("spillway_cached_rewrites_total"), 2);
 }
 
-// Ranks come all at once; nothing has to be kept for them.
+// Ranks arrive concurrently; nothing needs to be cached for them.
 TEST_F(ReusedPlanTest, WhoComesMeanwhileWaitsForIt) {
   StartWith(/*cache_bytes=*/0);
   std::vector<std::unique_ptr<Asked>> all;

@@ -51,7 +51,7 @@ class RewriteTaskTest : public testing::Test {
   prometheus::Registry registry_;
   Metrics metrics_{registry_, "test"};
   Options options_ = TestOptions();
-  v1::RewriteOptions seen_;  // What the core was asked.
+  v1::RewriteOptions seen_;  // The options that the core received.
 };
 
 TEST_F(RewriteTaskTest, NoOutputsAskedForMeansTheReportToo) {
@@ -84,7 +84,7 @@ TEST_F(RewriteTaskTest, ReportAskedForAmongOthersIsLeftAsItIs) {
 }
 
 TEST_F(RewriteTaskTest, AnswerAboveOneMessageIsOutOfRangeAndNotCounted) {
-  // The field of the graph has two bytes before it here, and up to six where it is larger.
+  // The field of the graph is preceded by two bytes here, and by up to six if it is larger.
   const int64_t whole = Run(ScopeOptions())->ByteSizeLong() + 4;
   const double counted = Value(kSwapped);
   options_.max_response_bytes = whole;

@@ -17,7 +17,7 @@
 namespace spillway::server {
 namespace {
 
-// A service manager: a datagram socket, whose name is in the environment as long as this lives.
+// A service manager: a datagram socket, whose name is in the environment during its lifetime.
 class Manager {
  public:
   explicit Manager(const std::string& name) : name_(name) {
@@ -38,7 +38,7 @@ class Manager {
     if (name_[0] == '/') unlink(name_.c_str());
   }
 
-  // The next datagram, or "" if none has come.
+  // Returns the next datagram, or "" if none has arrived.
   std::string Take() {
     char buffer[256];
     const ssize_t size = recv(socket_, buffer, sizeof(buffer), MSG_DONTWAIT);
@@ -89,7 +89,7 @@ TEST(ServiceNotifyTest, SaysWhyTheManagerCannotBeTold) {
   unsetenv("NOTIFY_SOCKET");
 }
 
-// A manager that does not read: its queue is full, and the server goes on.
+// A manager that does not read: its queue is full, and the server continues.
 TEST(ServiceNotifyTest, NeverWaits) {
   Manager manager(SocketPath());
   absl::Status status;

@@ -19,7 +19,7 @@
 namespace spillway::server {
 namespace {
 
-// How long a datagram may take: far more than a start on a busy machine.
+// The maximum wait for a datagram: far more than a start takes on a busy machine.
 constexpr timeval kDatagramWait{60, 0};
 
 TEST(ServiceStartTest, SaysWhenItListensAndWhenItStops) {

@@ -1,4 +1,4 @@
-// The methods, as a client sees them.
+// The methods, from a client's view.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -79,7 +79,7 @@ TEST_F(ServiceTest, StreamGivesTheSameBytesForEveryChunkSize) {
             4.0 * unary.graph_def().size());
 }
 
-// Which takes time: only who gave one gets one.
+// The digest takes time to compute: only a request that has one gets one.
 TEST_F(ServiceTest, StreamAnswersWithASha256OnlyWhereOneCame) {
   const std::string graph = SmallGraph();
   for (const bool given : {true, false}) {
@@ -155,7 +155,7 @@ TEST_F(ServiceTest, ErrorsOfTheCoreKeepCodeAndReason) {
   EXPECT_TRUE(Eventually([&] { return Requests("Rewrite", "INVALID_ARGUMENT") == 1; }));
 }
 
-// An option is refused by the core; what stands beside the options, here.
+// The core refuses invalid options; the service checks the fields beside them.
 TEST_F(ServiceTest, ARequestOfANewerClientIsRefused) {
   v1::RewriteRequest request = RequestWith(SmallGraph());
   request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(4000, "graph");
@@ -191,7 +191,7 @@ TEST_F(ServiceTest, UnaryRequestAboveItsLimitIsSentToTheStream) {
   EXPECT_EQ(just_above.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(InfoOf(just_above).reason(), "LIMIT_EXCEEDED");
   EXPECT_THAT(just_above.error_message(), HasSubstr("StreamRewrite"));
-  // Far above: the transport refuses it before it is read.
+  // Far above the limit: the transport refuses it before it is read.
   const grpc::Status far = client_->Rewrite(RequestWith(std::string(8 << 20, 'g')), &response);
   EXPECT_EQ(far.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
@@ -251,7 +251,7 @@ TEST_F(ServiceTest, ReflectionTellsHealthAndErrorDetails) {
   };
   for (const auto& [symbol, file] : kFiles) {
     // A ServerReflectionRequest with file_containing_symbol (field 4). The answer repeats it, but
-    // the file's name is in its descriptor alone.
+    // only its descriptor contains the file's name.
     const std::string request =
         absl::StrCat("\x22", std::string(1, static_cast<char>(std::strlen(symbol))), symbol);
     RawStream reflection(client_->channel(),
@@ -295,7 +295,7 @@ TEST_F(ServiceTest, ScrapeOverHttpIsTheSame) {
   }
 }
 
-// Who connects and says nothing does not keep the others out: a scraper gives up after ten seconds.
+// A connection that sends nothing does not keep others out: a scraper gives up after ten seconds.
 TEST_F(ServiceTest, ScrapersThatSayNothingBlockNobody) {
   Options options = TestOptions();
   options.metrics_listen = "127.0.0.1:0";

@@ -1,4 +1,4 @@
-// The same rewrite, asked for several times, at once or soon after, is made once.
+// Equal rewrites, requested concurrently or shortly after each other, are computed once.
 #include <memory>
 #include <string>
 #include <vector>
@@ -111,7 +111,7 @@ class CachedRewriteTest : public SharedRewriteTest {
     StartWith(options);
     gate_.Open();
   }
-  // What is kept is held, beyond all requests.
+  // The memory of cached answers is held after all requests have ended.
   void TearDown() override {
     EXPECT_TRUE(Eventually([&] {
       return server_->inflight_requests() == 0 &&
@@ -135,7 +135,7 @@ TEST_F(CachedRewriteTest, TheSameAgainIsNotMadeAgain) {
   EXPECT_EQ(made_, 1);
   EXPECT_EQ(Metric("spillway_cached_rewrites_total"), 3);
   EXPECT_GT(Metric("spillway_cache_bytes"), 0);
-  // Each is a graph that was answered; the work was done once.
+  // Each is an answered graph; the work was done once.
   EXPECT_EQ(
       Metric("spillway_rewrite_outcomes_total{outcome=\"nothing_to_do\",strategy=\"scope\"}") +
           Metric("spillway_rewrite_outcomes_total{outcome=\"rewritten\",strategy=\"scope\"}"),

@@ -1,5 +1,4 @@
-// The program itself: what it prints, its exit codes, its signals, its metrics as promtool sees
-// them.
+// The program itself: its output, its exit codes, its signals, its metrics as parsed by promtool.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -162,8 +161,8 @@ TEST(SpillwaydTest, SecondSignalEndsItAtOnce) {
 
 TEST(SpillwaydTest, KilledClientGivesItsBudgetBack) {
   Daemon daemon;
-  // A client in a process of its own would need a program; an abrupt end of its connection is the
-  // same to the server.
+  // A separate client process would need another program; dropping the connection abruptly looks
+  // the same to the server.
   auto client = std::make_unique<TestClient>(daemon.address());
   auto context = std::make_unique<grpc::ClientContext>();
   std::unique_ptr<Stream> stream = client->stub().StreamRewrite(context.get());
@@ -261,7 +260,7 @@ TEST(SpillwaydTest, CheckPrintsTheCallers) {
                                   HasSubstr("\ncaller alice certificates=0 tokens=1 ")));
 }
 
-// Who called, by the operator's name for it; why a file was not taken, once; and no token.
+// The log has callers by the operator's names, each fault of a file once, and no token.
 TEST(SpillwaydTest, LogsNamesAndFaultsAndNoTokens) {
   const test_certs::TempFolder folder;
   const std::string file = folder.Write("callers", kAlice);
@@ -276,9 +275,8 @@ TEST(SpillwaydTest, LogsNamesAndFaultsAndNoTokens) {
   EXPECT_EQ(call("abc"), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(call("t0pSecret"), grpc::StatusCode::UNAUTHENTICATED);
   folder.Write("callers", absl::StrCat(kAlice, "caller { name: \"bob\" token_sha256: t0pSecret }"));
-  // Looked at twice, at least: another process, with the real clock, in which only a real wait
-  // brings the next look. It is longer than the interval between looks, so a slow machine does not
-  // matter.
+  // Checked at least twice: another process uses the real clock, so only a real wait triggers the
+  // next check. The wait exceeds the interval between checks, so a slow machine does not matter.
   for (int i = 0; i < 2; ++i) {
     absl::SleepFor(absl::Milliseconds(1100));
     EXPECT_EQ(call("abc"), grpc::StatusCode::INVALID_ARGUMENT);

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a client of google.rpc sees.
+// The error as a client that uses google.rpc sees it.
 v1::StatusDetails DetailsOf(const grpc::Status& status) {
   v1::StatusDetails details;
   EXPECT_TRUE(details.ParseFromString(status.error_details()));
@@ -31,7 +31,7 @@ v1::ErrorInfo InfoIn(const grpc::Status& status) {
   return info;
 }
 
-// The size of a value as gRPC sends it: percent-encoded, and base64.
+// The size of a value in gRPC's encoding: percent-encoded, and base64.
 size_t MetadataBytes(const grpc::Status& status) {
   size_t message = 0;
   for (const unsigned char c : status.error_message()) {
@@ -108,7 +108,7 @@ TEST(StatusToGrpcTest, CodeNamesAreThoseOfGrpc) {
   EXPECT_EQ(CodeName(absl::StatusCode::kDeadlineExceeded), "DEADLINE_EXCEEDED");
 }
 
-// Statistics count what callers are told.
+// Statistics count the codes that callers receive.
 TEST(ToldReasonTest, IsTheOneInTheDetails) {
   for (const absl::Status& status :
        {core::InvalidError(v1::ERROR_REASON_CYCLE, "a cycle"), absl::CancelledError("gone"),

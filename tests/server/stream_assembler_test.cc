@@ -23,7 +23,7 @@ v1::Limits SmallLimits() {
   return limits;
 }
 
-// Sends `messages`, then the end; the first error.
+// Sends `messages`, then the end; returns the first error.
 template <typename Request>
 absl::Status Feed(StreamAssembler& assembler, const std::vector<Request>& messages) {
   for (const Request& message : messages) {
@@ -54,7 +54,7 @@ TEST_P(BadStreamTest, IsRefused) {
 
 constexpr v1::ErrorReason kBad = v1::ERROR_REASON_BAD_STREAM;
 constexpr v1::ErrorReason kLimit = v1::ERROR_REASON_LIMIT_EXCEEDED;
-// The catalogue of CRC algorithms gives it for "123456789".
+// The check value for "123456789" from the catalogue of CRC algorithms.
 constexpr uint32_t kChecksumOfDigits = 0xe3069283;
 
 v1::StreamRewriteRequest ChecksumMessage(int64_t size, uint32_t crc32c) {

@@ -1,6 +1,6 @@
-// Streams that break the protocol, end early or stand still, over a real connection. The table of
-// all violations is in stream_assembler_test.cc; here it is that each reaches the client, and that
-// the server holds nothing afterwards (ServerFixture::TearDown).
+// Streams that violate the protocol, end early or stall, over a real connection. The table of all
+// violations is in stream_assembler_test.cc; here each must reach the client, and the server must
+// hold nothing afterwards (ServerFixture::TearDown).
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,7 +23,7 @@ struct BadStream {
   Messages messages;
   StatusCode code;
   const char* reason;
-  const char* strategy = "scope";  // The label; unknown until a header is taken.
+  const char* strategy = "scope";  // The label; unknown until a header is accepted.
 };
 
 TEST_F(StreamProtocolTest, EveryViolationReachesTheClient) {
@@ -101,7 +101,7 @@ TEST_F(StreamProtocolTest, ClientThatVanishesMidUploadGivesItsBudgetBack) {
   std::unique_ptr<Stream> stream = other->stub().StreamRewrite(context.get());
   ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
   EXPECT_TRUE(Eventually([&] { return server_->inflight_bytes() == 1'000'000; }));
-  stream.reset();  // Drops the call, then the connection, without a word.
+  stream.reset();  // Drops the call, then the connection, without notice.
   context.reset();
   other.reset();
   EXPECT_TRUE(NothingInFlight());
@@ -125,7 +125,7 @@ TEST_F(StreamProtocolTest, UploadThatStandsStillIsCancelledByTheIdleTimeout) {
   Start(options);
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
-  stream->Write(HeaderMessage(1'000'000));  // False on a machine that takes longer for it.
+  stream->Write(HeaderMessage(1'000'000));  // False on a machine that is slower than that.
   EXPECT_EQ(ReadAnswer(*stream).status.error_code(), StatusCode::CANCELLED);
   EXPECT_TRUE(NothingInFlight());
 }
@@ -136,7 +136,7 @@ TEST_F(StreamProtocolTest, ClientThatNeverReadsIsCancelledByTheIdleTimeout) {
   options.clock = &clock_;
   options.rewrite = &FakeRewrite;
   Start(options);
-  // More than flow control lets through unread.
+  // More than flow control allows unread.
   const std::string graph(64 << 20, 'g');
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
@@ -153,7 +153,7 @@ TEST_F(StreamProtocolTest, ClientThatNeverReadsIsCancelledByTheIdleTimeout) {
   }));
   EXPECT_TRUE(NothingInFlight());
   EXPECT_EQ(Requests("StreamRewrite", "CANCELLED"), 1);
-  // A status comes only after the messages that came before it are read.
+  // A status arrives only after earlier messages have been read.
   EXPECT_EQ(ReadAnswer(*stream).status.error_code(), StatusCode::CANCELLED);
 }
 

@@ -45,7 +45,7 @@ Options TestOptions() {
   options.idle_timeout = absl::InfiniteDuration();
   options.memory_budget_bytes = int64_t{8} << 30;
   options.target_wait = absl::InfiniteDuration();
-  options.cache_bytes = 0;  // Tests ask the same again, and mean it.
+  options.cache_bytes = 0;  // Tests repeat requests, and expect them to be computed.
   return options;
 }
 
@@ -93,7 +93,7 @@ StreamAnswer ReadAnswer(Stream& stream) {
 
 TestClient::TestClient(const std::string& address) {
   grpc::ChannelArguments arguments;
-  // Its own connection: gRPC would share one between channels of equal arguments.
+  // Each client has its own connection: gRPC would share one between channels with equal arguments.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
   channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
@@ -119,7 +119,7 @@ StreamAnswer TestClient::SendAll(const std::vector<v1::StreamRewriteRequest>& me
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = stub_->StreamRewrite(&context);
   for (const v1::StreamRewriteRequest& message : messages) {
-    if (!stream->Write(message)) break;  // The server has answered already.
+    if (!stream->Write(message)) break;  // The server has already answered.
   }
   stream->WritesDone();
   return ReadAnswer(*stream);

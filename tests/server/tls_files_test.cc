@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class TlsFilesTest : public ::testing::Test {
  protected:
-  // The error that names `flag` and `file`.
+  // Returns the error, which names `flag` and `file`.
   void ExpectFault(const TlsFiles& files, const std::string& flag, const std::string& file,
                    const std::string& what) {
     const absl::Status status = LoadTlsFiles(files).status();
@@ -92,7 +92,7 @@ TEST_F(TlsFilesTest, CertificateOfTomorrowIsNamed) {
               "not valid yet");
 }
 
-// gRPC would say nothing of these, and every handshake would fail.
+// gRPC would not report these, and every handshake would fail.
 TEST_F(TlsFilesTest, WhatOpenSslRefusesIsNamedWithItsReason) {
   CertRequest request;
   request.rsa_bits = 1024;
@@ -114,7 +114,7 @@ TEST_F(TlsFilesTest, WhatOpenSslRefusesIsNamedWithItsReason) {
 }
 
 TEST_F(TlsFilesTest, EncryptedKeyIsRefusedWithoutAsking) {
-  // What `openssl genpkey -algorithm ed25519 -aes256` writes, cut short: the header tells.
+  // Truncated output of `openssl genpkey -algorithm ed25519 -aes256`: the header is enough.
   const std::string key = folder_.Write(
       "encrypted",
       "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIGbMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAg=\n"

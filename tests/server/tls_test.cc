@@ -1,4 +1,4 @@
-// TLS and mTLS as clients see them, and certificates that change under a running server.
+// TLS and mTLS from a client's view, and certificates that change under a running server.
 #include <openssl/ssl.h>
 
 #include <memory>
@@ -36,7 +36,7 @@ class TlsTest : public ServerFixture {
     folder_.Write("key.pem", pair.key);
   }
 
-  // A call on a new connection by a client that trusts `ca` and shows `own`.
+  // A call on a new connection by a client that trusts `ca` and presents `own`.
   grpc::Status Call(const std::string& ca, const CertAndKey& own = {}) {
     return CallWith(grpc::SslCredentials({ca, own.key, own.cert}));
   }
@@ -51,11 +51,11 @@ class TlsTest : public ServerFixture {
     return stub->GetCapabilities(&context, {}, &response);
   }
 
-  // Whether a client that knows nothing newer than `version` gets through a handshake.
+  // Whether a client limited to `version` completes a handshake.
   bool Handshake(int version) {
     const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(
         SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
-    // OpenSSL itself refuses old versions unless told that safety does not matter.
+    // OpenSSL itself refuses old versions unless its security level is lowered.
     SSL_CTX_set_cipher_list(context.get(), "DEFAULT:@SECLEVEL=0");
     SSL_CTX_set_min_proto_version(context.get(), TLS1_VERSION);
     SSL_CTX_set_max_proto_version(context.get(), version);
@@ -67,7 +67,7 @@ class TlsTest : public ServerFixture {
     return BIO_do_handshake(bio.get()) == 1;
   }
 
-  // In which the files are not looked at.
+  // Passes the interval during which the files are not checked.
   void PassLookInterval() { clock_.Advance(absl::Seconds(1)); }
 
   const TempFolder folder_;

@@ -38,7 +38,7 @@ TEST_F(TokenBucketTest, WhatIsOwedIsPaidOffFirst) {
   EXPECT_EQ(bucket_.WaitFor(0, now_), absl::ZeroDuration());
 }
 
-// Who waits as long as it is told is let in, however fractions add up.
+// A caller that waits as long as advised is admitted, however fractions accumulate.
 TEST_F(TokenBucketTest, TheWaitIsEnough) {
   TokenBucket thirds(/*per_second=*/1.0 / 3, /*most=*/1, now_);
   for (int i = 0; i < 1000; ++i) {

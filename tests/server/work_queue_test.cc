@@ -43,7 +43,7 @@ TEST(WorkQueueTest, OnePeerIsServedInOrder) {
   EXPECT_EQ(Drain(queue), (std::vector<uint64_t>{1, 2, 3, 4, 5}));
 }
 
-// Twenty of one, then one of another.
+// Twenty requests from one peer, then one from another.
 TEST(WorkQueueTest, WhoSendsMuchWaitsForItself) {
   WorkQueue queue(1, 100, absl::InfiniteDuration());
   for (int i = 1; i <= 20; ++i) {
@@ -69,7 +69,7 @@ TEST(WorkQueueTest, ShortGoesBeforeLongOfTheSamePeer) {
   EXPECT_EQ(Drain(queue), (std::vector<uint64_t>{1, 2, 3}));
 }
 
-// Peers that always have something waiting get the same work done, whatever each piece takes.
+// Peers that always have requests waiting get equal amounts of work, whatever each request takes.
 TEST(WorkQueueTest, SharesAreEqual) {
   WorkQueue queue(1, 1000, absl::InfiniteDuration());
   const std::vector<std::pair<std::string, absl::Duration>> peers = {
@@ -109,13 +109,13 @@ TEST(WorkQueueTest, CountIsBounded) {
   EXPECT_EQ(queue.expected_wait(), absl::ZeroDuration());
 }
 
-// What was admitted and refused by a server that works as fast as it can.
+// The numbers admitted and refused by a server that works at full speed.
 struct Load {
   int refused = 0, admitted = 0;
   std::vector<absl::Duration> waits;
 };
 
-// `workers` of a server; a request that takes `takes` every `every`, for `length`.
+// A server with `workers`; a request that takes `takes` arrives every `every`, for `length`.
 Load Simulate(int workers, absl::Duration takes, absl::Duration every, absl::Duration length) {
   WorkQueue queue(workers, 100'000, kTarget);
   std::mt19937 random(1);
@@ -127,7 +127,7 @@ Load Simulate(int workers, absl::Duration takes, absl::Duration every, absl::Dur
   uint64_t id = 0;
   absl::Time next = kStart;
   while (next < kStart + length) {
-    // The first worker that ends before the next request comes takes what waits.
+    // The first worker to finish before the next request arrives takes the waiting work.
     const auto first = std::min_element(busy_until.begin(), busy_until.end());
     const int worker = static_cast<int>(first - busy_until.begin());
     const absl::Time free = *first;
@@ -160,7 +160,7 @@ TEST(WorkQueueTest, StandingOverloadIsRefusedAndWaitsStayShort) {
   const Load load = Simulate(2, takes, takes / 4, absl::Seconds(60));  // Twice the capacity.
   EXPECT_GT(load.refused, load.admitted * 8 / 10);
   EXPECT_GT(load.admitted, 60 / 0.06 * 2 * 0.95) << "and the workers are busy";
-  // Three times what it takes, and what the next arrivals make of it.
+  // Three times the service time, plus the effect of the next arrivals.
   EXPECT_LT(load.waits[load.waits.size() * 99 / 100], 4 * takes);
 }
 
@@ -170,7 +170,7 @@ TEST(WorkQueueTest, WhatCanBeServedIsNotRefused) {
   EXPECT_EQ(load.refused, 0);
 }
 
-// An array job: all at once, then nothing; and the same again, minutes later.
+// An array job: all requests together, then nothing; and the same again minutes later.
 TEST(WorkQueueTest, EachBurstWaits) {
   const absl::Duration takes = absl::Milliseconds(100);
   WorkQueue queue(2, 1000, kTarget);
@@ -186,7 +186,7 @@ TEST(WorkQueueTest, EachBurstWaits) {
   }
 }
 
-// One peer floods; the requests of another, which are served at once, do not hide that.
+// One peer floods; the requests of another, which are served immediately, do not hide that.
 TEST(WorkQueueTest, FairnessDoesNotHideOverload) {
   const absl::Duration takes = absl::Milliseconds(60);
   WorkQueue queue(1, 1000, kTarget);
@@ -218,7 +218,7 @@ TEST(WorkQueueTest, WhoFillsTheQueueKeepsNobodyOut) {
   EXPECT_EQ(queue.Push(WorkOf("d", kTarget), 0, kStart), Verdict::kFull) << "bounded all the same";
 }
 
-// Work that was never done does not count against who gave up.
+// Work that was never done does not count against a caller that gave up.
 TEST(WorkQueueTest, WhoGivesUpIsNotPunished) {
   WorkQueue queue(1, 100, absl::InfiniteDuration());
   Work removed;

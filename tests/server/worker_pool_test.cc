@@ -102,7 +102,7 @@ TEST(WorkerPoolTest, FirstInFirstOut) {
   for (int i = 0; i < 50; ++i) EXPECT_EQ(order[i], i);
 }
 
-// All workers are busy with what takes long; what does not is done all the same.
+// All workers are busy with long work; short work is still done.
 TEST(WorkerPoolTest, ShortWorkDoesNotWaitForLongWork) {
   std::promise<void> release, short_done;
   const std::shared_future<void> released = release.get_future().share();

@@ -36,8 +36,8 @@ namespace shape_proto = core::shape_proto;
 
 constexpr uint32_t kNoKind = 0;
 
-// One value: the number of its field in AttrValue says its kind. A list has the same kinds, under
-// the same numbers, in ListValue.
+// One value: its kind is the number of its field in AttrValue. A list has the same kinds under the
+// same numbers, in ListValue.
 struct Value {
   uint32_t kind = kNoKind;
   uint64_t number = 0;  // Int, float bits, bool, type.
@@ -117,8 +117,8 @@ void AppendList(const std::vector<Value>& values, std::string* out) {
   AppendBytesField(attr_value::kList, list, out);
 }
 
-// Reads the values in an AttrValue or a ListValue, packed or not. The caller checks by parsing the
-// text again, so unusual encodings may be read in any way.
+// Reads the values in an AttrValue or a ListValue, packed or not. Unusual encodings may be read in
+// any way, since the caller checks by parsing the text again.
 std::vector<Value> ReadValues(absl::string_view message) {
   std::vector<Value> values;
   WireReader reader(message);
@@ -166,7 +166,7 @@ bool ParseShapeText(absl::string_view* text, std::string* out) {
       int64_t size = kUnknownDim;
       if (word != "?" && !absl::SimpleAtoi(word, &size)) return false;
       std::string dim;
-      // proto3 leaves a zero out.
+      // proto3 omits a zero.
       if (size != 0) AppendVarintField(shape_proto::kDimSize, size, &dim);
       AppendBytesField(shape_proto::kDim, dim, out);
       begin = comma + 1;
@@ -248,7 +248,7 @@ std::string PrintAttr(absl::string_view value) {
   } else if (values.size() == 1) {
     text = PrintValue(values[0]);
   }
-  // It is the value's text only if it parses to exactly the same bytes.
+  // The text is used only if it parses to exactly the same bytes.
   std::string bytes;
   absl::string_view rest = text;
   if (!text.empty() && ParseAttr(&rest, &bytes) && rest.empty() && bytes == value) return text;

@@ -49,14 +49,14 @@ std::vector<TextCase> Cases() {
       {"0.5f", Attr([](V* v) { v->set_f(0.5f); })},
       {"-0f", Attr([](V* v) { v->set_f(-0.0f); })},
       {"3f", Attr([](V* v) { v->set_f(3); })},
-      {"0.100000001f", Attr([](V* v) { v->set_f(0.1f); })},  // 9 digits tell all floats apart.
+      {"0.100000001f", Attr([](V* v) { v->set_f(0.1f); })},  // 9 digits distinguish all floats.
       {"1.00000002e+30f", Attr([](V* v) { v->set_f(1e30f); })},
       {"inff", Attr([inf](V* v) { v->set_f(inf); })},
       {"-inff", Attr([inf](V* v) { v->set_f(-inf); })},
       {"\"\"", Attr([](V* v) { v->set_s(""); })},
       {"\"a b\"", Attr([](V* v) { v->set_s("a b"); })},
       {"\"a\\x00\\\"\\\\\\n\"", Attr([](V* v) { v->set_s(std::string("a\0\"\\\n", 5)); })},
-      // A hexadecimal escape must not swallow the digit behind it.
+      // A hexadecimal escape must not absorb the digit after it.
       {"\"\\x01\\x31\"", Attr([](V* v) {
          v->set_s(
              "\x01"
@@ -106,7 +106,7 @@ TEST(AttrTextTest, PrintsAndReadsWhatProtobufWrites) {
   }
 }
 
-// What has no text of its own is printed as bytes, and so loses nothing.
+// Values without a text form are printed as bytes, so that nothing is lost.
 TEST(AttrTextTest, AnythingElseIsBytes) {
   testing::AttrValue func, tensor, named_dim;
   func.mutable_func()->set_name("f");
@@ -116,9 +116,9 @@ TEST(AttrTextTest, AnythingElseIsBytes) {
       func.SerializeAsString(),
       tensor.SerializeAsString(),
       named_dim.SerializeAsString(),
-      RawNumber(6, 999),                                       // No such type.
+      RawNumber(6, 999),                                       // An unknown type.
       RawNumber(6, 101),                                       // A reference.
-      RawNumber(5, 2),                                         // A bool that is neither.
+      RawNumber(5, 2),                                         // A bool that is neither 0 nor 1.
       RawField(7, RawField(2, RawNumber(1, -5))),              // A dimension below -1.
       RawNumber(3, 1) + RawNumber(3, 2),                       // Given twice.
       RawField(1, RawNumber(3, 1)),                            // A list that is not packed.
@@ -164,7 +164,7 @@ TEST(AttrTextTest, WhatIsNoValueIsRefused) {
         "(", "(1", "(a)", "(1,,2)", "0x1", "TRUE", "9223372036854775808"}) {
     absl::string_view text = bad;
     std::string bytes;
-    // 0x1 is read as the number 0 and a rest.
+    // 0x1 is read as the number 0 and trailing text.
     EXPECT_FALSE(ParseAttr(&text, &bytes) && text.empty()) << bad;
   }
 }

@@ -62,7 +62,7 @@ int64_t DeviceSteps::InUse(const GapSet& away, int t) const {
   for (size_t g = 0; g < gaps.size(); ++g) {
     if (gaps[g].from < t && t < gaps[g].to && !away[g]) there.insert(gaps[g].buffer);
   }
-  // An input of which nobody reads the original any more: all that follow read a copy.
+  // An input whose original has no further readers: all later ops read a copy.
   std::set<core::BufferId> taken;
   for (size_t i = 0; i < w.reuses[id].size(); ++i) {
     const core::BufferId input = w.reuses[id][i];

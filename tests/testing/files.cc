@@ -25,7 +25,7 @@ std::string Unzip(const std::string& path, const std::string& zipped) {
   const void* data;
   int size;
   while (stream.Next(&data, &size)) bytes.append(static_cast<const char*>(data), size);
-  // At the right end zlib says "stream end" (1); a file cut short ends with less.
+  // At a complete end zlib reports "stream end" (1); a truncated file ends with less.
   if (stream.ZlibErrorCode() != 1) CannotRead(path);
   return bytes;
 }

@@ -44,7 +44,7 @@ void IntegerProgram::AddRow(const std::vector<std::pair<int, double>>& terms, do
 }
 
 IntegerProgram::Outcome IntegerProgram::Minimize() {
-  // GLPK's own presolver, which would spare this, fails where it leaves no column.
+  // GLPK's own presolver would make this unnecessary, but fails if it leaves no column.
   glp_smcp relaxed;
   glp_init_smcp(&relaxed);
   relaxed.tm_lim = kMaxMs;

@@ -42,7 +42,8 @@ class Naive {
       while (Round()) {
       }
       EndOfMoment();
-      // Somebody's patience is at its end: of several, whoever asked first.
+      // An operation has waited for memory for too long; of several, the first that asked is
+      // reported.
       if (!asks_.empty() && now_ >= asked_at_.at(asks_.front()) + core::kMemoryWaitNs) {
         return OutOfMemory();
       }
@@ -67,7 +68,7 @@ class Naive {
   }
 
  private:
-  // ---- What is true now.
+  // ---- The current state.
   int64_t Budget(int device) const {
     if (device == -1) return options_.host_budget_bytes;
     const auto& budgets = options_.device_budget_bytes;
@@ -76,7 +77,7 @@ class Naive {
   bool Given(OpId op) const { return end_.count(op) > 0; }
   bool Ended(OpId op) const { return ended_.count(op) > 0; }
   bool IsCompute(OpId op) const { return w_.ops[op].kind == OpKind::kCompute; }
-  // Has let go of what it reads, and of what it wrote as its writer.
+  // Whether `op` has released the buffers that it reads, and those that it wrote as their writer.
   bool HasLetGo(OpId op) const { return ahead_ && IsCompute(op) ? Given(op) : Ended(op); }
 
   OpId Writer(BufferId buffer) const {
@@ -91,7 +92,7 @@ class Naive {
     const auto reads = w_.reads[op];
     return std::find(reads.begin(), reads.end(), buffer) != reads.end();
   }
-  // The operations that have not let go of it.
+  // The operations that still hold the buffer.
   std::set<OpId> Holders(BufferId buffer) const {
     std::set<OpId> holders;
     for (OpId op(0); op < num_ops_; ++op) {
@@ -112,7 +113,7 @@ class Naive {
   }
   int64_t Size(BufferId buffer) const {
     const auto& b = w_.buffers[buffer];
-    // Of the host's memory, what copies and host operations write.
+    // Only what copies and host operations write takes host memory.
     if (b.device == -1 && (b.resident || IsCompute(Writer(buffer)))) return 0;
     return RoundUp(b.bytes);
   }
@@ -137,7 +138,7 @@ class Naive {
     const auto& o = w_.ops[op];
     return o.kind == OpKind::kCompute || o.kind == OpKind::kCopyIn ? o.device : -1;
   }
-  // Of what `op` waits for, `before` is behind it.
+  // Whether `before` no longer holds back `op`, which waits for it.
   bool Satisfied(OpId before, OpId op) const {
     const auto &a = w_.ops[before], &b = w_.ops[op];
     const bool launch_is_enough = ahead_ && a.kind == OpKind::kCompute && a.device == b.device &&
@@ -174,7 +175,7 @@ class Naive {
     return false;
   }
 
-  // ---- What happens.
+  // ---- Events.
   bool Round() {
     for (const auto& [op, end] : end_) {
       if (end <= now_) ended_.insert(op);
@@ -212,8 +213,8 @@ class Naive {
     return gave;
   }
 
-  // Whoever has asked stays there. The others are in the order in which they joined, but for what
-  // kMixed does.
+  // An operation that has asked for memory stays at the front. Otherwise the ready order decides;
+  // the queue is in the order of joining, except for the moves that kMixed makes.
   void MoveNextToFront(int device, std::vector<OpId>* queue) {
     OpId next = queue->front();
     if (options_.ready_order == core::ReadyOrder::kFirstReady) {
@@ -272,7 +273,7 @@ class Naive {
     return false;
   }
 
-  // ---- Where things are, if memory is placed.
+  // ---- Addresses, if memory is placed.
   bool IsPlaced(int device) const { return device >= 0 && Budget(device) != core::kUnlimited; }
   bool PlaceResident() {
     for (int d = 0; d < num_devices_; ++d) {
@@ -333,7 +334,7 @@ class Naive {
     for (int64_t address : temporaries) region->Free(address);
     return true;
   }
-  // Frees the places of what is no longer there.
+  // Frees the addresses of buffers that are gone.
   void Clear() {
     for (auto it = places_.begin(); it != places_.end();) {
       if (IsThere(it->first)) {
@@ -393,7 +394,7 @@ class Naive {
         use.at_peak.clear();
         for (BufferId b(0); b < static_cast<int32_t>(w_.buffers.size()); ++b) {
           if (w_.buffers[b].device != device || w_.buffers[b].resident || Size(b) == 0) continue;
-          // There already, or given now.
+          // Present already, or allocated now.
           if (IsThere(b) || Writer(b) == op) use.at_peak.push_back(b);
         }
       }
@@ -502,7 +503,7 @@ class Naive {
     result_.out_of_memory = oom;
     ListTimes();
   }
-  // By how much `bytes`, for which there is no place, is more than the most that there is one for.
+  // By how much `bytes`, which fit in no free chunk, exceed the largest possible allocation.
   int64_t Missing(int device, int64_t bytes) {
     int64_t less = bytes;
     while (less > 0 && !regions_.at(device).Allocate(less).has_value()) --less;
@@ -525,15 +526,15 @@ class Naive {
   int64_t now_ = 0;
   std::set<OpId> ready_, ended_;
   std::map<OpId, int64_t> asked_at_, need_;
-  std::map<OpId, int64_t> given_at_, end_;  // Of those that have their memory.
-  std::vector<OpId> asks_;                  // Of those that have not, in order.
+  std::map<OpId, int64_t> given_at_, end_;  // Of operations that have their memory.
+  std::vector<OpId> asks_;                  // Operations without memory, in the order of asking.
   std::map<std::pair<int, OpKind>, std::vector<OpId>> queues_;
   std::map<int, core::ReadyDraws> draws_;  // By device.
   std::set<BufferId> taken_from_, took_;
   std::map<int, NaiveAllocator> regions_;  // By device.
   std::map<BufferId, int64_t> places_;     // Addresses.
   std::map<OpId, int64_t> workspaces_;
-  std::map<int, int64_t> high_;  // In this moment, by device.
+  std::map<int, int64_t> high_;  // The peak within this moment, by device.
   core::SimulationResult result_;
 };
 

@@ -11,7 +11,7 @@
 namespace spillway::testing {
 namespace {
 
-// An output of a node that is being built.
+// An output of a node under construction.
 struct Port {
   int node = -1;
   int port = 0;
@@ -35,7 +35,7 @@ class Builder {
   }
 
  private:
-  // What the gradient of a node needs to know of it.
+  // The data that a node's gradient needs.
   struct Record {
     enum Kind { kNone, kPlain, kSwitch, kMerge, kSplit } kind = kNone;
     std::vector<Port> inputs;  // Those that carry gradients.
@@ -83,8 +83,8 @@ class Builder {
     return {Add(name, "Identity", {{variable, 0}}), 0};
   }
 
-  // Adds about `count` ops behind `*live`, whose last entry is the newest. All of it is alive
-  // whenever `pivot` is (a branch's own Identity of its predicate); no pivot: always.
+  // Adds about `count` ops behind `*live`, whose last entry is the newest. The ops are alive
+  // whenever all of `pivots` are (a branch's own Identity of its predicate); no pivots: always.
   void Forward(int count, int depth, const std::string& scope, const std::vector<int>& pivots,
                std::vector<Port>* live) {
     for (int i = 0; i < count; ++i) {
@@ -113,7 +113,7 @@ class Builder {
         const std::string& op = random_.Pick(*kUnary);
         live->push_back(Plain(scope, op == "Reshape" ? "Exp" : op, {x}));
       }
-      // Control edges among what is alive together.
+      // Control edges between nodes that are alive together.
       if (random_.OneIn(6)) {
         NodeDef* node = graph_.mutable_node(live->back().node);
         if (node->op() == "Merge" || node->op() == "Exit") continue;
@@ -162,16 +162,16 @@ class Builder {
     return {id, 0};
   }
 
-  // A conditional on one of the predicates: its own, or one that another conditional (even one
-  // around this) is on. Its predicate is read through a Switch where it is inside another branch,
-  // as tf.cond does, or directly.
+  // Adds a conditional on one of the predicates, which may also be that of another conditional,
+  // even an enclosing one. Inside another branch the predicate is read through a Switch, as tf.cond
+  // does, or directly.
   Port Cond(int count, int depth, const std::string& outer, Port x,
             const std::vector<Port>& around) {
     Port predicate = random_.Pick(predicates_);
     if (random_.OneIn(4)) {
       predicate = {Add(Fresh(outer, "pred_id"), "Identity", {predicate}, kBool), 0};
     }
-    // The part of a name that TFLMS tells branches by, or not.
+    // With or without the part of a name by which TFLMS recognizes branches.
     const std::string scope = Fresh(outer, random_.OneIn(3) ? "cond/cond" : "branch");
     Port sides[2];
     for (int side = 0; side < 2; ++side) {
@@ -185,7 +185,7 @@ class Builder {
         entry.port = side;
         live.push_back(entry);
       }
-      // An empty branch hands its input on.
+      // An empty branch passes its input through.
       Forward(random_.Below(count + 1), depth + 1, scope, {pivot}, &live);
       sides[side] = live.back();
     }
@@ -214,12 +214,12 @@ class Builder {
     const int body = Add(Fresh(scope, "Identity"), "Identity", {{sw, 1}});
     const int step = Add(Fresh(scope, "Tanh"), "Tanh", {{body, 0}});
     const int sum = Add(Fresh(scope, "AddV2"), "AddV2", {{step, 0}, kept});
-    // A backward op inside the loop, as gradients of loops have.
+    // A backward op inside the loop, as in the gradients of loops.
     const int inner =
         Add(Fresh("gradients/" + scope, "TanhGrad"), "TanhGrad", {{step, 0}, {sum, 0}});
     Port last = {inner, 0};
     if (random_.OneIn(2)) {
-      // One that takes a tensor of the forward part into the loop.
+      // One that brings a forward tensor into the loop.
       const Port back = enter(invariant, kFloat, true, "gradients/" + scope);
       last = {Add(Fresh("gradients/" + scope, "AddV2"), "AddV2", {last, back}), 0};
     }
@@ -229,10 +229,10 @@ class Builder {
     return {Add(Fresh(scope, "Exit"), "Exit", {{sw, 0}}), 0};
   }
 
-  // Reverse-mode differentiation, as tf.gradients lays it out.
+  // Reverse-mode differentiation, in the layout of tf.gradients.
   void Backward(Port loss) {
     PickDevice();
-    // Per node and port: the gradients that came in.
+    // The incoming gradients by node and port.
     std::vector<std::vector<std::vector<Port>>> incoming(num_forward_,
                                                          std::vector<std::vector<Port>>(2));
     const Port seed = {Add(Fresh("gradients", "Fill"), "OnesLike", {loss}), 0};
@@ -262,7 +262,7 @@ class Builder {
           break;
         case Record::kSplit:
         case Record::kSwitch: {
-          // A side that sends none counts as zero.
+          // A side without a gradient counts as zero.
           for (int port = 0; port < 2; ++port) {
             if (grads[port].node >= 0) continue;
             grads[port] = {Add(GradName(id, "zeros"), "ZerosLike", {{id, port}}), 0};
@@ -314,7 +314,7 @@ class Builder {
     (*incoming)[to.node][to.port].push_back(grad);
   }
 
-  // Of a variable's read: the variable is updated.
+  // For a variable's read: updates the variable.
   void MaybeUpdate(int id, Port grad) {
     if (graph_.node(id).op() != "Identity" || graph_.node(id).input_size() == 0) return;
     const int rate = Add(Fresh("train", "rate"), "Const", {}, kFloat, "dtype");
@@ -376,7 +376,7 @@ GraphDef MakeRandomGraph(uint64_t seed, const RandomGraphOptions& options) {
 std::string RoughenBytes(const GraphDef& graph, Random* random) {
   const auto padding = [&] { return random->OneIn(8) ? 1 + random->Below(3) : 0; };
   std::string out;
-  // Fields of the graph that are no nodes: whole, between two nodes.
+  // Fields of the graph other than nodes: kept whole, between two nodes.
   GraphDef rest = graph;
   rest.clear_node();
   const std::string rest_bytes = rest.SerializeAsString();
@@ -384,7 +384,7 @@ std::string RoughenBytes(const GraphDef& graph, Random* random) {
   for (int i = 0; i < graph.node_size(); ++i) {
     if (i == rest_at) out += rest_bytes;
     const NodeDef& node = graph.node(i);
-    // Inputs keep their order among each other; all else may stand anywhere.
+    // Inputs keep their relative order; all other fields may be anywhere.
     std::vector<std::string> others;
     if (random->OneIn(10)) others.push_back(RawField(1, "overwritten"));
     others.push_back(RawField(1, node.name(), padding()));

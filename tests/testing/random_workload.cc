@@ -58,7 +58,7 @@ class Maker {
     BufferId buffer;
     OpId writer;
   };
-  // Buffers that are to be had on `device`; -1: the host.
+  // Buffers available on `device`; -1: the host.
   std::vector<There>& there(int device) { return there_[device + 1]; }
   int Device() { return random_.Below(devices_); }
 
@@ -81,7 +81,7 @@ class Maker {
     return {waits.begin(), waits.end()};
   }
 
-  // Adds up to `most` reads of what is on `device`, and the waits for their writers.
+  // Adds up to `most` reads of buffers on `device`, with the waits for their writers.
   void AddReads(int device, int most, MadeOp* op) {
     for (int i = random_.Below(most + 1); i > 0 && !there(device).empty(); --i) {
       AddRead(random_.Pick(there(device)), op);
@@ -129,7 +129,7 @@ class Maker {
     if (random_.OneIn(4)) op.workspace_bytes = Bytes();
     AddReads(op.device, 3, &op);
     for (int i = random_.Below(3); i > 0; --i) AddWrite(op.device, &op);
-    // Shapes and the like.
+    // Small tensors such as shapes.
     if (!options_.kernels_only && random_.OneIn(8)) AddReads(-1, 1, &op);
     if (!options_.kernels_only && random_.OneIn(8)) {
       op.writes.push_back(maker_.Buffer(-1, 4));
@@ -197,7 +197,7 @@ class Maker {
     Add(reader);
   }
 
-  // The same with ids in another order.
+  // Renumbers the ids randomly.
   core::Workload Shuffled() {
     const int ops = static_cast<int>(maker_.ops().size());
     std::vector<OpId> order(ops), new_id(ops);

@@ -30,7 +30,7 @@ json ReadV2Json(const std::string& graph, const std::string& file) {
   return json::parse(ReadTestGraph(absl::StrCat(graph, "/", file)));
 }
 
-// LevelStrategy has IBM's names.
+// LevelStrategy uses IBM's names.
 void ReadParameters(json parameters, RecordedSetV2* set) {
   set->with_collections = parameters.erase("collections") > 0;
   const auto status =
@@ -87,16 +87,16 @@ RecordedSetV2 SetFrom(const std::string& name, const json& record) {
   return set;
 }
 
-// As the graph spells them; none where it has but one.
+// As the graph spells them; empty if it has only one.
 std::vector<std::string> SeveralGpus(const std::string& graph) {
   const auto devices =
       ReadV2Json(graph, "meta.json").at("gpu_devices").get<std::vector<std::string>>();
-  std::set<std::string> indices;  // One may be spelled in two ways.
+  std::set<std::string> indices;  // The same device may be spelled in two ways.
   for (const std::string& device : devices) indices.insert(core::ParseDeviceName(device).index);
   return indices.size() > 1 ? devices : std::vector<std::string>();
 }
 
-// The GraphDef being edited, by name. Node pointers stay valid: fields of messages are.
+// The GraphDef being edited, by name. Node pointers stay valid, since fields of messages do.
 class Editor {
  public:
   explicit Editor(const std::string& bytes) {
@@ -115,7 +115,7 @@ class Editor {
     node->set_name(name);
     node->set_op("Identity");
     node->set_device(kCpuDevice);
-    // The graphs that tests apply this to swap nothing else.
+    // The graphs in tests that use this contain no other swaps.
     (*node->mutable_attr())["T"].set_type(core::kDtFloat32);
     node->add_input(input);
     by_name_[name] = node;

@@ -9,9 +9,9 @@
 namespace spillway::testing {
 namespace {
 
-// What a node is.
+// The kind of a node.
 enum NodeKind { kForward, kBackward, kSwitchP, kSwitchQ, kMerge };
-// How a node reads one before it. Output 1 is that of a Switch alone.
+// How a node reads an earlier one. Only a Switch has output 1.
 enum EdgeKind { kNone, kData, kControlEdge, kDataOfOutput1 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The text form: there and back again, and what it says of text that is none.
+// The text form: round trips, and the errors for invalid text.
 #include "tests/testing/text_form.h"
 
 #include <string>
@@ -68,7 +68,7 @@ struct BadText {
   const char* expected;
 };
 
-// The column is that of the first character, from 1, that does not fit, in the line as given.
+// The column is that of the first invalid character, from 1, in the line as given.
 constexpr BadText kBadTexts[] = {
     {"a", 1, 2, "'='"},
     {"a = NoOp", 1, 9, "'('"},

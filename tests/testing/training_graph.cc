@@ -121,7 +121,7 @@ class Writer {
   std::string bytes_;
 };
 
-// Forward ops are written at once, gradients and updates when the tape runs.
+// Forward ops are written immediately, gradients and updates when the tape runs.
 class Net {
  public:
   explicit Net(const TrainingGraphOptions& options)
@@ -181,7 +181,7 @@ class Net {
     return absl::StrCat(options_.gradients_scope, "/", name);
   }
 
-  // A variable, its momentum, both with initializers. Returns what reads it.
+  // Adds a variable and its momentum, both with initializers. Returns the node that reads it.
   std::string Variable(const std::string& name, const Dims& dims, float value) {
     const std::pair<std::string, float> parts[] = {{name, value}, {name + "/Momentum", 0.0f}};
     for (const auto& [part, start] : parts) {
