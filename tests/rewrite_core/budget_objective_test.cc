@@ -1,6 +1,6 @@
-// What the strategy `budget` is asked for besides a plan that fits: objectives, the slowdown that a
-// plan may have, the host's memory. On a step that is small enough to be worked out by hand, and by
-// simulation of the answers' own bytes.
+// The objectives of the strategy `budget` beyond a plan that fits: the maximum slowdown of a plan
+// and the host's memory. On a step small enough to work out by hand, and by simulating the bytes of
+// the answers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -40,7 +40,7 @@ v1::RewriteResponse WithObjective(const std::string& bytes, const std::string& t
   return testing::ValueOrDie(TryObjective(bytes, text), text);
 }
 
-// The graph's bytes, simulated as any other graph.
+// Simulates the graph's bytes like any other graph.
 v1::Forecast ForecastOf(const std::string& bytes, const std::string& step, int64_t memory) {
   v1::SimulateOptions options;
   if (!google::protobuf::TextFormat::MergeFromString(step, &options)) std::abort();
@@ -49,9 +49,9 @@ v1::Forecast ForecastOf(const std::string& bytes, const std::string& step, int64
   return testing::ValueOrDie(SimulateGraph(bytes, options, DefaultLimits(), {}), step).forecast();
 }
 
-// Each product is 4 MiB and takes 2.15 ms. As it came, b3 to b8 take a and three more: 16 MiB. With
-// a away between b1 and d: 12 MiB, from b3 on, if its copy is out when b2 ends; and it comes back
-// while e runs, which leaves 4 MiB.
+// Each product is 4 MiB and takes 2.15 ms. Without swaps, b3 to b8 need a and three more: 16 MiB.
+// With a away between b1 and d, 12 MiB are enough from b3 on, if its copy out ends when b2 does. It
+// comes back while e runs, which leaves 4 MiB.
 void AddProducts(const std::string& x, const std::string& suffix, const std::string& device,
                  std::string* text) {
   const auto product = [&](const char* name, const std::string& a, const std::string& b) {
@@ -79,7 +79,7 @@ std::string HandMade() {
   return testing::TestGraph(text).bytes();
 }
 
-// The same on one GPU after the other.
+// The same on two GPUs, one after the other.
 std::string TwoHandMade() {
   std::string text = kHandInput;
   AddProducts("x", "_0", " @/gpu:0", &text);
@@ -129,7 +129,7 @@ TEST(BudgetObjectiveTest, ASwapThatHidesIsFree) {
 }
 
 TEST(BudgetObjectiveTest, ASwapThatDoesNotHideIsMadeOnlyWhereItMayBeSlow) {
-  // The step takes 66 ms, x among them. Out and in take 84 ms, of which 6.4 ms are hidden.
+  // The step takes 66 ms, including x. Copies out and in take 84 ms, of which 6.4 ms are hidden.
   for (const char* budget : {"objective: PLANNING_OBJECTIVE_FREE_SWAPS_ONLY",
                              "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK",
                              "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: 2"}) {
@@ -150,8 +150,8 @@ TEST(BudgetObjectiveTest, ASwapThatDoesNotHideIsMadeOnlyWhereItMayBeSlow) {
   EXPECT_EQ(report.budget().max_slowdown(), 10);
 }
 
-// Below 16 MiB `a` has to go, which is too slow: the memory that is told is that of the graph as it
-// came.
+// Below 16 MiB `a` must be swapped, which is too slow: the reported memory is that of the unswapped
+// graph.
 TEST(BudgetObjectiveTest, WhatIsTooSlowIsRefused) {
   const std::string machine = HandMachine(kSlow, 13 * kMiB);
   EXPECT_TRUE(TryObjective(HandMade(), machine).ok());
@@ -180,8 +180,8 @@ TEST(BudgetObjectiveTest, WhatIsTooSlowIsRefused) {
   }
 }
 
-// x, d_0 from one GPU to the other by way of the host, and 22 products take 173 ms. Each GPU's swap
-// adds 77 ms where it is given no more memory than it needs: one is within the limit, both are not.
+// x, d_0 from one GPU to the other through the host, and 22 products take 173 ms. Each GPU's swap
+// adds 77 ms if it has only the memory that it needs: one is within the limit, both are not.
 TEST(BudgetObjectiveTest, TheLimitIsThatOfAllGpusTogether) {
   const std::string machine = HandMachine(kSlow, 1 << 30);
   const auto with = [&](double slowdown) {
@@ -217,8 +217,8 @@ class ObjectiveGraphTest : public ::testing::TestWithParam<ObjectiveGraph> {
       WithObjective(bytes_, Step("gpu_memory_bytes: 1125899906842624")).report().fits(0);
 };
 
-// The answer's own bytes run within its least budget, within the GPU's, and in between, as fast as
-// was asked for.
+// The answer's bytes run within its minimum budget, within the GPU's memory, and in between, as
+// fast as requested.
 TEST_P(ObjectiveGraphTest, TheAnswerTakesWhatItSays) {
   const int64_t memory = ample_.unswapped_peak_bytes() * 10 / 9 + 10;
   const std::string machine = Step(absl::StrCat("gpu_memory_bytes: ", memory));
@@ -250,7 +250,7 @@ TEST_P(ObjectiveGraphTest, TheAnswerTakesWhatItSays) {
   EXPECT_LT(last, ample_.unswapped_peak_bytes() * 9 / 10);
 }
 
-// A plan that is refused is refused for a reason: with the memory that is told, there is one.
+// A refusal is justified: with the memory that it reports, there is a plan.
 TEST_P(ObjectiveGraphTest, TheMemoryThatIsToldWillDo) {
   const std::string low = "planning_effort: PLANNING_EFFORT_LOW";
   const v1::RewriteReport least =
@@ -274,7 +274,7 @@ TEST_P(ObjectiveGraphTest, TheMemoryThatIsToldWillDo) {
             1.02 * static_cast<double>(ample_.full_speed_step_time_ns()));
 }
 
-// What travels stays within the host's memory; where that cannot be, the error says so.
+// Swapped tensors stay within the host's memory; if that is impossible, the error says so.
 TEST_P(ObjectiveGraphTest, PlansKeepWithinTheHostsMemory) {
   const int64_t memory = ample_.unswapped_peak_bytes() * 8 / 10;
   const auto with = [&](int64_t host) {
@@ -285,7 +285,7 @@ TEST_P(ObjectiveGraphTest, PlansKeepWithinTheHostsMemory) {
   };
   const auto ample = with(int64_t{1} << 50);
   ASSERT_TRUE(ample.ok()) << ample.status();
-  // What is fed is on the host, too: the GPU does not fit while there is no room for more.
+  // Fed tensors are also on the host: the GPU does not fit until there is room for more.
   bool fits = true;
   const int64_t all = ample->report().forecast_after().host_peak_bytes();
   for (const double share : {1.0, 0.9, 0.8}) {
@@ -313,7 +313,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ObjectiveGraph{"resnet50_tf1", "resnet50_tf1/graph_shapes.pb", 32}),
     testing::CaseName());
 
-// The request's steps bound the search: the least budget that was found before stands.
+// The request's step limit bounds the search; the smallest budget found before that counts.
 TEST(BudgetObjectiveTest, ASearchCutShortSaysSo) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   v1::RewriteOptions options;
@@ -342,8 +342,7 @@ TEST(BudgetObjectiveTest, ASearchCutShortSaysSo) {
   EXPECT_TRUE(whole);
 }
 
-// Both towers are planned, though both fit as they came; together they are as fast as was asked
-// for.
+// Both towers are planned, though both fit without swaps; together they are as fast as requested.
 TEST(BudgetObjectiveTest, TwoTowers) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
   const v1::RewriteReport report =

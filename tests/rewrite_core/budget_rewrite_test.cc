@@ -1,5 +1,5 @@
-// The strategy `budget` through the one door, on real training graphs: what it promises of memory,
-// judged on the bytes of its answers; towers; bad input.
+// The strategy `budget` through Rewrite, on real training graphs: its promises about memory,
+// checked on the bytes of its answers; towers; bad input.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ v1::RewriteResponse WithBudget(const std::string& bytes, const std::string& opti
   return testing::ValueOrDie(TryBudget(bytes, options), options);
 }
 
-// A batch, and a GPU of so much memory, of which a tenth is left alone.
+// A batch size and a GPU with this much memory, of which a tenth is reserved.
 std::string OnGpu(int batch, int64_t bytes) {
   return absl::StrCat(" step { batch_size: ", batch, " hardware { gpu_memory_bytes: ", bytes,
                       " } } ");
@@ -53,7 +53,7 @@ struct BudgetGraph {
   std::string name;
   std::string file;
   int batch;
-  // Of the unswapped peak. What some networks can do without is little.
+  // Fractions of the unswapped peak. Some networks can save only little.
   std::vector<double> shares;
 };
 
@@ -65,8 +65,8 @@ class BudgetGraphTest : public ::testing::TestWithParam<BudgetGraph> {
       WithBudget(bytes_, OnGpu(GetParam().batch, int64_t{1} << 50)).report();
 };
 
-// The answer's own bytes, simulated as any other graph, fit in every size of memory from the budget
-// to that of the GPU that the report names.
+// The answer's bytes, simulated like any other graph, fit in every size of memory from the budget
+// to that of the GPU in the report.
 TEST_P(BudgetGraphTest, TheAnswerFitsWhereItSaysSo) {
   EXPECT_EQ(ample_.outcome(), v1::OUTCOME_NOTHING_TO_DO);
   EXPECT_TRUE(ample_.fits(0).not_needed());
@@ -113,7 +113,7 @@ TEST_P(BudgetGraphTest, EveryTensorHasAVerdict) {
   EXPECT_EQ(std::count_if(reasons.begin(), reasons.end(),
                           [](const auto& item) { return item.second == v1::REASON_SWAPPED; }),
             report.swaps_size());
-  // The same tensors as any other strategy judges: every output that somebody reads.
+  // Considers the same tensors as any other strategy: every output that is read.
   v1::RewriteOptions scope;
   scope.mutable_level()->set_swapout_threshold(1);
   scope.mutable_level()->set_swapin_ahead(1);
@@ -134,7 +134,7 @@ TEST_P(BudgetGraphTest, MoreEffortIsNotSlower) {
         .report();
   };
   const v1::RewriteReport low = with("LOW"), medium = with("MEDIUM");
-  EXPECT_LE(low.budget().devices(0).plan_count(), 32 + 3);  // The last one in its other sizes.
+  EXPECT_LE(low.budget().devices(0).plan_count(), 32 + 3);  // The last one in other sizes.
   EXPECT_LE(medium.budget().devices(0).plan_count(), 128 + 3);
   EXPECT_LE(medium.fits(0).step_time_ns(), low.fits(0).step_time_ns());
 }
@@ -146,9 +146,8 @@ INSTANTIATE_TEST_SUITE_P(
                       BudgetGraph{"unet3d", "unet3d/graph.pb", 1, {0.8}}),
     testing::CaseName());
 
-// Both towers fit, each its GPU, and all at once.
-// The demo of 2020: ResNet-50, batch 200, on a 16 GB P100, which is what an empty request assumes.
-// `budget` is the default; 0.95 is what it is to reach, where `level` has 0.77.
+// The demo of 2020: ResNet-50, batch 200, on a 16 GB P100, which an empty request assumes. `budget`
+// is the default; it must reach 0.95, where `level` reaches 0.77.
 TEST(BudgetRewriteTest, TheDemoOf2020) {
   const auto answer = Rewrite(ReadTestGraph("resnet50_tf1/graph.pb"), v1::RewriteOptions(),
                               DefaultLimits(), StopToken());
@@ -182,7 +181,7 @@ TEST(BudgetRewriteTest, TwoTowers) {
   }
 }
 
-// Of one tower alone, the other stays as it is.
+// With one tower selected, the other stays unchanged.
 TEST(BudgetRewriteTest, OneOfTwoTowers) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
@@ -195,7 +194,7 @@ TEST(BudgetRewriteTest, OneOfTwoTowers) {
   for (const v1::TensorSwap& swap : report.swaps()) EXPECT_EQ(swap.device(), device);
 }
 
-// Each GPU has a budget of its own: only the one that has too little is planned.
+// Each GPU has its own budget: only the one with too little memory is planned.
 TEST(BudgetRewriteTest, GpusOfDifferentMemory) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
@@ -219,7 +218,7 @@ TEST(BudgetRewriteTest, GpusOfDifferentMemory) {
     ASSERT_GT(report.swaps_size(), 0);
     for (const v1::TensorSwap& swap : report.swaps()) EXPECT_EQ(swap.device(), small);
     EXPECT_EQ(report.forecast_after().fit(), v1::FIT_FITS);
-    // It is that GPU's memory alone that the plan was made for.
+    // The plan was made for that GPU's memory only.
     const auto fit_with_small = [&](const std::string& device) {
       v1::RewriteOptions of_step;
       if (!google::protobuf::TextFormat::ParseFromString(step(device), &of_step)) std::abort();
@@ -246,14 +245,15 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
   EXPECT_FALSE(ErrorDetailOf(refused, "node").empty() &&
                ErrorDetailOf(refused, "resident_bytes").empty());
-  // Well below what the step takes as it came: it was planned for.
+  // Well below what the unswapped step takes, so it was planned.
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
   EXPECT_LT(memory, ample.fits(0).unswapped_peak_bytes() * 3 / 4);
-  // With it, or a little more (other sizes of memory are tried, too), there is one.
+  // With that budget, or a little more (other sizes of memory are also tried), there is a plan.
   EXPECT_TRUE(TryBudget(bytes, OnGpu(32, memory * 21 / 20)).ok());
 }
 
-// Below the lower bound that is the proof, with the node; above it, it is told besides.
+// Below the lower bound, the bound is the proof and has the node; above it, it is reported in
+// addition.
 TEST(BudgetRewriteTest, WhatDoesNotFitSaysTheLowerBound) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const auto refused = [&](int64_t memory) { return TryBudget(bytes, OnGpu(32, memory)); };
@@ -281,7 +281,7 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysTheLowerBound) {
 TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
-  const int64_t memory = ample.fits(0).unswapped_peak_bytes();  // Less a tenth.
+  const int64_t memory = ample.fits(0).unswapped_peak_bytes();  // Minus a tenth.
   constexpr int64_t kLeast = 20 << 20;
   const v1::RewriteReport report =
       WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "min_tensor_bytes: ", kLeast)).report();
@@ -289,7 +289,7 @@ TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {
   for (const v1::TensorSwap& swap : report.swaps()) EXPECT_GE(swap.size_bytes(), kLeast);
 }
 
-// What is excluded does not travel, whatever it costs; with what is included, nothing else does.
+// Excluded tensors are not swapped at any cost; with inclusions, only included ones are.
 TEST(BudgetRewriteTest, FiltersSayWhatMayBeSwapped) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
@@ -297,7 +297,7 @@ TEST(BudgetRewriteTest, FiltersSayWhatMayBeSwapped) {
   std::map<std::string, std::string> types;
   const testing::GraphDef graph = testing::ReadProto(bytes);
   for (const auto& node : graph.node()) types[node.name()] = node.op();
-  // By the types of the ops on one side of the swaps: how often each is there.
+  // The op types on one side of the swaps, with their counts.
   const auto outputs = [&](const v1::RewriteReport& report) {
     std::map<std::string, int> counts;
     for (const v1::TensorSwap& swap : report.swaps()) {
@@ -350,8 +350,8 @@ TEST(BudgetRewriteTest, FiltersAreChecked) {
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "excl_output_by_scopes"));
 }
 
-// 16 MiB of 16.1: the variable of 4, and two of 6 beside it. Behind the hole that its initializer
-// may leave, only one of them finds a place, and nothing can be away.
+// 16 MiB of 16.1: the variable of 4 and two tensors of 6. Behind the hole that the variable's
+// initializer may leave, only one of them fits, and neither can be swapped.
 TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
   const std::string bytes = testing::GraphBytes(
       "w = VariableV2() {dtype=float32, shape=(1024,1024), _output_shapes=[(1024,1024)]}\n"
@@ -387,7 +387,7 @@ TEST(BudgetRewriteTest, AnEffortThatIsNoneIsAnError) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument) << refused.status();
 }
 
-// The request's steps bound the search: a plan that was found before is returned, and says so.
+// The request's step limit bounds the search: a plan found before is returned, and reports that.
 TEST(BudgetRewriteTest, ASearchCutShortSaysSo) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();

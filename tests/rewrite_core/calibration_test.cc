@@ -51,18 +51,18 @@ TEST(CalibrationTest, Resnet50FitsAP100AtBatch150) {
   const std::string graph = testing::ReadTestGraph("resnet50_free/graph.pb");
   const v1::Forecast forecast = Simulate(graph, Resnet50(150));
   EXPECT_EQ(forecast.fit(), v1::FIT_FITS) << forecast.DebugString();
-  // This is version 1.5 of the net, with more operations than that of the program (the stride lies
-  // in the 3x3 convolutions): 10 percent.
+  // This is version 1.5 of the net, with more operations than the program's (the stride is in the
+  // 3x3 convolutions): 10 percent.
   EXPECT_NEAR(ImagesPerSecond(150, forecast), kImagesPerSecond, 0.1 * kImagesPerSecond);
 }
 
 TEST(CalibrationTest, TheProgramItselfIsAsFastAsItWas) {
   v1::SimulateOptions options;
   options.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
-  options.set_no_budget(true);  // Its batch of 200 does not fit; images/s hardly depend on it.
+  options.set_no_budget(true);  // Batch 200 does not fit; images/s hardly depend on that.
   const v1::Forecast forecast =
       Simulate(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb"), options);
-  // The efficiency of the preset was fitted to this figure, so little is left to explain: 5
+  // The efficiency of the preset was fitted to this figure, so the difference must be small: 5
   // percent.
   EXPECT_NEAR(ImagesPerSecond(200, forecast), kImagesPerSecond, 0.05 * kImagesPerSecond);
 }
@@ -81,7 +81,7 @@ TEST(CalibrationTest, TheSynchronousPlanOfTflmsV2IsAsSlowAsItWas) {
   const std::string rewritten = testing::ApplyRecordedV2(graph, "tfcnn_resnet50_b200", "sync3");
   v1::SimulateOptions options;
   options.mutable_step()->mutable_hardware()->set_preset("p100_pcie_observed");
-  // It did run: whether it also fits is of no interest here.
+  // It did run; whether it also fits does not matter here.
   options.set_no_budget(true);
   const v1::Forecast before = Simulate(graph, options);
   const v1::Forecast after = Simulate(rewritten, options);

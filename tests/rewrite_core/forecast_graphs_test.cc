@@ -1,5 +1,5 @@
-// Forecasts of whole training graphs: what a rewrite says of its own result is what that result
-// says of itself.
+// Forecasts of whole training graphs: a rewrite's forecast of its result agrees with the forecast
+// of the result itself.
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -19,15 +19,14 @@ using testing::IsOk;
 
 constexpr int64_t kBatch = 4;
 
-// The figures: without the bounds, which only a graph has, the names of swap nodes, and what is
-// unknown.
+// The figures without bounds, which only a graph has, the names of swap nodes, and unknowns.
 std::string Figures(v1::Forecast forecast) {
   for (v1::DeviceForecast& device : *forecast.mutable_devices()) {
     device.clear_bounds();
     device.clear_peak_node();
   }
   forecast.mutable_out_of_memory()->clear_node();
-  // Of cuDNN's reserve space the size is known by its op alone (analysis/buffers.cc), not by the
+  // The size of cuDNN's reserve space is known only from its op (analysis/buffers.cc), not from the
   // Identity that copies it in the file.
   if (forecast.fit() == v1::FIT_UNKNOWN) forecast.set_fit(v1::FIT_FITS);
   forecast.clear_fit_unknown();
@@ -54,7 +53,7 @@ TEST_P(ForecastGraphsTest, AfterIsThatOfTheResult) {
     simulate.mutable_step()->set_batch_size(kBatch);
     options.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
     if (preset != std::string("p100_pcie")) {
-      // So little that the step waits for memory, or does not fit: half of what it takes at once.
+      // So little that the step waits for memory or does not fit: half of its peak.
       const auto free = SimulateGraph(bytes, simulate, DefaultLimits(), StopToken());
       ASSERT_THAT(free, IsOk());
       ASSERT_GT(free->forecast().devices_size(), 0);
@@ -68,7 +67,7 @@ TEST_P(ForecastGraphsTest, AfterIsThatOfTheResult) {
     const v1::RewriteReport& report = rewritten->report();
     const auto before = SimulateGraph(bytes, simulate, DefaultLimits(), StopToken());
     ASSERT_THAT(before, IsOk());
-    // In a rewrite If and While stay, whose bodies a forecast lowers.
+    // A rewrite keeps If and While, whose bodies a forecast lowers.
     const bool are_alike =
         before->inlining().inlined_call_count() == report.inlining().inlined_call_count();
     if (!are_alike) {

@@ -29,8 +29,8 @@ std::vector<std::string> Names(const Graph& graph, const std::vector<NodeId>& id
   return names;
 }
 
-// In each case the names of the backward part start with `b_`, and no others do: nothing looks at
-// names, so what is found must be told by them.
+// In each case exactly the nodes of the backward part have names that start with `b_`. The analysis
+// ignores names, so they can state the expected result.
 struct PartCase {
   std::string name;
   std::string text;
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
     BackwardPart, BackwardPartTest,
     ::testing::Values(
         PartCase{"Plain", absl::StrCat(kForward, kGradients, kUpdates)},
-        // What initializes, counts, averages and measures is no update.
+        // Ops that initialize, count, average or measure are not updates.
         PartCase{"OtherWrites", absl::StrCat(kForward, kGradients, kUpdates, R"(
             start = Const()
             init1 = Assign(w1, start)
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
             correct = Equal(logits, labels)
             counted = AssignAdd(total, correct)
         )")},
-        // The moving average is read on the way to the gradients, as Keras does.
+        // The moving average is read on the way to the gradients, as in Keras.
         PartCase{"AverageThatIsRead", R"(
             x = Placeholder()
             average = VariableV2()
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
             b_update_w = ApplyGradientDescent(w, b_lr, b_dw)
             b_update_v = ApplyGradientDescent(v, b_lr, b_dv)
         )"},
-        // An optimizer of Assign ops with momentum, as BERT's.
+        // An optimizer made of Assign ops with momentum, like BERT's.
         PartCase{"HandMadeOptimizer", absl::StrCat(kForward, kGradients, R"(
             slot1 = VariableV2()
             slot2 = VariableV2()
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
             start = Const()
             init2 = Assign(slot2, start)
         )")},
-        // Gradients that are watched, clipped by their global norm, and summed over two steps.
+        // Gradients that are monitored, clipped by their global norm, and summed over two steps.
         PartCase{"SummariesClippingAndAccumulation", absl::StrCat(kForward, kGradients, R"(
             b_norm1 = L2Loss(b_dw1)
             b_norm2 = L2Loss(b_dw2)
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(
             b_update_d = ResourceApplyGradientDescent(d, b_lr, b_dd)
             b_update_g = ResourceApplyGradientDescent(g, b_lr, b_dg)
         )"},
-        // The second gradient of the product is for the mask, and nobody needs it.
+        // The second gradient of the product is for the mask and is unused.
         PartCase{"UnneededGradients", absl::StrCat(kForward, R"(
             b_ones = Const()
             b_dlogits = Mul(b_ones, xent:1)
@@ -231,7 +231,7 @@ INSTANTIATE_TEST_SUITE_P(
             b_dw1 = MatMul(x, b_dm1)
         )",
                                                    kUpdates)},
-        // The same without gates: the gradient of the input, and one that is only watched.
+        // The same without gates: the gradient of the input, and one that is only monitored.
         PartCase{"UngatedGradients", absl::StrCat(kForward, R"(
             b_ones = Const()
             b_dlogits = Mul(b_ones, xent:1)
@@ -244,8 +244,8 @@ INSTANTIATE_TEST_SUITE_P(
             b_watch = HistogramSummary(tag, b_dm1)
         )",
                                                   kUpdates)},
-        // Pruned to the updates: what only the loss held back (xent) is taken; the last use of a
-        // variable is not.
+        // Pruned to the updates: nodes that only the loss kept out (xent) are in the backward part;
+        // the last use of a variable is not.
         PartCase{"WithoutLoss", absl::StrCat(R"(
             x = Placeholder()
             labels = Placeholder()
@@ -312,7 +312,8 @@ INSTANTIATE_TEST_SUITE_P(Captured, BackwardPartTest, ::testing::Values(PartCase{
     )"}),
                          testing::CaseName());
 
-// Updates in a branch of an If, as loss scaling makes them: finite or not, both sides write.
+// Updates in a branch of an If, as in loss scaling: both branches write, whether the gradients are
+// finite or not.
 TEST(BackwardPartTest, UpdatesInFunctions) {
   for (const char* update : {"ResourceApplyGradientDescent(v, rate, g) {T=float32}",
                              "AssignSubVariableOp(v, g) {dtype=float32}"}) {
@@ -363,7 +364,7 @@ TEST(BackwardPartTest, OfAGeneratedGraphIsWhatItsScopesSay) {
   const BackwardPart part = Find(*graph);
   for (NodeId id(0); id < graph->num_nodes(); ++id) {
     const absl::string_view name = graph->name(id);
-    if (name == "move/train_op") continue;  // Has control inputs alone: no part of any data flow.
+    if (name == "move/train_op") continue;  // Has only control inputs, so it is in no data flow.
     EXPECT_EQ(part.ops[id], absl::StartsWith(name, "down/") || absl::StartsWith(name, "move/"))
         << name;
   }

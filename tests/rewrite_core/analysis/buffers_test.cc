@@ -70,7 +70,7 @@ TEST(BuffersTest, OpsForwardOnlyWhereThereIsNothingToDo) {
       "same = Sum(x, dims) {T=float32, _output_shapes=[(4,16)]}\n"
       "less = Sum(x, dims) {T=float32, _output_shapes=[(4,1)]}\n"
       "cast = Cast(x) {SrcT=float32, DstT=float32, _output_shapes=[(4,1,16)]}\n"
-      // As many bytes, but of another type.
+      // The same number of bytes, but of another type.
       "recast = Cast(x) {SrcT=float32, DstT=uint32, _output_shapes=[(4,1,16)]}\n"
       "once = Tile(x, dims) {T=float32, _output_shapes=[(4,1,16)]}\n"
       "twice = Tile(x, dims) {T=float32, _output_shapes=[(4,2,16)]}\n"
@@ -107,8 +107,8 @@ TEST(BuffersTest, AnIdentityOnTheHostHasABufferOfItsOwn) {
   EXPECT_EQ(f.buffers.alias_input(f.graph.Output("out")), 0);
 }
 
-// 5 * 3 floats, on the GPU with what reads and updates them; an iterator's handle is no variable,
-// and one of int32 has no place on a GPU.
+// 5 * 3 floats, on the GPU with the ops that read and update them; an iterator's handle is not a
+// variable, and a variable of int32 takes no GPU memory.
 TEST(BuffersTest, CapturedVariablesAreResident) {
   const Found f(
       "h = Placeholder() {dtype=resource, shape=()}\n"
@@ -126,7 +126,7 @@ TEST(BuffersTest, CapturedVariablesAreResident) {
   EXPECT_EQ(f.Of("h").place, 0);
   EXPECT_TRUE(f.Share("h", "r"));
   EXPECT_EQ(f.placement.node(f.graph["r"]), 0);
-  // Of the table's rows one is known, and not how many there are.
+  // One of the table's rows is known, but not their number.
   EXPECT_EQ(f.Of("table").storage, Storage::kVariable);
   EXPECT_EQ(f.Of("table").bytes, kUnknownSize);
   EXPECT_EQ(f.placement.node(f.graph["rows"]), 0);
@@ -214,7 +214,7 @@ TEST(BuffersTest, KernelsAreLaunchedByWhatComputesOnTheDevice) {
   for (const char* n : {"id", "shape", "v", "h", "n"}) EXPECT_FALSE(launches(n)) << n;
 }
 
-// Output 5 is cuDNN's reserve space, of open size: nothing, or a bit for each element.
+// Output 5 is cuDNN's reserve space, of unknown size: zero, or a bit for each element.
 TEST(BuffersTest, TheReserveSpaceOfBatchNormalizationIsNoUnknownSize) {
   const Found f(
       "x = Placeholder() {dtype=float32, shape=(8,4,4,16)}\n"

@@ -74,7 +74,7 @@ class Sides {
   TestFacts facts_;
 };
 
-// On the side of true 16 and 64 bytes are made, on that of false 32; `unread` is not needed.
+// The true side makes 16 and 64 bytes, the false side 32; `unread` is not needed.
 constexpr char kCond[] =
     "p = Placeholder() @/gpu:0 {dtype=bool, shape=()}\n"
     "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4)}\n"
@@ -112,7 +112,7 @@ TEST(ConditionalsTest, OfAnUnknownOneTheSideCountsThatMakesMore) {
   const Sides sides(kCond, Fed({}));
   EXPECT_THAT(sides.Choices(), ElementsAre("p:0=true/32/96/1"));
   EXPECT_THAT(sides.Dead(), UnorderedElementsAre("b", "b2", "unread"));
-  // Fed without a value, it is as unknown.
+  // Fed without a value, it is just as unknown.
   v1::Step step = Fed({});
   step.add_feeds()->set_name("p");
   EXPECT_THAT(Sides(kCond, step).Choices(), ElementsAre("p:0=true/32/96/1"));
@@ -135,7 +135,7 @@ TEST(ConditionalsTest, AreTakenForTrueWhereBothSidesMakeAsMuch) {
   EXPECT_THAT(sides.Dead(), ElementsAre("b"));
 }
 
-// All Switches on one predicate go one way, behind LogicalNot the other one.
+// All Switches on one predicate go the same way; those behind a LogicalNot go the other way.
 TEST(ConditionalsTest, OnePredicateTakesOneSide) {
   constexpr char kTwice[] =
       "p = Placeholder() @/gpu:0 {dtype=bool, shape=()}\n"
@@ -156,7 +156,7 @@ TEST(ConditionalsTest, OnePredicateTakesOneSide) {
   EXPECT_THAT(fed.Dead(), UnorderedElementsAre("c", "c2"));
 }
 
-// Training feeds the learning phase of Keras, whose default is that of an evaluation.
+// Training feeds Keras's learning phase, whose default is evaluation.
 TEST(ConditionalsTest, ADefaultIsNoValue) {
   constexpr char kPhase[] =
       "default = Const() @/gpu:0 {dtype=bool, value=0x4207080a12005a0100}\n"
@@ -187,7 +187,8 @@ TEST(ConditionalsTest, AConstantIsAValue) {
   }
 }
 
-// The inner predicate, handed in by a Switch of the outer one, is weighed if its side is taken.
+// The inner predicate, which comes through a Switch of the outer one, is weighed if its side is
+// taken.
 TEST(ConditionalsTest, InOneAnother) {
   constexpr char kNested[] =
       "p = Placeholder() @/gpu:0 {dtype=bool, shape=()}\n"
@@ -225,7 +226,8 @@ TEST(ConditionalsTest, LoopsAreNotDecided) {
   EXPECT_THAT(sides.Choices(), IsEmpty());
 }
 
-// Each level's sides hold all inner ones, and are walked again. Beyond a bound nothing is weighed.
+// Each level's sides contain all inner ones, which are walked again. Beyond a bound nothing is
+// weighed.
 TEST(ConditionalsTest, ManyInOneAnotherTakeNoSquareOfTime) {
   constexpr int kLevels = 20000;
   std::string text = "sw0 = Placeholder() @/gpu:0 {dtype=float32, shape=(4)}\n";
@@ -244,7 +246,7 @@ TEST(ConditionalsTest, ManyInOneAnotherTakeNoSquareOfTime) {
   EXPECT_TRUE(sides.Runs("last"));
 }
 
-// What is fed is alive, whatever would have made it.
+// A fed node is alive, whatever would otherwise have produced it.
 TEST(ConditionalsTest, WhatIsFedIsAlive) {
   v1::Step step = Fed({{"p", true}});
   v1::Feed* feed = step.add_feeds();
@@ -255,8 +257,8 @@ TEST(ConditionalsTest, WhatIsFedIsAlive) {
   EXPECT_FALSE(sides.IsDead("b2"));
 }
 
-// On random graphs, whether each predicate is fed or not: what is dead is what a naive executor
-// finds dead where the predicates are as they were fed or taken.
+// On random graphs, with each predicate fed or not, the dead nodes are those that a naive executor
+// finds dead when predicates have the values that were fed or assumed.
 TEST(ConditionalsTest, AgreesWithANaiveExecutor) {
   int dead = 0, taken = 0;
   for (uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) {
@@ -266,7 +268,7 @@ TEST(ConditionalsTest, AgreesWithANaiveExecutor) {
     options.forward_ops = random.Between(3, 40);
     options.conds = true;
     testing::GraphDef graph = testing::MakeRandomGraph(seed, options);
-    // As random as the rest, they may contradict what is fed.
+    // They are random and may contradict the feeds.
     for (auto& node : *graph.mutable_node()) node.mutable_attr()->erase("_output_shapes");
     v1::Step step;
     testing::Truths truths;
@@ -280,7 +282,7 @@ TEST(ConditionalsTest, AgreesWithANaiveExecutor) {
       truths[std::string(sides.facts().graph->name(choice.predicate.node))] = choice.value;
       ++taken;
     }
-    // A predicate all of whose Switches are dead is none of both.
+    // A predicate whose Switches are all dead is neither.
     for (const std::string& name : testing::FindPredicates(graph)) truths.try_emplace(name, true);
     for (const auto& [name, outcome] : testing::Execute(graph, truths)) {
       EXPECT_EQ(sides.conditionals().IsDead(sides.facts().graph.Node(name)), outcome.dead) << name;

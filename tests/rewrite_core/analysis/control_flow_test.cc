@@ -16,7 +16,7 @@ namespace {
 
 using testing::TestGraph;
 
-// A graph and the analysis of its control flow, asked by name.
+// A graph and the analysis of its control flow, queried by name.
 class Flow {
  public:
   explicit Flow(absl::string_view text)
@@ -29,11 +29,11 @@ class Flow {
 
   FrameId In(absl::string_view node) const { return flow_.input_frame(graph_.Node(node)); }
   FrameId Out(absl::string_view node) const { return flow_.output_frame(graph_.Node(node)); }
-  // Is `v` dead whenever `u` is?
+  // Returns whether `v` is dead whenever `u` is.
   bool Dead(absl::string_view v, absl::string_view u) const {
     return flow_.DeadWhenever(graph_.Node(v), graph_.Node(u));
   }
-  // Is a control edge u -> v sound?
+  // Returns whether a control edge u -> v is sound.
   bool May(absl::string_view u, absl::string_view v) const {
     return flow_.MayControl(graph_.Node(u), graph_.Node(v));
   }
@@ -56,7 +56,7 @@ TEST(ControlFlowTest, WithoutControlFlowEverythingIsAliveInTheRoot) {
 
 // ---- Frames ----
 
-// A loop whose body holds another, and two loops side by side.
+// A loop whose body contains another, and two loops side by side.
 constexpr char kNestedLoops[] = R"(
     x = Const() {dtype=float32}
     enter = Enter(x) {T=float32, frame_name="outer"}
@@ -201,10 +201,10 @@ struct EdgeCase {
   bool sound;
 };
 
-// By hand, from what TensorFlow's executor does.
+// Worked out by hand from TensorFlow's executor.
 TEST(ControlFlowTest, MayControlInBothDirections) {
   const std::vector<EdgeCase> cases = {
-      // From what is always alive to anything, and never back.
+      // From a node that is always alive to any other, but not back.
       {"x", "t1", true},
       {"t1", "x", false},
       {"p", "f1", true},
@@ -218,7 +218,7 @@ TEST(ControlFlowTest, MayControlInBothDirections) {
       {"t1", "f1", false},
       {"f1", "t1", false},
       {"t1", "f2", false},
-      // Behind a Merge of both sides all is alive again.
+      // Behind a Merge of both sides everything is alive again.
       {"both", "t1", true},
       {"both", "x", true},
       {"x", "both", true},
@@ -226,19 +226,19 @@ TEST(ControlFlowTest, MayControlInBothDirections) {
       {"f1", "both", false},
       {"out", "x", true},
       {"t1", "out", false},
-      // A Merge of one side alone is as dead as that side.
+      // A Merge of only one side is dead when that side is.
       {"t1", "one", true},
       {"one", "t1", true},
       {"one", "x", false},
       {"f1", "one", false},
-      // Waiting for a dead node kills.
+      // Waiting for a dead node makes a node dead.
       {"t1", "control_t", true},
       {"control_t", "t1", true},
       {"control_t", "x", false},
       {"waits_t", "t2", true},
       {"waits_t", "x", false},
       {"waits_t", "f1", false},
-      // Two predicates know nothing of each other.
+      // Two predicates are independent.
       {"t1", "tq", false},
       {"tq", "t1", false},
       {"either", "x", false},
@@ -263,7 +263,8 @@ TEST(ControlFlowTest, MayControlInBothDirections) {
       // q on the true side of p is not q.
       {"tq", "nt", false},
       {"nt", "tq", false},
-      // Sides 0 and 1 of three make no whole; that all three do is not seen, which is safe.
+      // Sides 0 and 1 of three do not cover everything; that all three do is not recognized, which
+      // is safe.
       {"m0", "m0", true},
       {"m0", "m1", false},
       {"m01", "x", false},
@@ -288,18 +289,18 @@ TEST(ControlFlowTest, AnExitIsAliveWhenItsLoopIs) {
   EXPECT_TRUE(flow.May("after", "x"));
   EXPECT_TRUE(flow.May("x", "after"));
   EXPECT_TRUE(flow.May("i_exit", "body"));
-  EXPECT_TRUE(flow.May("body", "tail"));     // What reads i_exit.
+  EXPECT_TRUE(flow.May("body", "tail"));     // tail reads i_exit.
   EXPECT_FALSE(flow.May("body", "i_exit"));  // It reads in its own loop.
-  // The last time round, the body is dead while the condition is computed.
+  // In the last iteration, the body is dead while the condition is computed.
   EXPECT_FALSE(flow.May("body", "less"));
   EXPECT_TRUE(flow.May("less", "body"));
-  // Across frames nothing is sound.
+  // No edge across frames is sound.
   EXPECT_FALSE(flow.May("x", "body"));
   EXPECT_FALSE(flow.May("body", "after"));
   EXPECT_FALSE(flow.May("i_body", "body"));
   EXPECT_FALSE(flow.May("body", "i_body"));
   EXPECT_FALSE(flow.May("i_body", "b_body"));
-  // An Enter reads in one frame and is read in another.
+  // An Enter reads in one frame, and its output is read in another.
   EXPECT_TRUE(flow.May("x", "enter"));
   EXPECT_FALSE(flow.May("enter", "x"));
   EXPECT_TRUE(flow.May("enter", "body"));
@@ -367,7 +368,8 @@ TEST(ControlFlowTest, HundredsOfNestedPredicatesStaySound) {
     }
   }
   EXPECT_EQ(wrong, 0);
-  // Not by saying no to all: shallow facts are known, and a node implies itself at any depth.
+  // The analysis must not just deny everything: shallow facts are known, and a node implies itself
+  // at any depth.
   EXPECT_TRUE(flow.Dead("t9", "t3"));
   EXPECT_TRUE(flow.Dead("f9", "t3"));
   EXPECT_TRUE(flow.Dead("t299", "t299"));
@@ -375,8 +377,8 @@ TEST(ControlFlowTest, HundredsOfNestedPredicatesStaySound) {
 
 // ---- Against brute force ----
 
-// A random acyclic graph of Switch, Merge and plain ops over a few free predicates, and what each
-// node does under every assignment of them.
+// A random acyclic graph of Switch, Merge and plain ops over a few free predicates, and the state
+// of each node under every assignment of them.
 class RandomFlow {
  public:
   static constexpr int kPredicates = 4;
@@ -405,7 +407,7 @@ class RandomFlow {
   static std::string Name(int id) { return absl::StrCat("n", id); }
   bool AliveIn(int id, int assignment) const { return nodes_[id].alive[assignment]; }
 
-  // Is v dead whenever u is?
+  // Returns whether v is dead whenever u is.
   bool Truth(int v, int u) const {
     for (int a = 0; a < kAssignments; ++a) {
       if (!nodes_[u].alive[a] && nodes_[v].alive[a]) return false;
@@ -429,7 +431,7 @@ class RandomFlow {
   int Pick(int below) { return static_cast<int>(random_() % below); }
 
   Source PickSource(bool want_bool) {
-    // Recent nodes rather than old ones, so that things nest.
+    // Prefers recent nodes, to get nesting.
     for (int attempt = 0;; ++attempt) {
       const int back = attempt < 20 ? std::min(size(), 8) : size();
       const int id = size() - 1 - Pick(back);
@@ -469,7 +471,7 @@ class RandomFlow {
       op = "Merge";
       for (int more = 1 + Pick(2); more > 0; --more) inputs.push_back(PickSource(false));
     } else if (node.is_bool) {
-      // LogicalAnd(p, p) is p under another name: a condition of its own to the analysis.
+      // LogicalAnd(p, p) equals p, but is a different condition to the analysis.
       op = Pick(2) == 0 ? "Identity" : "LogicalAnd";
       if (op == "LogicalAnd") inputs.push_back(inputs[0]);
     } else {
@@ -499,7 +501,7 @@ class RandomFlow {
   std::string text_;
 };
 
-// Counts the pairs on which the analysis says yes where the truth depends on the predicates.
+// Counts the pairs for which the analysis says yes although deadness depends on the predicates.
 void CompareWithTruth(const RandomFlow& random, int* telling_yes, int* missed_yes) {
   const Flow flow(random.text());
   for (int u = 0; u < random.size(); ++u) {
@@ -525,7 +527,7 @@ TEST(ControlFlowTest, NeverSaysDeadWhereBruteForceFindsALife) {
     const RandomFlow random(seed, 40, 30);
     ASSERT_NO_FATAL_FAILURE(CompareWithTruth(random, &yes, &missed));
   }
-  // It must be worth something, too.
+  // The analysis must also be useful.
   EXPECT_GT(yes, 10'000);
   RecordProperty("yes", yes);
   RecordProperty("missed", missed);

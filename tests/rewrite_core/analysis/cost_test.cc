@@ -18,8 +18,8 @@ using testing::IsOk;
 using testing::TestGraph;
 using testing::ValueOrDie;
 
-// Numbers that are easy to work with by hand: an operation takes 1 ns at efficiency 1, convolutions
-// reach 1/2 and matrix products 1/4; a byte takes 1 ns at mem_eff 1, kernels reach 1/10; a launch
+// Numbers that are easy to work with by hand: an operation takes 1 ns at efficiency 1; convolutions
+// reach 1/2 and matrix products 1/4. A byte takes 1 ns at mem_eff 1; kernels reach 1/10. A launch
 // takes 1000 ns.
 Hardware EasyHardware() {
   Hardware hardware;
@@ -46,7 +46,7 @@ absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
   return Costs::Estimate(*graph, shapes, placement, buffers, hardware, workspace, profile, {});
 }
 
-// A source of any shape: a custom op, of which nothing is known but what it states.
+// A source of any shape: a custom op, of which only its stated shape is known.
 std::string Source(const std::string& name, const std::string& shape) {
   return name + " = Abs() {T=float32, _output_shapes=[" + shape + "]}\n";
 }
@@ -88,13 +88,14 @@ INSTANTIATE_TEST_SUITE_P(
                      "n = Conv2D(x, w) {T=float32, _output_shapes=[(2,5,8,8)], "
                      "data_format=\"NCHW\", padding=\"SAME\", strides=[1,1,1,1]}",
                  kConvFlops, kImages + kFilter + kMaps},
-        // With strides the output is what counts: 2x4x4x5 of it.
+        // With strides, only the output counts: 2x4x4x5 elements.
         CostCase{"Conv2DStrides",
                  Source("x", "(2,8,8,3)") + Source("w", "(3,3,3,5)") +
                      "n = Conv2D(x, w) {T=float32, _output_shapes=[(2,4,4,5)], "
                      "data_format=\"NHWC\", padding=\"SAME\", strides=[1,2,2,1]}",
                  2.0 * (2 * 4 * 4 * 5) * (3 * 3 * 3), kImages + kFilter + kMaps / 4},
-        // The gradients do as many as the forward pass. The sizes are parameters, read on the host.
+        // The gradients take as many operations as the forward pass. The sizes are parameters, read
+        // on the host.
         CostCase{"Conv2DBackpropInput",
                  "s = Const() {dtype=int32, _output_shapes=[(4)]}\n" + Source("w", "(3,3,3,5)") +
                      Source("g", "(2,8,8,5)") +
@@ -133,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
                  Source("a", "(7,4,2,3)") + Source("b", "(7,4,3,5)") +
                      "n = BatchMatMulV2(a, b) {T=float32, _output_shapes=[(7,4,2,5)]}",
                  28 * 60, 4.0 * 28 * (6 + 15 + 10)},
-        // The second operand serves all 28 matrices.
+        // The second operand is used for all 28 matrices.
         CostCase{"BatchMatMulBroadcast",
                  Source("a", "(7,4,2,3)") + Source("b", "(3,5)") +
                      "n = BatchMatMulV2(a, b) {T=float32, _output_shapes=[(7,4,2,5)]}",
@@ -183,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
                      Source("b", "()") +
                      "n = ResourceApplyAdam(v, v, v, b, b, b, b, b, b, g) {T=float32}",
                  0, 7 * 400},
-        // Of a table of 4 MB it reads the 5 rows of 10 that it gives.
+        // Of a table of 4 MB, it reads only the 5 rows of 10 floats that it gathers.
         CostCase{"Gather",
                  Source("t", "(100000,10)") +
                      "i = Abs() {T=int64, _output_shapes=[(5)]}\n"

@@ -32,8 +32,7 @@ std::vector<std::string> Targets(const TestGraph& graph) {
 
 std::vector<std::string> Targets(const std::string& text) { return Targets(TestGraph(text)); }
 
-// A net of one layer, y = relu(v x), with its gradient and its update `up`. The loss that it was
-// made from is not in it.
+// A net of one layer, y = relu(v x), with its gradient and its update `up`, but without the loss.
 constexpr char kNet[] =
     "v = VariableV2() {dtype=float32, shape=(3)}\n"
     "read = Identity(v) {T=float32}\n"
@@ -55,8 +54,7 @@ TEST(DefaultTargetsTest, NoneWithoutUpdates) {
 
 TEST(DefaultTargetsTest, TheUpdatesAlone) { EXPECT_THAT(Targets(kNet), ElementsAre("up")); }
 
-// Of a graph that a tf.function is: the updates are in a function, the loss is a scalar before
-// them.
+// The graph of a tf.function: the updates are in a function, and the loss is a scalar before them.
 TEST(DefaultTargetsTest, UpdatesInAFunction) {
   const TestGraph graph = TestGraph::FromBytes(testing::GraphWithFunctions(
       R"(
@@ -94,14 +92,14 @@ TEST(DefaultTargetsTest, WhatWaitsForThem) {
               ElementsAre("up", "train"));
 }
 
-// As slim's train op, which is the loss behind control edges.
+// Like slim's train op, which is the loss behind control edges.
 TEST(DefaultTargetsTest, ATrainOpMayHaveAValue) {
   EXPECT_THAT(Targets(With("train = Identity(r, ^up) {T=float32}")), ElementsAre("up", "train"));
 }
 
 TEST(DefaultTargetsTest, NotWhatReadsAVariableBack) {
   EXPECT_THAT(Targets(With("back = Identity(up) {T=float32}")), ElementsAre("up"));
-  // v2: the write is in the train op, and read back for who may ask.
+  // v2: the write is in the train op, and is read back for possible readers.
   EXPECT_THAT(Targets("v = VarHandleOp() {dtype=float32, shape=(3)}\n"
                       "read = ReadVariableOp(v) {dtype=float32}\n"
                       "x = Placeholder() {dtype=float32, shape=(3)}\n"
@@ -135,7 +133,7 @@ TEST(DefaultTargetsTest, MovingAveragesThatNothingGroups) {
               ElementsAre("up", "avg"));
 }
 
-// Those of the second tower are not run where the train op groups those of the first.
+// The second tower's updates are not run if the train op groups only those of the first.
 TEST(DefaultTargetsTest, TheTrainOpSaysWhichAverages) {
   const std::string both = absl::StrCat(kAverage,
                                         "other = VariableV2() {dtype=float32, shape=(3)}\n"
@@ -147,7 +145,7 @@ TEST(DefaultTargetsTest, TheTrainOpSaysWhichAverages) {
               ElementsAre("up", "train"));
 }
 
-// Sums of what was seen are a metric's, counters count, and initializers read nothing of the step.
+// Sums of inputs belong to a metric, counters count, and initializers read nothing from the step.
 TEST(DefaultTargetsTest, NoMetricsCountersAndInitializers) {
   EXPECT_THAT(Targets(With("total = VariableV2() {dtype=float32, shape=(3)}\n"
                            "metric = AssignAdd(total, r) {T=float32}\n"
@@ -158,7 +156,7 @@ TEST(DefaultTargetsTest, NoMetricsCountersAndInitializers) {
               ElementsAre("up"));
 }
 
-// The graph with a loss: the mean of `e`, which only the gradient reads besides.
+// The graph with a loss: the mean of `e`, which otherwise only the gradient reads.
 constexpr char kLoss[] =
     "v = VariableV2() {dtype=float32, shape=(3)}\n"
     "read = Identity(v) {T=float32}\n"
@@ -176,7 +174,7 @@ constexpr char kLoss[] =
 
 TEST(DefaultTargetsTest, TheLoss) {
   EXPECT_THAT(Targets(kLoss), ElementsAre("up", "loss"));
-  // The last of what is computed from it.
+  // The last node computed from it.
   EXPECT_THAT(Targets(absl::StrCat(kLoss,
                                    "one = Const() {dtype=float32, _output_shapes=[()]}\n"
                                    "dice = Sub(one, loss) {T=float32, _output_shapes=[()]}")),

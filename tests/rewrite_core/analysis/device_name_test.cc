@@ -70,7 +70,7 @@ TEST(DeviceNameTest, NamesADeviceByThePartsThatBothGive) {
       {"/gpu:1", "/gpu:10", false},
       {"/job:w/task:1/gpu:0", "/job:w/task:2/gpu:0", false},
       {"/job:w/gpu:0", "/job:ps/gpu:0", false},
-      {"/gpu:0", "", false},  // A node without a device is no node of GPU 0.
+      {"/gpu:0", "", false},  // A node without a device does not match GPU 0.
       {"", "", true},
       {"", "/gpu:0", false},
       {"/job:w", "/job:w/gpu:0", false},

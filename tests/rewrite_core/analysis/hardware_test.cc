@@ -19,7 +19,7 @@ using testing::IsOk;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// The published table, typed in here a second time.
+// The published table, entered a second time.
 struct Published {
   std::string name;
   int64_t gpu_memory_bytes, host_memory_bytes;
@@ -121,7 +121,7 @@ TEST(HardwareTest, WithEveryNumberGivenThereIsNoPreset) {
   ASSERT_THAT(h, IsOk());
   EXPECT_EQ(h->preset, "");
   EXPECT_EQ(h->peak_flops, 10.6e12);
-  // One number less, and the default preset has to fill it in.
+  // With one number missing, the default preset must fill it in.
   options.clear_mem_eff();
   EXPECT_EQ(Hardware::FromOptions(options)->preset, "p100_pcie");
 }
@@ -131,7 +131,7 @@ TEST(HardwareTest, ToProtoHasEveryNumberAndComesBackTheSame) {
     const v1::Hardware proto = preset.hardware.ToReport().hardware();
     const google::protobuf::Descriptor* type = v1::Hardware::descriptor();
     for (int i = 0; i < type->field_count(); ++i) {
-      if (type->field(i)->is_repeated()) continue;  // Of single GPUs: no preset has any.
+      if (type->field(i)->is_repeated()) continue;  // For single GPUs: no preset has any.
       EXPECT_TRUE(proto.GetReflection()->HasField(proto, type->field(i))) << type->field(i)->name();
     }
     EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(
@@ -147,7 +147,7 @@ TEST(HardwareTest, TheDeviceBudgetIsLessTheReserve) {
   options.set_allocator_reserve(0);
   EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(), 100'000'000);
   EXPECT_THAT(Hardware::FromOptions(options)->MemoryOrigin(), "gpu_memory_bytes");
-  // All that there may be: nothing overflows, and nothing is lost to a double.
+  // The maximum values: nothing overflows or loses digits in a double.
   options.set_gpu_memory_bytes(std::numeric_limits<int64_t>::max());
   EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(),
             std::numeric_limits<int64_t>::max());
@@ -158,7 +158,7 @@ TEST(HardwareTest, TheDeviceBudgetIsLessTheReserve) {
 TEST(HardwareTest, TheFragmentationFractionIsOfTheMemory) {
   v1::Hardware options;
   EXPECT_EQ(Hardware::FromOptions(options)->internal_fragmentation_fraction, 0);
-  // Of all that the allocator may use, not of what the reserve leaves.
+  // Relative to all that the allocator may use, not to what the reserve leaves.
   options.set_gpu_memory_bytes(100'000'000);
   options.set_internal_fragmentation_fraction(0.25);
   EXPECT_EQ(Hardware::FromOptions(options)->max_fragmentation_bytes(), 25'000'000);
@@ -201,7 +201,7 @@ TEST(HardwareTest, UnknownPresetListsThoseThatExist) {
 
 struct BadCase {
   std::string name;
-  std::string field;  // That the message must name.
+  std::string field;  // The field that the message must name.
   void (*set)(v1::Hardware*);
 };
 class BadNumberTest : public ::testing::TestWithParam<BadCase> {};

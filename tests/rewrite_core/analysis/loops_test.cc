@@ -17,8 +17,8 @@ using testing::ConstText;
 using testing::IsInvalid;
 using testing::TestFacts;
 
-// A loop that counts: `NAME_i` from `start` by `op` with `step`, while `condition` holds of it and
-// `bound`; these are nodes outside. `body` may read `NAME_now`, the counter.
+// A counting loop: `NAME_i` goes from `start` by `op` with `step`, while `condition` holds for it
+// and `bound`; these are nodes outside the loop. `body` may read `NAME_now`, the counter.
 std::string CountingLoop(const std::string& name, const std::string& start,
                          const std::string& condition, const std::string& bound,
                          const std::string& op, const std::string& step,
@@ -97,7 +97,7 @@ TEST(LoopsTest, TheLeastOfSeveralConditions) {
       ConstText("end", {1}, {2}), ConstText("by", {1}, {1}),
       "nine = StridedSlice(dims, at, end, by) {T=int32, Index=int32, "
       "shrink_axis_mask=1}\n");
-  // A dimension of 9, and at most 7 iterations; and a condition that nobody can tell.
+  // A dimension of 9 but at most 7 iterations, and an undecidable condition.
   const std::string both =
       "w_most = Enter(most) {T=int32, is_constant=true, frame_name=\"w\"}\n"
       "w_early = Less(w_merge, w_most) {T=int32}\n"
@@ -108,12 +108,12 @@ TEST(LoopsTest, TheLeastOfSeveralConditions) {
   EXPECT_EQ(CountOf(numbers + CountingLoop("w", "zero", "Less", "nine", "AddV2", "one"), "w"), 9);
   EXPECT_EQ(CountOf(numbers + CountingLoop("w", "zero", "Less", "nine", "AddV2", "one", both), "w"),
             7);
-  // Of what is fed nothing is known.
+  // Nothing is known about fed values.
   EXPECT_EQ(CountOf(numbers + CountingLoop("w", "zero", "Less", "x", "AddV2", "one"), "w"),
             kUnknownCount);
 }
 
-// The gradient's loop counts down from what the loop itself counted.
+// The gradient's loop counts down from the forward loop's count.
 TEST(LoopsTest, WhatAnotherLoopCounted) {
   const std::string text =
       absl::StrCat(ConstText("zero", {}, {0}), ConstText("one", {}, {1}), ConstText("n", {}, {12}),
@@ -123,7 +123,7 @@ TEST(LoopsTest, WhatAnotherLoopCounted) {
   EXPECT_EQ(CountOf(text, "back"), 12);
 }
 
-// A functional loop carries what it reads as variables that it does not change.
+// A functional loop carries its inputs as variables that it does not change.
 TEST(LoopsTest, ABoundThatIsCarried) {
   const std::string text =
       absl::StrCat(ConstText("zero", {}, {0}), ConstText("one", {}, {1}), ConstText("n", {}, {12}),
@@ -195,7 +195,7 @@ TEST(LoopsTest, Given) {
   *step.add_loop_counts() = step.loop_counts(0);
   EXPECT_THAT(compute(text), IsInvalid(v1::ERROR_REASON_BAD_OPTION, "is given twice"));
   step.mutable_loop_counts(1)->set_name("w");
-  EXPECT_EQ(CountOf(text, "w", step), 30);  // What is given holds.
+  EXPECT_EQ(CountOf(text, "w", step), 30);  // The given count applies.
   step.mutable_loop_counts(1)->set_name("nowhere");
   EXPECT_THAT(compute(text),
               IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "names no loop of the graph"));
@@ -203,7 +203,7 @@ TEST(LoopsTest, Given) {
               IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "the graph has no loops"));
 }
 
-// A body that reads what comes behind its own loop: TensorFlow would wait for ever, we do not.
+// A body that reads a node behind its own loop: TensorFlow would wait forever, Spillway does not.
 TEST(LoopsTest, ALoopThatWaitsForItself) {
   const std::string text =
       absl::StrCat(ConstText("zero", {}, {0}), ConstText("one", {}, {1}), ConstText("n", {}, {5}),

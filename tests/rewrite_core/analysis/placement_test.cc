@@ -120,7 +120,7 @@ TEST(PlacementTest, WhatIsFedIsOnTheHostWhateverItsOp) {
   EXPECT_EQ(f.placement.node(f.graph["free"]), 0);
 }
 
-// A device string that no node carries still names one of the graph's GPUs, or none.
+// A device string that no node has still names one of the graph's GPUs, or none.
 TEST(PlacementTest, ResolvesOtherSpellings) {
   const Placed f("a = Abs() @/job:w/task:1/device:GPU:3 {T=float32}");
   EXPECT_EQ(f.placement.Resolve("/job:w/replica:0/task:1/gpu:3"), 0);

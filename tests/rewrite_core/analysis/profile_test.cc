@@ -77,7 +77,7 @@ TEST(ProfileTest, NanosecondsGoBeforeMicroseconds) {
 TEST(ProfileTest, KernelsOfTheStreamGoBeforeLaunches) {
   const TestGraph graph(kGraph);
   const std::string launches = Device(kGpu, Node("a", 0, 1) + Node("b", 0, 2));
-  // Two kernels of one op add up. Single streams say the same again.
+  // Two kernels of one op add up. The single streams repeat them.
   const std::string kernels =
       Device(kStream, Node("a:Abs", 0, 30) + Node("a:Abs", 0, 12) + Node("MEMCPYHtoD", 0, 9));
   const std::string again = Device(kOneStream, Node("a:Abs", 0, 30));
@@ -90,7 +90,7 @@ TEST(ProfileTest, KernelsOfTheStreamGoBeforeLaunches) {
   EXPECT_EQ(Profile::Read(again + launches, *graph, {})->duration_ns(graph["a"]), 30000);
 }
 
-// As TensorFlow 2 names them: xplane_to_step_stats.cc.
+// Names as in TensorFlow 2: xplane_to_step_stats.cc.
 TEST(ProfileTest, CopiesAndWaitsAreNoTimesOfNodes) {
   const TestGraph graph(kGraph);
   const std::string launches = Device(kGpu, Node("a", 0, 1) + Node("b", 0, 2));
@@ -113,7 +113,8 @@ TEST(ProfileTest, BytesAreThoseAllocatedBySlot) {
                     *graph, {});
   ASSERT_THAT(profile, IsOk());
   EXPECT_EQ(profile->allocated_bytes(graph.Output("c:1")), 512);
-  EXPECT_EQ(profile->allocated_bytes(graph.Output("c:0")), 300);  // Requested, if that is all.
+  EXPECT_EQ(profile->allocated_bytes(graph.Output("c:0")),
+            300);  // Requested, if nothing else is known.
   EXPECT_EQ(profile->allocated_bytes(graph.Output("a")), kUnknownSize);
   EXPECT_EQ(profile->allocated_bytes(graph.Output("b")), kUnknownSize);
 }
@@ -125,7 +126,7 @@ TEST(ProfileTest, WorkspaceIsWhatWasThereBesidesWhatIsLeft) {
   };
   const std::string nodes = Node("a", 0, 1, memory("GPU_0_bfc", 700, 300)) +
                             Node("a", 1, 2, memory("GPU_0_bfc", 500, 300)) +
-                            // Not of the GPU; and numbers that cannot be.
+                            // Not GPU memory; and impossible figures.
                             Node("b", 0, 1, memory("gpu_host_bfc", 700, 300)) +
                             Node("c", 0, 1, memory("GPU_0_bfc", 300, 700));
   const auto profile = Profile::Read(RunMetadata(Device(kGpu, nodes)), *graph, {});
@@ -133,14 +134,14 @@ TEST(ProfileTest, WorkspaceIsWhatWasThereBesidesWhatIsLeft) {
   EXPECT_EQ(profile->workspace_bytes(graph["a"]), 400);
   EXPECT_EQ(profile->workspace_bytes(graph["b"]), kNotMeasured);
   EXPECT_EQ(profile->workspace_bytes(graph["c"]), kNotMeasured);
-  // On a CPU every allocator is that of the device.
+  // On a CPU, every allocator belongs to the device.
   const std::string on_cpu = Device(kCpu, Node("a", 0, 1, memory("cpu", 9, 9)));
   EXPECT_EQ(Profile::Read(RunMetadata(on_cpu), *graph, {})->workspace_bytes(graph["a"]), 0);
 }
 
 TEST(ProfileTest, OfAnotherGraphIsRefusedByName) {
   const TestGraph graph(kGraph);
-  // Half known is enough; what partitioning adds does not count.
+  // Half of the nodes known is enough; nodes added by partitioning do not count.
   const std::string added = Node("_SOURCE", 0, 1) + Node("a/_7", 0, 1) + Node("edge_3_a", 0, 1);
   EXPECT_THAT(Profile::Read(Device(kGpu, Node("a", 0, 1) + Node("z", 0, 1) + added), *graph, {}),
               IsOk());
@@ -162,7 +163,7 @@ TEST(ProfileTest, BadBytesAreRefused) {
     EXPECT_EQ(GetErrorReason(Profile::Read(bytes, *graph, {}).status()),
               v1::ERROR_REASON_BAD_OPTION);
   }
-  // Cut anywhere, it ends in an answer.
+  // Truncated anywhere, it still gives an answer.
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_FALSE(Profile::Read(good.substr(0, size), *graph, {}).ok()) << size;
   }
@@ -187,7 +188,7 @@ TEST(ProfileTest, NonsenseNumbersAreClamped) {
   }
 }
 
-// -1 is no time, and no reason to take a node for the longest that there is.
+// -1 is not a time, and must not be read as the longest time possible.
 TEST(ProfileTest, NegativeTimesAreNone) {
   const TestGraph graph(kGraph);
   const std::string negative =
@@ -200,7 +201,7 @@ TEST(ProfileTest, NegativeTimesAreNone) {
   EXPECT_EQ(other->duration_ns(graph["a"]), 7000);
 }
 
-// A real run, of TensorFlow 2.15.1 on a CPU, at batch 8.
+// A real run of TensorFlow 2.15.1 on a CPU at batch size 8.
 TEST(ProfileTest, ARealRunReplacesEstimates) {
   const TestGraph graph =
       TestGraph::FromBytes(testing::ReadTestGraph("mnist_deep/graph_shapes.pb"));
@@ -231,7 +232,7 @@ TEST(ProfileTest, ARealRunReplacesEstimates) {
       Costs::Estimate(*graph, shapes, placement, measured, hardware, 0, &profile, {}), "costs");
   EXPECT_EQ(costs[graph["conv1/Conv2D"]].duration_ns, 523958);
   EXPECT_TRUE(costs[graph["conv1/Conv2D"]].is_known);
-  // What only hands memory on launches nothing, however long its CPU kernel took.
+  // Ops that only pass memory on launch nothing, however long their CPU kernel took.
   EXPECT_EQ(costs[graph["conv1/Variable/read"]].duration_ns, 0);
 }
 

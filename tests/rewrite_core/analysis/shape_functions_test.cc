@@ -1,6 +1,6 @@
 // Shape functions with arithmetic of their own, by hand: each case is a graph whose node `n` is
-// looked at, and the shapes that the documentation of its op says.
-// tests/tensorflow/shape_functions.py asks TensorFlow itself, about many more.
+// checked, with the shapes that the documentation of its op gives.
+// tests/tensorflow/shape_functions.py compares many more with TensorFlow itself.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -18,13 +18,13 @@ using testing::TestGraph;
 
 struct ShapeCase {
   std::string name;
-  // `x`, `y` and `z` are placeholders of these shapes; `v` a vector with the value of the last.
+  // `x`, `y` and `z` are placeholders of these shapes; `v` is a vector with the value of the last.
   std::string x, y, z, v;
   std::string node;
-  std::string shapes;  // Of all outputs of the node.
+  std::string shapes;  // For all outputs of the node.
 };
 
-// For messages too.
+// Also used for messages.
 void PrintTo(const ShapeCase& shape_case, std::ostream* out) { *out << shape_case.node; }
 
 std::string Text(const ShapeView& shape) {
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         ShapeCase{"Depthwise", "(?,8,8,3)", "(3,3,3,2)", "", "",
                   "DepthwiseConv2dNative(x, y) {T=float32, strides=[1,1,1,1], padding=\"VALID\"}",
                   "[?,6,6,6]"},
-        // What Grappler fuses puts out what the first of it does; its arguments do not matter.
+        // A fused op of Grappler has the outputs of its first op; its arguments do not matter.
         ShapeCase{"FusedConv2D", "(2,9,10,3)", "(3,3,3,8)", "(8)", "",
                   "_FusedConv2D(x, y, z) {T=float32, TArgs=[float32], num_args=1, "
                   "strides=[1,2,2,1], padding=\"SAME\"}",
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "_FusedBatchNormGradEx(x, x, y, y, y, z, y, x) {T=float32, U=float32, "
                   "num_side_inputs=1}",
                   "[2,9,9,3] [3] [3] [0] [0] [2,9,9,3]"},
-        // A transposed convolution puts out what input_sizes spells.
+        // A transposed convolution has the output shape given by input_sizes.
         ShapeCase{"Transposed", "(3,3,8,16)", "(4,5,5,16)", "", "(4,10,10,8)",
                   "Conv2DBackpropInput(v, x, y) {T=float32, strides=[1,2,2,1], padding=\"SAME\"}",
                   "[4,10,10,8]"},
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "TensorArrayGatherV3(array, x, array:1) {dtype=float32, element_shape=(*)}\n"
                   "array = TensorArrayV3(y) {dtype=float32, element_shape=(2,3)}",
                   "[6,2,3]"},
-        // Elements may differ, so an element's open dimension says nothing of the others.
+        // Elements may differ, so an element's unknown dimension says nothing about the others.
         ShapeCase{"TensorArrayOfAnything", "(6)", "", "", "",
                   "TensorArrayReadV3(array, x, array:1) {dtype=float32}\n"
                   "array = TensorArrayV3(y) {dtype=float32, element_shape=(?,3)}",
@@ -221,8 +221,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "[?,2] [?] [2] [7,2,3] [7,?,4]"}),
     testing::CaseName());
 
-// Diagonals of a 4 x 6 matrix: the main one has 4 elements, the third above it 3, and a band is as
-// long as its longest.
+// Diagonals of a 4 x 6 matrix: the main one has 4 elements, the third above it has 3, and a band is
+// as long as its longest diagonal.
 INSTANTIATE_TEST_SUITE_P(
     Diagonals, ShapeFunctionTest,
     ::testing::Values(ShapeCase{"Third", "(2,4,6)", "", "", "(3)",

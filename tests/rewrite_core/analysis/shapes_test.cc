@@ -110,7 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
                  {},
                  kUnknownSize,
                  v1::SIZE_UNKNOWN_DTYPE},
-        // The batch size stands for an unknown first dimension of a source, and for no other.
+        // The batch size stands for an unknown first dimension of a source, and for no other
+        // unknown dimension.
         SizeCase{"Batch", "Placeholder() {dtype=float32, _output_shapes=[(?,5)]}", Batch(7), 140},
         SizeCase{"NoBatch",
                  "Placeholder() {dtype=float32, _output_shapes=[(?,5)]}",
@@ -125,10 +126,10 @@ INSTANTIATE_TEST_SUITE_P(
                  Batch(7), kUnknownSize, v1::SIZE_UNKNOWN_DIM},
         SizeCase{"BatchOfUnknownRank", "Placeholder() {dtype=float32, _output_shapes=[(*)]}",
                  Batch(7), kUnknownSize, v1::SIZE_UNKNOWN_RANK},
-        // What is computed may hold more than the batch there: rows of all examples, say.
+        // A computed tensor may hold more than the batch there, for example rows of all examples.
         SizeCase{"BatchOfAComputedTensor", "Relu(x) {T=float32, _output_shapes=[(?,5)]}", Batch(7),
                  kUnknownSize, v1::SIZE_UNKNOWN_DIM},
-        // Feeds go before what the graph says.
+        // Feeds override the graph.
         SizeCase{"Feed", "Placeholder() {dtype=float32}", Feeding("n", {6, 2}), 48},
         SizeCase{"FeedByTensor", "Placeholder() {dtype=float32}", Feeding("n:0", {6, 2}), 48},
         SizeCase{"FeedOfAScalar", "Placeholder() {dtype=float32}", Feeding("n", {}), 4},
@@ -144,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
         SizeCase{"FeedOfAnother", "Relu(x) {T=float32, _output_shapes=[(2,3,5)]}",
                  Feeding("x", {10}), 120},
         SizeCase{"FeedOfZero", "Placeholder() {dtype=float32}", Feeding("n", {0, 3}), 0},
-        // A Placeholder's own shape; a scalar's meant "unknown" up to producer 23.
+        // A Placeholder's own shape; a scalar shape meant "unknown" up to producer 23.
         SizeCase{"Placeholder", "Placeholder() {dtype=float32, shape=(4,4)}", {}, 64},
         SizeCase{"PlaceholderBatch", "Placeholder() {dtype=float32, shape=(?,4)}", Batch(2), 32},
         SizeCase{"PlaceholderScalar",
@@ -177,14 +178,14 @@ TEST(ShapesTest, EachOutputHasItsOwn) {
   EXPECT_EQ(shapes->size_bytes({n, 1}), 400);  // 100 floats, as fed.
   EXPECT_EQ(shapes->why_unknown({n, 2}), v1::SIZE_UNKNOWN_RANK);
   EXPECT_EQ(shapes->why_unknown({n, 3}), v1::SIZE_UNKNOWN_NO_SHAPE);
-  // What is no port is unknown.
+  // An invalid port is unknown.
   EXPECT_EQ(shapes->why_unknown({n, 4}), v1::SIZE_UNKNOWN_NO_SHAPE);
   EXPECT_EQ(shapes->why_unknown({n, kControl}), v1::SIZE_UNKNOWN_NO_SHAPE);
   EXPECT_TRUE(shapes->IsFed(n));
   EXPECT_FALSE(shapes->IsFed(graph.Node("x")));
 }
 
-// A reference has no bytes of its own; its variable has.
+// A reference has no bytes; its variable does.
 TEST(ShapesTest, BytesOfVariables) {
   const TestGraph graph("v = VariableV2() {dtype=float32, shape=(3,5)}");
   const auto shapes = Infer(graph);
@@ -220,7 +221,7 @@ std::string HandleOf(const Shapes& shapes, Tensor tensor) {
   return ViewText(shapes.handle_shape(tensor));
 }
 
-// The batch goes from the source on; where it is folded with the sequence, that is seen.
+// The batch dimension is followed from the source on, even if it is folded with the sequence.
 TEST(ShapesTest, TheBatchIsFollowed) {
   const TestGraph graph(R"(
       x = Placeholder() {dtype=float32, shape=(?,128,768)}
@@ -232,12 +233,12 @@ TEST(ShapesTest, TheBatchIsFollowed) {
   const auto shapes = Infer(graph, Batch(64));
   ASSERT_THAT(shapes, IsOk());
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("sum")), "[64,128,768]");
-  // 64 * 128 rows, not 64: nobody knows what s says, but the number of elements does.
+  // 64 * 128 rows, not 64: the value of s is unknown, but the number of elements is not.
   EXPECT_NE(ShapeOf(*shapes, graph.Output("flat")), "[64,768]");
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("custom")), "[-1,7]");
 }
 
-// A loop variable that keeps its shape, and one that grows along an axis that nobody knows.
+// A loop variable that keeps its shape, and one that grows along an unknown axis.
 TEST(ShapesTest, LoopsComeToAFixedPoint) {
   const TestGraph graph(R"(
       x = Placeholder() {dtype=float32, shape=(2,5)}
@@ -265,7 +266,7 @@ TEST(ShapesTest, LoopsComeToAFixedPoint) {
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("eb")), "[-1,-1]");
 }
 
-// Captured variables: the handle says nothing, the nodes behind it do.
+// Captured variables: the handle gives no shape, but the nodes behind it do.
 TEST(ShapesTest, ReadsTellOfACapturedVariable) {
   const TestGraph graph(R"(
       h = Placeholder() {dtype=resource, shape=()}
@@ -283,7 +284,7 @@ TEST(ShapesTest, ReadsTellOfACapturedVariable) {
   EXPECT_EQ(shapes->captured_variable(graph.Node("named")), kDtInvalid);
 }
 
-// The indices are of the batch; of the rows' length the node states what TensorFlow knew.
+// The indices are of the batch; the node states the rows' length as far as TensorFlow knew it.
 TEST(ShapesTest, GathersOfACapturedVariable) {
   const TestGraph graph(R"(
       table = Placeholder() {dtype=resource, shape=()}
@@ -305,7 +306,7 @@ TEST(ShapesTest, GathersOfACapturedVariable) {
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("points")), "[8192,9]");
   EXPECT_EQ(HandleOf(*shapes, graph.Output("table")), "[-1,64]");
   EXPECT_EQ(HandleOf(*shapes, graph.Output("nd")), "[-1,-1,9]");
-  // Whoever knows the table's size may say it.
+  // If the user knows the table's size, a feed can give it.
   v1::Step step = Feeding("table", {1000, 64});
   step.set_batch_size(8192);
   const auto fed = Infer(graph, step);
@@ -313,7 +314,7 @@ TEST(ShapesTest, GathersOfACapturedVariable) {
   EXPECT_EQ(HandleOf(*fed, graph.Output("table")), "[1000,64]");
 }
 
-// dw = x^T dy has the shape of w, which m and v have, too.
+// dw = x^T dy has the shape of w, and so have m and v.
 TEST(ShapesTest, UpdatesTellOfTheirVariables) {
   const TestGraph graph(R"(
       x = Placeholder() {dtype=float32, shape=(8,5)}
@@ -342,7 +343,7 @@ TEST(ShapesTest, UpdatesTellOfTheirVariables) {
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("rm")), "[5,3]");
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("rv")), "[5,3]");
   EXPECT_EQ(HandleOf(*shapes, graph.Output("sparse")), "[-1,4]");
-  // Two shapes are none.
+  // Two different shapes give none.
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("rt")), "?");
   EXPECT_EQ(shapes->captured_variable(graph.Node("twice")), kDtFloat32);
 }
@@ -377,7 +378,7 @@ TEST(ShapesTest, InputsThatAnOpCannotTake) {
       z = MatMul(x, s) {T=float32}
   )")),
               IsOk());
-  // By a feed alone.
+  // Only by a feed.
   const std::string open = "x = Placeholder() {dtype=float32}\nz = MatMul(x, x) {T=float32}";
   EXPECT_THAT(Infer(TestGraph(open), Feeding("x", {3, 3})), IsOk());
   EXPECT_THAT(Infer(TestGraph(open), Feeding("x", {3, 4})),
@@ -385,7 +386,7 @@ TEST(ShapesTest, InputsThatAnOpCannotTake) {
 }
 
 TEST(ShapesTest, AFeedThatContradictsTheGraph) {
-  // What the graph says, as the Placeholder's own attribute or as a statement.
+  // The graph's shape, from the Placeholder's own attribute or a stated one.
   for (const char* node : {"n = Placeholder() {dtype=float32, shape=(?,784)}",
                            "n = Placeholder() {dtype=float32, _output_shapes=[(?,784)]}"}) {
     const auto bad = Infer(TestGraph(node), Feeding("n", {100, 28, 28}));
@@ -397,7 +398,7 @@ TEST(ShapesTest, AFeedThatContradictsTheGraph) {
   }
 }
 
-// An attribute claims 2^31 - 1 outputs in ten bytes, and somebody reads the last one.
+// An attribute claims 2^31 - 1 outputs in ten bytes, and the last one is read.
 TEST(ShapesTest, OutputsAreNotTakenAtTheirWord) {
   const TestGraph graph(R"(
       a = Placeholder() {dtype=int32, shape=()}
@@ -495,7 +496,7 @@ TEST(FedValueTest, ShapesFollow) {
               ElementsAre(kUnknownDim, kUnknownDim));
 }
 
-// What is fed counts, not what the graph says of the node.
+// Fed values count, not the graph's description of the node.
 TEST(FedValueTest, AConstantMayBeFed) {
   const std::string text =
       "size = Const() {dtype=int32, value=0x420c08031204120208023a020205}\n"

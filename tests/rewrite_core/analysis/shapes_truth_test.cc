@@ -1,6 +1,7 @@
-// Shapes against what TensorFlow itself says of the training graphs in tests/graphs: its static
+// Compares shapes with TensorFlow's own for the training graphs in tests/graphs: its static
 // inference (shapes.tsv, shapes_bB.tsv), grappler's (which follows loops), and the shapes of a real
-// step (runtime_shapes.tsv). What TensorFlow knows we know, and nowhere do we contradict it.
+// step (runtime_shapes.tsv). All that TensorFlow infers must be inferred, and nothing may
+// contradict it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -83,7 +84,7 @@ bool Contradicts(const ShapeView& ours, const Row& row) {
   return false;
 }
 
-// Whether the table knows something of the shape that we do not.
+// Whether the table knows more of the shape than the analysis.
 bool KnowsLess(const ShapeView& ours, const Row& row) {
   if (!row.known_rank) return false;
   if (!ours.known_rank) return true;
@@ -101,8 +102,8 @@ bool IsComplete(const ShapeView& shape) {
   return true;
 }
 
-// Known differences between what TensorFlow infers and what its kernels then do; see the README of
-// tests/graphs.
+// Known differences between TensorFlow's inference and the results of its kernels; see the README
+// of tests/graphs.
 bool RunsOtherwise(const Graph& graph, Tensor tensor, const Row& row) {
   const absl::string_view op = graph.op(tensor.node);
   // Unused outputs: [0] by inference, [] from the kernel.
@@ -119,7 +120,8 @@ class TruthTest : public ::testing::Test {
     return testing::ValueOrDie(Shapes::Infer(*graph, topology, options, stop), "shapes");
   }
 
-  // What of the table we do not know, or contradict; prints the share that is known.
+  // Lists entries of the table that are unknown to the analysis or contradict it; prints the known
+  // share.
   void Compare(const TestGraph& graph, const Shapes& shapes, const std::string& table,
                bool must_know, bool real_step = false) {
     constexpr int kMaxShown = 20;
@@ -133,9 +135,9 @@ class TruthTest : public ::testing::Test {
       complete += IsComplete(ours);
       theirs += row.known_rank && !absl::StrContains(row.text, '?');
       const std::string dtype = absl::StrCat(DataTypeName(type.dtype), type.is_ref ? "_ref" : "");
-      // Of ops that TensorFlow does not have, the type cannot be told.
-      // Of a real step, references are recorded as what they refer to.
-      // So it is where horovod_like was given ops that were not there when it was made.
+      // The types of ops that TensorFlow does not have cannot be determined.
+      // In a real step, references are recorded as the tensors that they refer to.
+      // This also applies to horovod_like, which was given ops that did not exist when it was made.
       const bool same = dtype == row.dtype || !graph->op_info(tensor.node).known ||
                         ((real_step || absl::StartsWith(row.tensor, "broadcast_assign/")) &&
                          dtype == row.dtype + "_ref");
@@ -173,7 +175,7 @@ TEST_F(TruthTest, OpZoo) {
   Compare(graph, Infer(graph, {}), folder + "shapes.tsv", /*must_know=*/true);
 }
 
-// As `as_graph_def(add_shapes=True)` writes it: what TensorFlow knows is stated.
+// As `as_graph_def(add_shapes=True)` writes it: all shapes that TensorFlow knows are stated.
 TEST_P(ShapesTruthTest, StatedShapes) {
   testing::GraphDef proto;
   ASSERT_TRUE(proto.ParseFromString(testing::ReadTestGraph(File("graph.pb"))));

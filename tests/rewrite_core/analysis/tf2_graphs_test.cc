@@ -1,5 +1,5 @@
-// Small graphs of TensorFlow 2 programs, against what the programs know of them (variables,
-// updates, iterations, shapes, sizes at most): tests/tensorflow/make_tf2_graphs.py.
+// Small graphs of TensorFlow 2 programs, compared with what the programs know about them
+// (variables, updates, iterations, shapes, maximum sizes): tests/tensorflow/make_tf2_graphs.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using testing::TestStep;
 class Tf2GraphsTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Tf2GraphsTest, IsWhatTheProgramSays) {
-  // Seen from tests/graphs.
+  // Relative to tests/graphs.
   const std::string folder = "../rewrite_core/analysis/tf2/";
   const json facts = json::parse(testing::ReadTestGraph(absl::StrCat(folder, GetParam(), ".json")));
   v1::Step options;

@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
         CycleCase{"SelfLoop", "x = Const()\na = AddV2(x, a)", "'a' -> 'a'", "x", "1"},
         CycleCase{"SelfControl", "x = Const()\na = Relu(x, ^a)", "'a' -> 'a'", "x", "1"},
         CycleCase{"Two", "a = Relu(b)\nb = Relu(a)", "'a'", "x", "2"},
-        // What leads to the cycle and what hangs behind it is not part of it.
+        // Nodes before and behind the cycle are not part of it.
         CycleCase{"BehindIsNotNamed", "behind = Relu(a)\na = Relu(b)\nb = Relu(a)", "'b' -> 'a'",
                   "behind", "2"},
         CycleCase{"BeforeIsNotNamed", "before = Const()\na = AddV2(before, b)\nb = Relu(a)", "'b'",

@@ -14,7 +14,7 @@ namespace {
 
 using testing::TestGraph;
 
-// Every case reads `v`, a variable, or `r`, what is read from a resource.
+// Every case reads `v`, a variable, or `r`, a value read from a resource.
 constexpr char kSources[] = R"(
     v = VariableV2() {dtype=float32, shape=(3)}
     h = VarHandleOp() {dtype=float32, shape=(3)}
@@ -26,7 +26,7 @@ constexpr char kSources[] = R"(
 
 struct AliasCase {
   std::string name;
-  std::string nodes;  // The last is judged, by its name `n`.
+  std::string nodes;  // The last one, named `n`, is checked.
   bool alias;
 };
 
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
         AliasCase{"ReadOfResource", "n = ReadVariableOp(h) {dtype=float32}", true},
         AliasCase{"AssignGivesAReference", "n = Assign(v, x) {T=float32}", true},
         AliasCase{"Placeholder", "n = Placeholder() {dtype=float32}", false},
-        // Ops that hand their input's buffer on, and the same ops on data of their own.
+        // Ops that forward their input's buffer, and the same ops on other data.
         AliasCase{"Identity", "n = Identity(v) {T=float32}", true},
         AliasCase{"IdentityOfData", "n = Identity(x) {T=float32}", false},
         AliasCase{"IdentityOfRead", "n = Identity(r) {T=float32}", true},
@@ -73,19 +73,20 @@ INSTANTIATE_TEST_SUITE_P(
                   "c1 = Identity(v) {T=float32}\nc2 = Squeeze(c1) {T=float32}\n"
                   "n = StopGradient(c2) {T=float32}",
                   true},
-        // Ops that compute, and what reads them.
+        // Ops that compute, and their readers.
         AliasCase{"Relu", "n = Relu(r) {T=float32}", false},
         AliasCase{"Mul", "n = Mul(v, x) {T=float32}", false},
         AliasCase{"BehindACompute", "c = Relu(r) {T=float32}\nn = Identity(c) {T=float32}", false},
-        // A cast to the same type forwards, one that converts copies.
+        // A cast to the same type forwards; one that converts copies.
         AliasCase{"CastToTheSame", "n = Cast(r) {SrcT=float32, DstT=float32}", true},
         AliasCase{"CastThatConverts", "n = Cast(r) {SrcT=float32, DstT=float16}", false},
         AliasCase{"CastOfUnknownTypes", "n = Cast(r)", true},
-        // A sum of one is that one.
+        // A sum of a single tensor is that tensor.
         AliasCase{"AddNOfOne", "n = AddN(r) {T=float32, N=1}", true},
         AliasCase{"AddNOfOneAndAControl", "n = AddN(r, ^x) {T=float32, N=1}", true},
         AliasCase{"AddNOfTwo", "n = AddN(r, x) {T=float32, N=2}", false},
-        // Padding by nothing, and swapping dimensions of 1, hand on; what else they do is new.
+        // Padding by zero and swapping dimensions of size 1 forward; otherwise these ops write a
+        // new buffer.
         AliasCase{"PadOfNothing", OpOnConstant("(2,3)", {2, 2}, {0, 0, 0, 0}, "Pad"), true},
         AliasCase{"Pad", OpOnConstant("(2,3)", {2, 2}, {0, 0, 0, 1}, "Pad"), false},
         AliasCase{"PadV2", OpOnConstant("(2,3)", {2, 2}, {1, 0, 0, 0}, "PadV2"), false},
@@ -97,10 +98,10 @@ INSTANTIATE_TEST_SUITE_P(
         AliasCase{"TransposeOfTwoOfThree", OpOnConstant("(?,3,4)", {3}, {2, 0, 1}, "Transpose"),
                   false},
         AliasCase{"TransposeByWhatIsComputed", "n = Transpose(r, i) {T=float32}", true},
-        // A custom op may do anything; behind data of its own it has nothing to hand on.
+        // A custom op may do anything; with inputs that are no variables it has none to forward.
         AliasCase{"CustomOp", "n = MyOwnOp(r)", true},
         AliasCase{"CustomOpOfData", "n = MyOwnOp(x)", false},
-        // Waiting for a variable is not reading it.
+        // Waiting for a variable does not read it.
         AliasCase{"Control", "n = Identity(x, ^v) {T=float32}", false}),
     testing::CaseName());
 

@@ -43,7 +43,7 @@ TEST(VariablesTest, HandlesThatAreReadAsVariables) {
   }
 }
 
-// Both branches count, and what they call. The predicate comes before the arguments.
+// Both branches count, with the functions that they call. The predicate comes before the arguments.
 TEST(VariablesTest, CallsThatWrite) {
   const std::string arguments = "a:resource b:resource c:resource";
   const TestGraph graph = TestGraph::FromBytes(GraphWithFunctions(
@@ -93,7 +93,7 @@ TEST(VariablesTest, CallsThatWrite) {
   EXPECT_FALSE(variables.is_variable(graph["g"]));
 }
 
-// Functions that call themselves and each other end.
+// The search ends for functions that call themselves and each other.
 TEST(VariablesTest, Recursion) {
   const TestGraph graph = TestGraph::FromBytes(GraphWithFunctions(
       R"(
@@ -117,7 +117,7 @@ TEST(VariablesTest, Recursion) {
   EXPECT_THAT(call->written, ElementsAre(0));
 }
 
-// The clock is looked at now and then.
+// The clock is checked from time to time.
 TEST(VariablesTest, Stops) {
   std::string text;
   for (int i = 0; i < 10'000; ++i) absl::StrAppend(&text, "n", i, " = NoOp()\n");

@@ -1,5 +1,5 @@
-// Each kind of added control edge on its way: written, told, verified, found by a diff, and taken
-// out again.
+// Follows each kind of added control edge: written, reported, verified, found by a diff, and
+// removed.
 #include <string>
 #include <vector>
 
@@ -109,14 +109,14 @@ TEST_F(EdgeKindsTest, ADiffKnowsThoseOfSwapNodes) {
     added.push_back(absl::StrCat(change.control(), " => ", change.node(), " ",
                                  v1::EdgeKind_Name(change.kind())));
   }
-  // Of an edge between two original nodes the bytes do not say what it is for.
+  // For an edge between two original nodes, the bytes do not show its kind.
   EXPECT_THAT(added, ::testing::UnorderedElementsAre("lms/swapout_a_0 => c EDGE_KIND_DEADLINE",
                                                      "lms/swapin_a_0 => d EDGE_KIND_PACE",
                                                      "early => d EDGE_KIND_UNSPECIFIED",
                                                      "b => early EDGE_KIND_UNSPECIFIED"));
 }
 
-// A pace edge makes its node wait for all that the swap-in waits for.
+// A pace edge makes its node wait for everything that the swap-in waits for.
 TEST_F(EdgeKindsTest, AnUnsoundPaceEdgeIsRefused) {
   SwapPlan dead = Plan();
   dead.swaps[0].swap_ins[0].triggers = {N("no")};

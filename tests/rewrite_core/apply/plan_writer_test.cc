@@ -30,7 +30,7 @@ PlannedSwap Swap(Tensor tensor, std::vector<PlannedSwapIn> swap_ins, DataType dt
   return swap;
 }
 
-// What WritePlan collects, one line per edit.
+// The edits that WritePlan collects, one per line.
 struct Written {
   std::vector<SwapNodeNames> names;
   std::vector<std::string> nodes;     // name = op(inputs) @device T
@@ -59,7 +59,7 @@ Written Write(const TestGraph& graph, const SwapPlan& plan,
   for (const GraphEdit::Control& c : edit.controls()) {
     written.controls.push_back(absl::StrCat(c.source, " => ", graph->name(c.node)));
   }
-  // Whatever was collected must be applicable.
+  // The collected edits must be applicable.
   EXPECT_THAT(edit.Apply(StopToken()), testing::IsOk());
   return written;
 }
@@ -83,7 +83,7 @@ TEST(PlanWriterTest, NamesAreThoseOfTheTensor) {
   EXPECT_THAT(w.names[0].swap_ins, ElementsAre("lms/swapin_scope_a_1"));
   EXPECT_THAT(w.nodes,
               ElementsAre(
-                  // On the CPU beside the producer; a port that is not 0 is spelled out.
+                  // On the CPU beside the producer; a nonzero port is spelled out.
                   "lms/swapout_scope_a_1 = Identity(scope/a:1) @/job:w/task:1/device:CPU:0 float32",
                   "lms/swapin_scope_a_1 = Identity(lms/swapout_scope_a_1, ^b) "
                   "@/job:w/task:1/device:CPU:0 float32",

@@ -44,7 +44,7 @@ std::string Replaced(absl::string_view text, const Replacements& replacements) {
   return absl::StrReplaceAll(text, replacements);
 }
 
-// b is swapped out behind its producer and in again for d, once c is done.
+// b is swapped out behind its producer and swapped in for d, once c is done.
 constexpr char kBefore[] = R"(
     a = Placeholder() {dtype=float32}
     b = Relu(a) {T=float32}
@@ -70,7 +70,7 @@ TEST(VerifierTest, TheSameBytesPass) { EXPECT_THAT(VerifyText(kBefore, kBefore),
 
 struct Change {
   std::string name;
-  Replacements replacements;  // Of kAfter.
+  Replacements replacements;  // Replacements in kAfter.
   std::string check;          // Empty: it passes.
 };
 
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
               "g = AddV2(e, in2) {T=float32, _spillway_undo=[\"1=b\"]}"},
              {"in = ", "in2 = Identity(out, ^e) {T=float32, _spillway_undo=[\"added\"]}\nin = "}},
             ""},
-        // A control edge between two original nodes, which no swap touches.
+        // A control edge between two original nodes that no swap uses.
         Change{"ControlBetweenOriginals",
                {{"g = AddV2(e, b) {T=float32}",
                  "g = AddV2(e, b, ^c) {T=float32, _spillway_undo=[\"^c\"]}"}},
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Broken, StraightGraphTest,
     ::testing::Values(
-        // What strip would not restore.
+        // Changes that strip would not undo.
         Change{"NoRecordOnTheConsumer", {{", _spillway_undo=[\"1=b\"]", ""}}, "undo"},
         Change{"NoRecordOnTheSwapOut",
                {{"Identity(b) {T=float32, _spillway_undo=[\"added\"]}", "Identity(b) {T=float32}"}},
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"ANewNodeWithoutInput",
                {{"in = Identity(out, ^c)", "in = Identity(^out, ^c)"}},
                "data"},
-        // A wait for what waits for it.
+        // A wait for a node that waits for it.
         Change{"TriggerBehindTheConsumer", {{"Identity(out, ^c)", "Identity(out, ^e)"}}, "acyclic"},
         Change{"TriggerIsTheConsumer", {{"Identity(out, ^c)", "Identity(out, ^d)"}}, "acyclic"},
         Change{
@@ -204,7 +204,7 @@ TEST(VerifierTest, OriginalsThatHaveMovedAreRefused) {
   EXPECT_THAT(VerifyText("a = NoOp()\nb = NoOp()", "b = NoOp()\na = NoOp()"), IsRefusedBy("parse"));
 }
 
-// A record may hold a whole node: whatever else the node says now must be what it said.
+// A record may hold a whole node; everything else that the node now says must equal it.
 class RawRecordTest : public ::testing::TestWithParam<Change> {};
 
 TEST_P(RawRecordTest, IsJudged) {
@@ -268,7 +268,7 @@ TEST(VerifierTest, AReferenceIsNeverHandedOn) {
 
 // ---- Deadness ----
 
-// As cond_v1: the gradient of a conditional hangs on the same predicate.
+// As in cond_v1: the gradient of a conditional depends on the same predicate.
 constexpr char kCond[] = R"(
     p = Placeholder() {dtype=bool}
     x = Placeholder() {dtype=float32}
@@ -304,20 +304,21 @@ TEST(VerifierTest, ASwapInMayWaitForWhatIsAliveWithItsConsumers) {
 }
 
 TEST(VerifierTest, ASwapInMayNotWaitForABranchThatMayNotBeTaken) {
-  // IBM's program does the first on cond_v1: where the branch is not taken, z and all that follows
-  // are dead, and training stops without a word.
+  // IBM's program adds the first one in cond_v1: if the branch is not taken, z and all its
+  // successors are dead, and training stops silently.
   EXPECT_THAT(VerifyText(kCond, CondAfter(", ^t", "")), IsRefusedBy("deadness"));
   EXPECT_THAT(VerifyText(kCond, CondAfter(", ^f", "")), IsRefusedBy("deadness"));
   EXPECT_THAT(VerifyText(kCond, CondAfter("", ", ^f")), IsRefusedBy("deadness"));
   EXPECT_THAT(VerifyText(kCond, CondAfter("", ", ^gf")), IsRefusedBy("deadness"));
-  // On the swap-out it is no better.
+  // On the swap-out it is just as bad.
   EXPECT_THAT(VerifyText(kCond, Replaced(CondAfter("", ""),
                                          {{"out_y = Identity(y)", "out_y = Identity(y, ^t)"}})),
               IsRefusedBy("deadness"));
 }
 
 TEST(VerifierTest, OneConsumerMoreMayMakeATriggerUnsound) {
-  // in_t serves gt alone: ^t2 is sound. Let y's reader f read y's swap-in gated by ^t2: it is not.
+  // in_t serves only gt: ^t2 is sound. If y's reader f read y's swap-in gated by ^t2, it would not
+  // be.
   const std::string after = Replaced(CondAfter("", ", ^t2"),
                                      {{"s = Switch(y, p) {T=float32}",
                                        "s = Switch(in_s, p) {T=float32, _spillway_undo=[\"0=y\"]}"},
@@ -347,7 +348,7 @@ TEST(VerifierTest, ControlEdgesBetweenOriginals) {
       {"t", "z = AddV2(m, y", false},
       {"f", "z = AddV2(m, y", false},
       {"m", "z = AddV2(m, y", true},
-      // The end of a Switch is not one of its sides, but may come as one: refused.
+      // The end of a Switch is not one of its sides, but may be executed as one: refused.
       {"gs", "gt = AddV2(gs:1, t", false},
   };
   for (const ControlCase& c : cases) {
@@ -442,7 +443,7 @@ TEST(VerifierTest, SwapsStayInTheirFrame) {
   EXPECT_THAT(VerifyText(kLoop, LoopSwap(kFrom, kTo, "b1", "")), IsOk());
   EXPECT_THAT(VerifyText(kLoop, LoopSwap(kFrom, kTo, "b1", ", ^less")), IsOk());
   EXPECT_THAT(VerifyText(kLoop, LoopSwap(kFrom, kTo, "b1", ", ^x")), IsRefusedBy("frames"));
-  // The frame of `mixed` is not certain.
+  // The frame of `mixed` is uncertain.
   EXPECT_THAT(VerifyText(kLoop, LoopSwap("behind = Relu(mixed) {T=float32}",
                                          "behind = Relu(in) {T=float32, "
                                          "_spillway_undo=[\"0=mixed\"]}",
@@ -451,12 +452,12 @@ TEST(VerifierTest, SwapsStayInTheirFrame) {
 }
 
 TEST(VerifierTest, ACycleThroughTheLoopsOwnBackEdgeIsNone) {
-  // The graph's own loop passes, whether edited or not.
+  // The graph's own loop passes, edited or not.
   EXPECT_THAT(VerifyText(kLoop, kLoop), IsOk());
   EXPECT_THAT(VerifyText(kLoop, LoopAfter("b1 = Relu(switch:1", "b2")), IsRefusedBy("acyclic"));
 }
 
-// The second variable enters when the first has left: the body needs it before.
+// The second variable enters after the first has left, but the body needs it earlier.
 TEST(VerifierTest, ALoopThatWaitsForWhatItLeavesIsRefused) {
   constexpr char kTwo[] = R"(
     x = Placeholder() {dtype=float32}

@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// Bit by bit, as RFC 3720 defines it (section 12.1 with the reflected polynomial).
+// Bit by bit, by the definition in RFC 3720 (section 12.1 with the reflected polynomial).
 uint32_t NaiveCrc32c(const std::string& bytes) {
   uint32_t rest = 0xffffffff;
   for (const unsigned char byte : bytes) {

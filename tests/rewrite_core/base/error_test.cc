@@ -20,7 +20,7 @@ TEST(ErrorTest, CarriesCodeMessageReasonAndDetails) {
   EXPECT_EQ(status.message(), "too many");
   EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_LIMIT_EXCEEDED);
   const v1::ErrorInfo info = GetErrorInfo(status);
-  EXPECT_EQ(info.reason(), "LIMIT_EXCEEDED");  // Without its prefix: what is on the wire.
+  EXPECT_EQ(info.reason(), "LIMIT_EXCEEDED");  // Without its prefix, as on the wire.
   EXPECT_EQ(info.domain(), "spillway.v1");
   EXPECT_THAT(info.metadata(),
               UnorderedElementsAre(Pair("limit", "max_node_count"), Pair("value", "7")));
@@ -53,7 +53,7 @@ TEST(ErrorTest, QuotedIsFitForALogLine) {
   EXPECT_EQ(Quoted(""), "''");
   EXPECT_EQ(Quoted("a\nb\t\"'"), "'a\\nb\\t\\\"\\''");
   EXPECT_EQ(Quoted(std::string("\0\xff", 2)), "'\\x00\\xff'");
-  EXPECT_EQ(Quoted("\xc3\xa9"), "'\\xc3\\xa9'");  // No UTF-8 either: terminals differ.
+  EXPECT_EQ(Quoted("\xc3\xa9"), "'\\xc3\\xa9'");  // Not UTF-8 either: terminals differ.
 }
 
 TEST(ErrorTest, QuotedIsShort) {

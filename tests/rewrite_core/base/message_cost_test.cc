@@ -15,14 +15,14 @@ MessageCost CostOfWire(const google::protobuf::Message& type, const std::string&
   return CostOf(*type.GetDescriptor(), wire);
 }
 
-// Protobuf's own count of what a parsed message takes is the oracle.
+// Protobuf's own figure for the memory of a parsed message is the reference.
 void ExpectCovers(const google::protobuf::Message& message) {
   const std::string wire = message.SerializeAsString();
   std::unique_ptr<google::protobuf::Message> parsed(message.New());
   ASSERT_TRUE(parsed->ParseFromString(wire));
   const int64_t cost = CostOfWire(message, wire).memory_bytes;
   EXPECT_GE(cost, static_cast<int64_t>(parsed->SpaceUsedLong()));
-  // Nor far above: an honest request would be refused.
+  // Nor far above, or honest requests would be refused.
   EXPECT_LE(cost, 6 * static_cast<int64_t>(parsed->SpaceUsedLong()) + 1024);
 }
 
@@ -53,14 +53,14 @@ TEST(MessageCostTest, BlobsAreFieldsOfBytesAlone) {
 
 TEST(MessageCostTest, FieldsOfANewerApiCountToo) {
   v1::RewriteOptions options;
-  // Field 1000, a varint, again and again.
+  // Field 1000, a varint, repeatedly.
   std::string wire;
   for (int i = 0; i < 1000; ++i) wire += std::string("\xc0\x3e\x01", 3);
   EXPECT_GT(CostOfWire(options, wire).memory_bytes, 16'000);
 }
 
-// A field that comes with another wire type than its own is kept as an unknown one, which takes
-// more: GraphHeader.total_size_bytes as a string of a byte was counted as one number.
+// A field with the wrong wire type is kept as an unknown field, which takes more memory:
+// GraphHeader.total_size_bytes as a string of one byte used to be counted as one number.
 TEST(MessageCostTest, CoversFieldsOfEveryWireType) {
   const v1::StreamRewriteHeader header;
   const v1::GraphHeader graph;

@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// By the definition, without a bound or a table: what EditDistance must say.
+// The expected EditDistance, by definition, without a bound or a table.
 size_t Slow(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty()) return a.size() + b.size();
   const std::string a1 = a.substr(1), b1 = b.substr(1);

@@ -1,5 +1,6 @@
-// The faults of files as a server's flags name them are in tests/server/tls_files_test.cc, as a
-// client's options name them in tests/client_lib/tls_test.cc; here are those of the contents.
+// Errors in the contents of files. The errors for files named by a server's flags are in
+// tests/server/tls_files_test.cc, and for those named by a client's options in
+// tests/client_lib/tls_test.cc.
 #include "rewrite_core/base/pem.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +52,7 @@ TEST_F(PemTest, EachFaultIsOfTheCertificateOrOfTheKey) {
   request.rsa_bits = 1024;
   const CertAndKey small = ca_.Issue(request);
   ExpectFault(small.cert, small.key, false, "OpenSSL refuses it");
-  // The first of several counts, and the others are looked at, too.
+  // The first of several is used, and the others are also checked.
   ExpectFault(pair_.cert + small.cert, pair_.key, false, "OpenSSL refuses it");
   ExpectFault(ca_.cert() + pair_.cert, pair_.key, true, "which is the first one there");
 }

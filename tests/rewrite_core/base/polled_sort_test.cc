@@ -13,7 +13,7 @@
 namespace spillway::core {
 namespace {
 
-// What is sorted, and where it was.
+// A value to sort, and its original position.
 using Item = std::pair<int, int>;
 
 bool ByFirst(const Item& a, const Item& b) { return a.first < b.first; }

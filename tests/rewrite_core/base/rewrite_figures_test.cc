@@ -58,7 +58,7 @@ TEST(RewriteFiguresTest, SwapsOfTwoGpus) {
   EXPECT_EQ(figures.host_peak_bytes, 700);
   EXPECT_EQ(figures.fit, v1::FIT_FITS);
   EXPECT_EQ(figures.machine, "v100_nvlink");
-  // 400 with unlimited memory; both GPUs swapped, 500.
+  // 400 with unlimited memory; with both GPUs swapped, 500.
   EXPECT_EQ(figures.step_before_ns, 400);
   EXPECT_EQ(figures.step_after_ns, 500);
   EXPECT_DOUBLE_EQ(figures.slowdown().value(), 1.25);

@@ -1,4 +1,4 @@
-// A deadline or a cancellation reaches the loops of the core, and soon.
+// A deadline or a cancellation reaches the loops of the core quickly.
 #include "rewrite_core/base/stop_token.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(StopTokenTest, FiresOnceItsStepsAreCounted) {
   EXPECT_FALSE(stop.ShouldStop(10));
   EXPECT_THAT(stop.status("order"), IsOk());
   EXPECT_TRUE(stop.ShouldStop(1));
-  EXPECT_EQ(stop.steps_after_stop(), 0);  // That was the step that noticed.
+  EXPECT_EQ(stop.steps_after_stop(), 0);  // The step that noticed it.
   EXPECT_TRUE(stop.ShouldStop(5));
   EXPECT_EQ(stop.steps(), 16);
   EXPECT_EQ(stop.steps_after_stop(), 5);
@@ -56,7 +56,7 @@ TEST(StopTokenTest, ACancelledFlagStops) {
   const StopToken stop(absl::InfiniteFuture(), &cancelled);
   EXPECT_FALSE(stop.ShouldStop(1));
   cancelled = true;
-  EXPECT_THAT(stop.status("x"), IsOk());  // Nobody has noticed yet.
+  EXPECT_THAT(stop.status("x"), IsOk());  // Not noticed yet.
   EXPECT_TRUE(stop.ShouldStop(1));
   EXPECT_EQ(stop.status("x").code(), absl::StatusCode::kCancelled);
   cancelled = false;
@@ -98,8 +98,8 @@ TEST(StopPollerTest, LooksOnceInAStride) {
 
 // ---- In the core ----
 
-// A chain of forward ops and one of backward ops, each reading its forward twin: what a stage does
-// takes many steps of each.
+// A chain of forward ops and one of backward ops, each reading its forward twin, so that each stage
+// takes many steps.
 std::string LongChain(int length) {
   std::string text = "f0 = Placeholder() @/gpu:0 {dtype=float32}\n";
   for (int i = 1; i < length; ++i) {
@@ -127,7 +127,7 @@ class StopInTheCoreTest : public ::testing::Test {
   v1::RewriteOptions options_;
 };
 
-// However late the token fires, the loop that runs then ends at once, and no other one begins.
+// However late the token fires, the current loop ends immediately and no other one starts.
 void ExpectStopsAtOnce(const absl::Status& status, const StopToken& stop, int64_t limit) {
   EXPECT_THAT(status, FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, "stage"));
   EXPECT_LE(stop.steps(), limit + StopPoller::kStride);
@@ -160,7 +160,7 @@ TEST_F(StopInTheCoreTest, RewriteStopsWhereverItIs) {
 }
 
 TEST_F(StopInTheCoreTest, EveryStageStops) {
-  // The stages that a token of some number of steps is noticed in.
+  // The stages in which a token that fires after some number of steps is noticed.
   std::set<std::string> stages;
   const StopToken whole;
   ASSERT_THAT(RewriteStatus(whole), IsOk());
@@ -168,7 +168,7 @@ TEST_F(StopInTheCoreTest, EveryStageStops) {
     const StopToken stop = StopToken::AfterStepsForTest(limit);
     stages.insert(ErrorDetailOf(RewriteStatus(stop), "stage"));
   }
-  // A shorter stage (the strategy's, the report's) may end between two looks at the token.
+  // A shorter stage (the strategy's, the report's) may end between two checks of the token.
   EXPECT_THAT(stages,
               ::testing::IsSupersetOf({"parse", "analysis", "simulate", "apply", "verify"}));
   for (const std::string& stage : stages) {
@@ -227,7 +227,7 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
   for (const auto& call : calls) {
     const StopToken whole;
     ASSERT_THAT(call(whole), IsOk());
-    // No stage is shorter than these strides: one per node. Of many simulations, some points.
+    // No stage is shorter than these strides: one per node. For many simulations, some points.
     const int64_t stride = std::max<int64_t>(3 * StopPoller::kStride, whole.steps() / 120);
     for (int64_t limit = 0; limit < whole.steps(); limit += stride) {
       const StopToken stop = StopToken::AfterStepsForTest(limit);

@@ -12,7 +12,7 @@ namespace {
 using Row = StrongId<struct RowTag>;
 using Column = StrongId<struct ColumnTag>;
 
-// What must not compile, and beside each what must.
+// Code that must not compile, each beside code that must.
 static_assert(!std::is_convertible<int, Row>::value, "a number is not a row by itself");
 static_assert(std::is_constructible<Row, int>::value, "");
 static_assert(std::is_constructible<Row, size_t>::value, "");

@@ -34,7 +34,7 @@ std::string Read(const std::string& bytes) {
   return text + (reader.ok() ? "ok" : "malformed");
 }
 
-// The same as protobuf reads it, field by field.
+// The same, as protobuf reads it field by field.
 std::string ReadWithProtobuf(const std::string& bytes) {
   std::string text;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
@@ -88,7 +88,7 @@ TEST(WireReaderTest, TellsBytesThatAreCutOff) {
   }
 }
 
-// Sizes and numbers around those that take another byte, and bytes that are damaged at random.
+// Sizes and numbers around those that need another byte, and randomly damaged bytes.
 TEST(WireReaderTest, ReadsWhatProtobufReads) {
   const std::vector<uint64_t> numbers = {0,     1,     127,        128,         16383,
                                          16384, 40000, 1ull << 32, ~uint64_t{0}};

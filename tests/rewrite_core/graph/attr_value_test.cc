@@ -1,4 +1,4 @@
-// Attribute values from untrusted bytes: the value, or nothing.
+// Attribute values from untrusted bytes: the value or nullopt.
 #include "rewrite_core/graph/attr_value.h"
 
 #include <string>

@@ -38,7 +38,7 @@ TEST(CanonicalFormTest, AllSerializationsHaveTheSame) {
     const std::string backward = testing::WriteProtoBackward(graph);
     ASSERT_NE(backward, forward) << name;
     EXPECT_EQ(FormOf(backward), FormOf(forward)) << name;
-    // In the order of a hash table.
+    // In hash table order.
     EXPECT_EQ(FormOf(graph.SerializeAsString()), FormOf(forward)) << name;
   }
 }
@@ -53,7 +53,7 @@ TEST(CanonicalFormTest, ComesInPiecesThatAreNeitherSmallNorLarge) {
   ASSERT_GT(sizes.size(), 15u);
   sizes.pop_back();
   for (size_t size : sizes) EXPECT_EQ(size, 65536u);
-  // A large field is no reason not to stop.
+  // Even a large field must be interruptible.
   const std::atomic<bool> cancelled{true};
   const StopToken stop(absl::InfiniteFuture(), &cancelled);
   size_t written = 0;
@@ -80,7 +80,7 @@ TEST(CanonicalFormTest, ItsSha256IsThatOfItsBytes) {
   EXPECT_FALSE(CanonicalSha256(bytes, StopToken(absl::InfiniteFuture(), &cancelled)).ok());
 }
 
-// What protobuf reads from the form is what it reads from the graph. (Of graphs without functions,
+// Protobuf reads the same message from the form as from the graph. (For graphs without functions,
 // which the tests' schema keeps as bytes.)
 TEST(CanonicalFormTest, MeansTheSame) {
   for (const char* name : {"mnist_deep/graph.pb", "lstm_while/graph.pb"}) {
@@ -116,7 +116,7 @@ TEST(CanonicalFormTest, AnyOtherDifferenceIsSeen) {
   expect_other(other, "another value");
 }
 
-// Of two entries with one key the last counts.
+// If two entries have the same key, the last one counts.
 TEST(CanonicalFormTest, EntriesOfOneKeyStayInTheirOrder) {
   const std::string a = BytesField(5, Entry("key", "1")), b = BytesField(5, Entry("key", "2"));
   EXPECT_NE(FormOf(BytesField(1, a + b)), FormOf(BytesField(1, b + a)));
@@ -124,8 +124,8 @@ TEST(CanonicalFormTest, EntriesOfOneKeyStayInTheirOrder) {
   EXPECT_EQ(FormOf(BytesField(1, a + c + b)), FormOf(BytesField(1, c + a + b)));
 }
 
-// Every map that a GraphDef can have: of nodes, of functions and their nodes and arguments, and of
-// functions that are the value of an attribute, at any depth.
+// Every map in a GraphDef: of nodes, of functions with their nodes and arguments, and of functions
+// as attribute values, at any depth.
 TEST(CanonicalFormTest, EveryMapIsSorted) {
   const std::string a = Entry("a", ""), b = Entry("b", "");
   const auto expect_same = [&](const auto& wrap, const char* what) {
@@ -184,7 +184,7 @@ TEST(CanonicalFormTest, LargeMapsAndDeepOnesStayAsTheyAre) {
   for (int i = kMaxSortedEntries; i >= 0; --i) many += BytesField(5, Entry(absl::StrCat(i), ""));
   EXPECT_EQ(FormOf(BytesField(1, many)), BytesField(1, many));
   const std::string a = Entry("a", ""), b = Entry("b", "");
-  // Each function's name is an attribute of the one around it.
+  // Each function's name is an attribute of the enclosing one.
   const auto nested = [](std::string attrs, int depth) {
     for (int i = 0; i < depth; ++i) attrs = BytesField(2, Entry("f", BytesField(10, attrs)));
     return BytesField(1, BytesField(5, Entry("f", BytesField(10, attrs))));

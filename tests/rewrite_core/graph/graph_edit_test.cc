@@ -1,4 +1,4 @@
-// GraphEdit: collect, validate, apply all or nothing; what is not edited stays byte for byte.
+// GraphEdit: collect, validate, apply all or nothing; unedited parts stay byte for byte.
 #include "rewrite_core/graph/graph_edit.h"
 
 #include <functional>
@@ -52,7 +52,7 @@ class GraphEditTest : public ::testing::Test {
     EXPECT_THAT(bytes, IsOk());
     return bytes.ok() ? *std::move(bytes) : "";
   }
-  // Adds a node of that very name.
+  // Adds a node with exactly that name.
   void Add(const std::string& name, std::vector<std::string> inputs) {
     EXPECT_EQ(edit_.UniqueName(name), name);
     edit_.AddNode(Identity(name, std::move(inputs)));
@@ -96,7 +96,7 @@ TEST_F(GraphEditTest, AControlInputThatIsThereIsNotAdded) {
   edit_.AddControlInput(graph_["c"], "a");
   EXPECT_TRUE(edit_.controls().empty());
   EXPECT_EQ(Apply(), graph_.bytes());
-  // A data input from the node is none.
+  // A data input from the node is not a control input.
   edit_.AddControlInput(graph_["c"], "b");
   EXPECT_EQ(edit_.controls().size(), 1);
 }
@@ -274,7 +274,7 @@ TEST(GraphEditBadTest, EachIsRefusedAndNothingIsApplied) {
   for (const BadEdit& bad : BadEdits()) {
     SCOPED_TRACE(bad.what);
     GraphEdit edit(*graph);
-    edit.AddControlInput(graph["b"], "d");  // A good one beside it.
+    edit.AddControlInput(graph["b"], "d");  // A valid edit beside it.
     bad.make(&edit);
     EXPECT_THAT(edit.Apply(StopToken()), IsInternal(bad.message));
   }
@@ -283,7 +283,7 @@ TEST(GraphEditBadTest, EachIsRefusedAndNothingIsApplied) {
 TEST(GraphEditBadTest, ValidateSaysTheSame) {
   const TestGraph graph(kGraph);
   for (const BadEdit& bad : BadEdits()) {
-    // Found as the edits are sorted.
+    // Found when the edits are sorted.
     if (absl::StrContains(bad.message, "twice")) continue;
     SCOPED_TRACE(bad.what);
     GraphEdit edit(*graph);
@@ -305,7 +305,7 @@ TEST_F(GraphEditTest, ANewNodeMayReadALaterNewNode) {
 
 class GraphEditTwiceTest : public ::testing::Test {
  protected:
-  // Edits `bytes_` once more.
+  // Applies another edit to `bytes_`.
   void Edit(const std::function<void(const TestGraph&, GraphEdit*)>& make) {
     const TestGraph graph = TestGraph::FromBytes(bytes_);
     GraphEdit edit(*graph);
@@ -344,7 +344,7 @@ TEST_F(GraphEditTwiceTest, TheOldestSpellingIsKept) {
 TEST_F(GraphEditTwiceTest, ControlsAddUp) {
   Edit([](const TestGraph& g, GraphEdit* e) { e->AddControlInput(g["d"], "a"); });
   Edit([](const TestGraph& g, GraphEdit* e) {
-    e->AddControlInput(g["d"], "a");  // There already.
+    e->AddControlInput(g["d"], "a");  // Already present.
     e->AddControlInput(g["d"], "b");
   });
   EXPECT_EQ(Printed("d"), "d = NoOp(^a, ^b) {_spillway_undo=[\"^a\",\"^b\"]}");

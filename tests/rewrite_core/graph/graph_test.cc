@@ -1,4 +1,4 @@
-// Graph::Parse: what it says of a good graph, and that it refuses bad ones cleanly.
+// Graph::Parse reads good graphs correctly and refuses bad ones cleanly.
 #include "rewrite_core/graph/graph.h"
 
 #include <string>
@@ -34,7 +34,7 @@ using ::spillway::testing::TestGraph;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// A node as raw fields, and a graph of such.
+// A node as raw fields, and a graph of such nodes.
 std::string Name(const std::string& name) { return RawField(1, name); }
 std::string Op(const std::string& op) { return RawField(2, op); }
 std::string Input(const std::string& input) { return RawField(3, input); }
@@ -151,7 +151,7 @@ TEST(GraphTest, OfAnAttributeGivenTwiceTheLastCounts) {
   const auto graph = ParseGraph(bytes);
   ASSERT_THAT(graph, IsOk());
   EXPECT_EQ(graph->attr(NodeId(0), "k"), RawNumber(3, 2));
-  EXPECT_EQ(testing::ReadProto(bytes).node(0).attr().at("k").i(), 2);  // As protobuf has it.
+  EXPECT_EQ(testing::ReadProto(bytes).node(0).attr().at("k").i(), 2);  // As protobuf reads it.
 }
 
 TEST(GraphTest, FlagsSayWhatTheGraphHolds) {
@@ -183,7 +183,7 @@ TEST(GraphTest, AnUndoKeyBehindItsValueIsSeen) {
   EXPECT_TRUE(graph->has_undo(NodeId(0)));
 }
 
-// Bytes that no serializer writes, but that protobuf reads.
+// Bytes that no serializer writes but protobuf reads.
 TEST(GraphTest, UnusualEncodingsAreRead) {
   struct Case {
     const char* what;
@@ -442,7 +442,7 @@ TEST(GraphTest, BadGraphsAreRefusedWithTheReasonAndTheNames) {
   }
 }
 
-// The twins: what is just inside the line.
+// Their counterparts: inputs just within the limits.
 TEST(GraphTest, PortsThatExistOrMayExistAreAccepted) {
   const auto from = [](const std::string& producer, const std::string& input) {
     return Node(Name("p") + producer) + Node(Name("b") + Op("Neg") + Input(input));
@@ -455,7 +455,7 @@ TEST(GraphTest, PortsThatExistOrMayExistAreAccepted) {
       from(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:2"),
       from(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:1"),
       from(Op("MyOwnOp") + Attr("_output_shapes", two_shapes), "p:1"),
-      // Nothing is known of how many outputs these have.
+      // The number of outputs of these is unknown.
       from(Op("MyOwnOp"), "p:99"),
       from(Op("MyOwnOp"), "p:2147483647"),
       from(Op("Split"), "p:99"),
@@ -487,7 +487,8 @@ TEST(GraphTest, CutOffAnywhereIsAnErrorOrAShorterGraph) {
     ++accepted;
     EXPECT_EQ(testing::ReadProto(cut).node_size(), graph->num_nodes());
   }
-  // All nodes are needed by the first one, so only the one cut before `versions` is a graph.
+  // All nodes are needed by the first one, so only the prefix that ends before `versions` is a
+  // graph.
   EXPECT_EQ(accepted, 1);
 }
 

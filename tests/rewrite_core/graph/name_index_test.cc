@@ -61,7 +61,7 @@ TEST_F(NameIndexTest, ItMayBeFullToWhatItWasResetTo) {
     names_.clear();
     index_.Reset(count);
     for (size_t i = 0; i < count; ++i) Insert(absl::StrCat("n", i));
-    EXPECT_EQ(Find("other"), NameIndex::kNotFound);  // Ends.
+    EXPECT_EQ(Find("other"), NameIndex::kNotFound);  // The search ends.
     EXPECT_EQ(Find(absl::StrCat("n", count - 1)), count - 1);
   }
 }

@@ -28,8 +28,8 @@ std::string Types(const TestGraph& g, NodeId node, int count) {
 
 struct OutputsCase {
   const char* node;   // Op and attributes.
-  int count;          // -1: cannot be told.
-  const char* types;  // Of the outputs, or of the first two where the count is not known.
+  int count;          // -1: unknown.
+  const char* types;  // For all outputs, or for the first two if the count is unknown.
 };
 
 // From TensorFlow's op definitions.
@@ -46,12 +46,12 @@ constexpr OutputsCase kOutputsCases[] = {
     {"VariableV2() {dtype=float32}", 1, "&float32"},
     {"RefSwitch() {T=int64}", 2, "&int64 &int64"},
     {"Identity() {T=0x3065}", 1, "&float32"},  // DT_FLOAT_REF, 101, in the attribute itself.
-    // Defaults, where the attribute was stripped, and where it is there.
+    // Defaults, with the attribute stripped and with it present.
     {"Shape() {T=float32}", 1, "int32"},
     {"Shape() {T=float32, out_type=int64}", 1, "int64"},
     {"ArgMax() {T=float32}", 1, "int64"},
     {"TopKV2() {T=float32}", 2, "float32 int32"},
-    // No default, and not there or of another kind.
+    // No default, and the attribute is missing or of another kind.
     {"Conv2D() {}", 1, "?"},
     {"Conv2D() {T=3}", 1, "?"},
     {"Conv2D() {T=\"float\"}", 1, "?"},
@@ -114,7 +114,7 @@ TEST(OpOutputsTest, NegativeTypesAreUnknown) {
   EXPECT_FALSE(GetOutputType(*g, {NodeId(0), 0}).is_ref);
 }
 
-// However many outputs an attribute claims, only those asked for cost anything.
+// However many outputs an attribute claims, only those that are queried cost anything.
 TEST(OpOutputsTest, HugeCountsCostNothing) {
   const TestGraph g("n = Split() {T=float32, num_split=2147483647}\nm = MyOwnOp()");
   EXPECT_EQ(CountOutputs(*g, NodeId(0)), 2147483647);

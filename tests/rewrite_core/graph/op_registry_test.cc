@@ -45,7 +45,7 @@ TEST(OpRegistryTest, OutputsOfWellKnownOps) {
       {"IdentityN", "[]T", -1},
       {"While", "[]T", -1},
       {"ParseExample", "Nsparse*int64 []sparse_types Nsparse*int64 []Tdense", -1},
-      // Swap nodes of the encoding COPY; registered by GPU builds of TensorFlow alone.
+      // Swap nodes of the encoding COPY; registered only by GPU builds of TensorFlow.
       {"_CopyFromGpuToHost", "T", 1},
       {"_CopyFromHostToGpu", "T", 1},
   };
@@ -92,7 +92,7 @@ TEST(OpRegistryTest, WhichOpsLeaveTheirOutputsOnTheHost) {
   }
 }
 
-// The table is searched by halves, so every row must be where its name says: each is found.
+// The table is searched by bisection, so every row must be in order: each is found.
 TEST(OpRegistryTest, EveryRowIsFound) {
   constexpr struct {
     const char* name;

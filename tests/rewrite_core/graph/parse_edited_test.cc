@@ -1,4 +1,4 @@
-// Graph::ParseEdited must give what Graph::Parse gives, or refuse: it only saves work.
+// Graph::ParseEdited must give the same result as Graph::Parse or refuse: it only saves work.
 #include <string>
 #include <vector>
 
@@ -28,7 +28,7 @@ absl::StatusOr<Graph> ParseEdited(const std::string& bytes, const Graph& origina
   return Graph::ParseEdited(bytes, original, DefaultLimits(), StopToken(), how);
 }
 
-// All that a graph tells but Find.
+// Everything that a graph exposes except Find.
 void ExpectSame(const Graph& a, const Graph& b) {
   ASSERT_EQ(a.num_nodes(), b.num_nodes());
   EXPECT_EQ(a.num_inputs(), b.num_inputs());
@@ -110,7 +110,7 @@ TEST(ParseEditedTest, AgreesWithParseOnRandomEdits) {
     const std::string before = GraphBytes(absl::StrJoin(lines, "\n"));
     const auto original = ParseGraph(before);
     ASSERT_THAT(original, IsOk());
-    // Some are edited, gone, doubled or moved; some are new.
+    // Some nodes are edited, removed, duplicated or moved; some are new.
     std::string after;
     for (int i = 0; i < count; ++i) {
       const std::string name = absl::StrCat("n", i);

@@ -1,4 +1,5 @@
-// Strip: the original from the file alone, byte for byte, whatever the original looked like.
+// Strip restores the original from the file alone, byte for byte, whatever the original looked
+// like.
 #include "rewrite_core/graph/strip.h"
 
 #include <functional>
@@ -51,7 +52,7 @@ std::string Stripped(const std::string& bytes) {
   return stripped.ok() ? *std::move(stripped) : "";
 }
 
-// Everything that a rewrite does, to nodes `b` (two data inputs) and `c` (none).
+// All kinds of edits of a rewrite, on nodes `b` (two data inputs) and `c` (none).
 void EditBAndC(const TestGraph& g, GraphEdit* e) {
   const std::string name = e->UniqueName("lms/swapin_a_0");
   NodeSpec spec;
@@ -159,8 +160,8 @@ TEST(StripTest, AGraphWithoutRecordsComesBackAsItIs) {
   }
 }
 
-// TensorFlow reads a GraphDef into a message and writes it again: fields in their order, attributes
-// in order of their names, lengths as short as can be.
+// TensorFlow reads a GraphDef into a message and writes it back: fields in order, attributes sorted
+// by name, lengths in the minimum number of bytes.
 TEST(StripTest, AfterTensorFlowWroteItAgainTheMessageIsTheSame) {
   for (const Original& original : Originals()) {
     SCOPED_TRACE(original.what);
@@ -170,7 +171,7 @@ TEST(StripTest, AfterTensorFlowWroteItAgainTheMessageIsTheSame) {
   }
 }
 
-// TensorFlow's importer may write `x:0` as `x` and put control inputs in another order.
+// TensorFlow's importer may write `x:0` as `x` and reorder control inputs.
 TEST(StripTest, AfterAnImportDataInputsAndControlsAreThoseOfTheOriginal) {
   const std::string original = GraphBytes(
       "a = Placeholder() {dtype=float32}\nb = AddN(a:0, a, ^a) {N=2, T=float32}\nc = NoOp()");
@@ -245,7 +246,7 @@ TEST(StripTest, TellsWhoRewroteAGraph) {
       {"a = NoOp()", false, kNoNode},
       {"a = NoOp()\nlms/swapin_0 = NoOp()\nlms/swapout_0 = NoOp()", false, NodeId(1)},
       {"a = NoOp() {_spillway_undo=[\"added\"]}", true, kNoNode},
-      // Ours goes first: then a node of that name is the user's own.
+      // Spillway's node goes first: then a node of that name is the user's own.
       {"lms/swapin_0 = NoOp()\na = NoOp(^b) {_spillway_undo=[\"^b\"]}\nb = NoOp()", true, kNoNode},
       {"x/lms/swap = NoOp()", false, NodeId(0)},
       {"lms/swa = NoOp()", false, kNoNode},
@@ -274,7 +275,7 @@ TEST(StripTest, ForeignGraphsAreRefused) {
                         "'lms/swapin_0'"));
 }
 
-// ---- Damaged records, through the one door ----
+// ---- Damaged records, through Strip ----
 
 absl::Status StripStatus(const std::string& text) {
   v1::RewriteOptions options;
@@ -282,7 +283,7 @@ absl::Status StripStatus(const std::string& text) {
   return Rewrite(GraphBytes(text), options, DefaultLimits(), StopToken()).status();
 }
 
-// Also what only shows once it is undone: a record must not lead to a graph that is none.
+// Includes damage that shows only after undoing: a record must not lead to an invalid graph.
 TEST(StripTest, DamagedRecordsAreRefusedAsSuch) {
   constexpr const char* kRecords[] = {
       "3",
@@ -293,11 +294,11 @@ TEST(StripTest, DamagedRecordsAreRefusedAsSuch) {
       "[\"1=a\"]",  // No such input.
       "[\"^a\"]",   // No such control input.
       "[\"added\",\"0=a\"]",
-      "[\"0=nobody\"]",  // A node that is not there.
+      "[\"0=nobody\"]",  // A node that does not exist.
       "[\"0=\"]",
-      "[\"0=a:7\"]",  // A port that is not there.
+      "[\"0=a:7\"]",  // A port that does not exist.
       "[\"0=^a\"]",
-      "[\"raw=\"]",   // No node at all: then `c` reads nothing.
+      "[\"raw=\"]",   // Not a node: then `c` reads nothing.
       "[\"raw=x\"]",  // No GraphDef.
       "[\"added\"]",  // `c` reads it.
   };
@@ -309,7 +310,7 @@ TEST(StripTest, DamagedRecordsAreRefusedAsSuch) {
         FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_BAD_UNDO_RECORD, ""))
         << record;
   }
-  // The twin.
+  // The valid counterpart.
   EXPECT_THAT(StripStatus("a = Const() {dtype=float32}\nb = Neg(a) {T=float32, "
                           "_spillway_undo=[\"0=a:0\"]}\nc = Neg(b)"),
               IsOk());

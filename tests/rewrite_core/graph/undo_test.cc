@@ -1,4 +1,4 @@
-// The undo record: written and read, and refused where it is damaged.
+// The undo record: written, read, and refused if damaged.
 #include "rewrite_core/graph/undo.h"
 
 #include <string>
@@ -101,7 +101,7 @@ TEST(UndoTest, DamagedRecordsAreRefused) {
       UndoValue(R"(["idle","added"])"),
       UndoValue(R"(["idle","idle","raw=x"])"),
       UndoValue(R"(["call=c","0=a"])"),
-      // Cut off, and broken inside the list: part of a record is worse than none.
+      // Truncated, and broken inside the list: a partial record is worse than none.
       UndoAttr({true, {}, {}, {}, {}, {}}).substr(0, 5),
       RawField(1, RawField(2, "0=a") + "\x12\x7f"),
       RawField(1, RawField(2, "^t") + "\x07"),
@@ -115,8 +115,8 @@ TEST(UndoTest, DamagedRecordsAreRefused) {
 
 struct UndoCase {
   const char* what;
-  const char* edited;    // The node as it is.
-  const char* original;  // And as it was; empty: not at all. Null: the record does not fit.
+  const char* edited;    // The node in the edited graph.
+  const char* original;  // Empty: it did not exist. Null: the record does not fit.
 };
 
 // The record is in the attribute, as it is in a graph.
@@ -129,7 +129,7 @@ constexpr UndoCase kUndoCases[] = {
     {"one of two controls of one name, the last", R"(n = NoOp(^t, ^c, ^t) {_spillway_undo=["^t"]})",
      "n = NoOp(^t, ^c)"},
     {"both of them", R"(n = NoOp(^t, ^c, ^t) {_spillway_undo=["^t","^t"]})", "n = NoOp(^c)"},
-    // TensorFlow's importer sorts control inputs; names tell them apart.
+    // TensorFlow's importer sorts control inputs; names identify them.
     {"controls in another order", R"(n = Neg(a, ^t, ^c) {_spillway_undo=["^t"]})",
      "n = Neg(a, ^c)"},
     {"an added node", R"(n = NoOp() {_spillway_undo=["added"]})", ""},
@@ -153,7 +153,7 @@ TEST(UndoTest, EachKindIsUndoneOrDoesNotFit) {
     const std::string value = proto.node(0).attr().at("_spillway_undo").SerializeAsString();
     const auto record = ParseUndoAttr("n", value);
     ASSERT_THAT(record, IsOk());
-    // Without the tag and the length, of one byte each or two.
+    // Without the tag and the length, of one or two bytes each.
     const std::string node_def = bytes.substr(bytes.size() - proto.node(0).ByteSizeLong());
     std::string undone;
     const StopToken stop;
