@@ -1,4 +1,4 @@
-// Rewrites of graphs whose tensors are in function bodies: inlined, swapped, and back.
+// Rewrites of graphs with tensors in function bodies: inlined, swapped, and stripped.
 #include <string>
 #include <vector>
 
@@ -38,7 +38,7 @@ using ::spillway::testing::WriteProto;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The output of the first node is read by the last one, ten nodes later.
+// The last node, ten nodes later, reads the output of the first one.
 FunctionDef Chain(const std::string& name, const std::string& device = "") {
   std::string body = absl::StrCat("n0 = Relu(x)", device, " {T=float32}\n");
   std::string last = "n0:activations:0";
@@ -103,7 +103,7 @@ TEST(InlinedRewrite, SwapsInABodyAndBack) {
   EXPECT_EQ(Rewritten(bytes, Level()).graph_def(), response.graph_def());
 }
 
-// As training graphs have it: the gradient's If reads what the first one's branches made.
+// As in training graphs: the gradient's If reads tensors from the branches of the first one.
 std::string BranchGraph(
     const std::string& op = "If",
     const std::string& attrs = "Tcond=bool, then_branch=\"chain\", else_branch=\"short\"") {
@@ -138,7 +138,7 @@ TEST(InlinedRewrite, SwapsInABranchAndBack) {
   }
 }
 
-// What is outside of the loop may be swapped, and its memory counts.
+// Tensors outside the loop may be swapped, and its memory counts.
 TEST(InlinedRewrite, ALoopIsLowered) {
   const std::string bytes = GraphWithFunctions(
       R"(
@@ -160,8 +160,8 @@ c = Mul(b, h) {T=float32}
   EXPECT_EQ(Stripped(response.graph_def()), bytes);
 }
 
-// A function may name a node of a graph that it was once made in; TensorFlow's importer refuses a
-// graph that names a node which it does not have. Who names it together stays together.
+// A function may name a node of the graph in which it was once made; TensorFlow's importer refuses
+// a graph that names a missing node. Nodes colocated with the same name stay together.
 TEST(InlinedRewrite, ColocationWithANodeThatIsNowhere) {
   const std::string bytes = GraphWithFunctions(
       R"(
@@ -231,7 +231,7 @@ TEST(InlinedRewrite, AlreadyRewritten) {
   EXPECT_EQ(Rewritten(first.graph_def(), replan).graph_def(), ChainGraph());
 }
 
-// One GPU after the other gives what both at once give.
+// Rewriting the GPUs one after the other gives the same result as both together.
 TEST(InlinedRewrite, OneDeviceAfterAnother) {
   const std::string bytes =
       GraphWithFunctions(R"(
@@ -261,7 +261,7 @@ TEST(InlinedRewrite, APlanIsAppliedToTheInlinedGraph) {
   v1::RewriteOptions apply;
   apply.mutable_apply()->set_plan(made.plan().SerializeAsString());
   EXPECT_EQ(Rewritten(ChainGraph(), apply).graph_def(), made.graph_def());
-  // Of another process: the same graph in other bytes.
+  // From another process: the same graph in other bytes.
   const std::string backward = spillway::testing::WriteProtoBackward(ReadProto(ChainGraph()));
   EXPECT_EQ(Rewritten(backward, apply).report().swaps_size(), 1);
   apply.set_inline_calls(v1::INLINE_CALLS_AUTO);
@@ -287,10 +287,10 @@ TEST(InlinedRewrite, ForecastsLookThroughCalls) {
       ValueOrDie(SimulateGraph(bytes, {}, DefaultLimits(), StopToken()), "simulate");
   EXPECT_EQ(report.inlining().inlined_call_count(), 1);
   EXPECT_EQ(report.forecast().fit(), v1::FIT_FITS);
-  // The first node's output and that of the next, which all others take over: 4 MB each.
+  // The first node's output and that of the next, whose buffer all others take over: 4 MB each.
   ASSERT_EQ(report.forecast().devices_size(), 1);
   EXPECT_EQ(report.forecast().devices(0).peak_bytes(), 2 * 4'000'000);
-  // A call that stays is unknown.
+  // The size of a kept call is unknown.
   GraphDef graph = ReadProto(bytes);
   (*graph.mutable_library()->mutable_function(0)->mutable_attr())["_noinline"].set_b(true);
   const v1::SimulateReport unknown =
@@ -300,7 +300,7 @@ TEST(InlinedRewrite, ForecastsLookThroughCalls) {
   EXPECT_THAT(unknown.forecast().fit_unknown(0).message(), HasSubstr("_noinline"));
 }
 
-// ---- The verifier refuses what is not the graph inlined ----
+// ---- The verifier refuses graphs that are not the inlined graph ----
 
 // Two calls, one nested, with control edges, several results and an update.
 std::string CheckedGraph() {
@@ -345,7 +345,7 @@ TEST(InliningVerifier, AcceptsBothKindsOfBorders) {
   }
 }
 
-// An If in a branch of one, with two results, a resource and what waits for it.
+// An If in a branch of another one, with two results, a resource and a node that waits for it.
 std::string CheckedBranches() {
   const FunctionDef inner_then = Function("inner_then", "x:float32 v:resource", "p:float32",
                                           "k = Neg(x) {T=float32}", {"p=k:y:0"});
@@ -375,7 +375,7 @@ done = NoOp(^b, ^c)
                             {inner_then, inner_else, outer_then, outer_else});
 }
 
-// A While in the body of one, with two variables and a resource, and what waits for it.
+// A While in the body of another one, with two variables, a resource and a node that waits for it.
 std::string CheckedLoops() {
   const std::string takes = "x:float32 v:resource y:float32";
   const FunctionDef more = Function("more", takes, "go:bool",
@@ -410,8 +410,8 @@ class InliningVerifierTest : public ::testing::TestWithParam<std::string (*)()> 
 INSTANTIATE_TEST_SUITE_P(Graphs, InliningVerifierTest,
                          ::testing::Values(&CheckedGraph, &CheckedBranches, &CheckedLoops));
 
-// Each edit of one node of the inlined graph, of every node: its inputs, one by one, its op,
-// device, attributes and record; and a node that is gone, or one too many.
+// Every edit of one node of the inlined graph, for all nodes: each input, its op, device,
+// attributes and record; and a missing or an additional node.
 TEST_P(InliningVerifierTest, RefusesEveryEdit) {
   const std::string bytes = GetParam()();
   const TestGraph graph = TestGraph::FromBytes(bytes);

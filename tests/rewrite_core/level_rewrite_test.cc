@@ -1,5 +1,5 @@
-// The strategy `level` through the one door, on real training graphs: tuning, towers, bad input,
-// and what holds for every rewrite.
+// The strategy `level` through Rewrite, on real training graphs: tuning, towers, bad input, and
+// properties that hold for every rewrite.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ std::string Budget(int64_t bytes) {
   return absl::StrCat(" step { hardware { gpu_memory_bytes: ", bytes, " } } ");
 }
 
-// The smallest budget that the error of a budget of 1 MiB names.
+// Returns the smallest budget, which the error for a budget of 1 MiB names.
 int64_t SmallestBudget(const std::string& bytes, const std::string& options) {
   const auto refused = TryRewrite(bytes, options + Budget(1 << 20));
   EXPECT_EQ(GetErrorReason(refused.status()), v1::ERROR_REASON_DOES_NOT_FIT) << refused.status();
@@ -95,26 +95,27 @@ class SmallestBudgetTest : public TunedGraphTest {};
 
 TEST_P(SmallestBudgetTest, TheOneThatIsNamedIsEnough) {
   const v1::RewriteResponse r = Answer(bytes_, options_ + Budget(smallest_));
-  // With a little more memory than the error was for, a step may fit without swaps, too.
+  // With a little more memory than in the error, a step may also fit without swaps.
   const bool rewritten = r.report().outcome() == v1::OUTCOME_REWRITTEN;
   const v1::Forecast& after =
       rewritten ? r.report().forecast_after() : r.report().forecast_before();
-  // Of some graphs not all sizes are known, and of loops never all.
+  // Some graphs have tensors of unknown size, and loops always do.
   EXPECT_NE(after.fit(), v1::FIT_DOES_NOT_FIT) << after.DebugString();
   EXPECT_LE(after.devices(0).peak_bytes(), smallest_);
 }
 
-// Whether the result fits, and is no more than 3 % slower than the best of a coarse grid of
-// settings that fit, each judged by a rewrite of its own.
+// Checks that the result fits, and is at most 3 % slower than the best of a coarse grid of settings
+// that fit, each judged by a separate rewrite.
 TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
   const int64_t peak =
       Answer(bytes_, options_ + Budget(int64_t{1} << 50)).report().fits(0).unswapped_peak_bytes() /
-      9 * 10;  // With the reserve.
+      9 * 10;  // Including the reserve.
   for (double share : {0.15, 0.5, 0.85}) {
     if (testing::kAddressSanitizer && share != 0.5) continue;
     const int64_t budget = smallest_ + static_cast<int64_t>(share * (peak - smallest_));
     const auto tuned = TryRewrite(bytes_, options_ + Budget(budget));
-    // A budget may be too small although less is enough: by luck, all tensors found a place there.
+    // A budget may be too small although a smaller one fits: by luck, all tensors found free chunks
+    // there.
     const bool fits = tuned.ok();
     EXPECT_TRUE(fits || GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT)
         << tuned.status();
@@ -125,7 +126,7 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
     if (fits) {
       EXPECT_NE(r.report().forecast_after().fit(), v1::FIT_DOES_NOT_FIT) << budget;
       EXPECT_LE(r.report().forecast_after().devices(0).peak_bytes(), budget);
-      // What the tuner simulated is what the rewrite forecasts.
+      // The rewrite's forecast equals the tuner's simulation.
       EXPECT_EQ(fit.step_time_ns(), time);
       EXPECT_EQ(fit.peak_bytes(), r.report().forecast_after().devices(0).peak_bytes());
     }
@@ -137,7 +138,7 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
       for (int ahead : {1, 8, 64}) {
         for (int groupby : {0, 5, levels}) {
           for (int mode : {0, 1, 2}) {
-            if (mode == 2 && ahead > 1) continue;  // It has no effect.
+            if (mode == 2 && ahead > 1) continue;  // `ahead` has no effect.
             const std::string setting =
                 absl::StrCat("level { swapout_threshold: ", threshold, " swapin_ahead: ", ahead,
                              " swapin_groupby: ", groupby, " sync_mode: ", mode, " }");
@@ -164,7 +165,7 @@ TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
   }
 }
 
-// What the option `pace` gives is as good as what there is without, and a graph as any other.
+// With the option `pace` the result is no slower than without, and valid like any other.
 TEST_P(TunedGraphTest, PacedItIsNotSlower) {
   const int64_t peak =
       Answer(bytes_, options_ + Budget(int64_t{1} << 50)).report().fits(0).unswapped_peak_bytes();
@@ -198,7 +199,7 @@ TEST_P(TunedGraphTest, PacedItIsNotSlower) {
   }
 }
 
-// With everything given there is nothing to compare: it is done as it is asked for.
+// With all parameters given there is nothing to compare: pacing is applied as requested.
 TEST(LevelRewriteTest, AGivenSettingIsPacedAsAskedFor) {
   const std::string bytes = ReadTestGraph("resnet50_tf1_b4/graph.pb");
   const std::string given = "level { swapout_threshold: 300 swapin_ahead: 100 swapin_groupby: 500 ";
@@ -228,15 +229,15 @@ INSTANTIATE_TEST_SUITE_P(Tuned, TunedGraphTest, ::testing::ValuesIn(TunedGraphs(
                          testing::CaseName());
 INSTANTIATE_TEST_SUITE_P(Tuned, SmallestBudgetTest, ::testing::ValuesIn(TunedGraphs()),
                          testing::CaseName());
-// Its loops hold the memory: no swap makes it less.
+// Its loops hold the memory, so no swap reduces it.
 INSTANTIATE_TEST_SUITE_P(Loops, SmallestBudgetTest,
                          ::testing::Values(TunedGraph{"lstm_while", "lstm_while/graph.pb",
                                                       "step { batch_size: 128 }"}),
                          testing::CaseName());
 
-// The demo of 2020: ResNet-50, batch 200, on a 16 GB P100, which is what an empty request assumes.
-// IBM's best of all settings reaches 0.892 of full speed with synchronous launches and 0.708 when
-// they run ahead, in the same simulator.
+// The demo of 2020: ResNet-50, batch 200, on a 16 GB P100, which an empty request assumes. IBM's
+// best of all settings reaches 0.892 of full speed with synchronous launches and 0.708 when
+// launched ahead, in the same simulator.
 TEST(LevelRewriteTest, TheDemoOf2020) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph.pb");
   const v1::RewriteResponse r = Answer(bytes, "");
@@ -262,7 +263,7 @@ TEST(LevelRewriteTest, TheDemoOf2020) {
   EXPECT_GE(synchronous, 0.9);
 }
 
-// IBM's tuner stops at a loop. Here one runs in the middle of a chain whose tensors, 4 MiB each,
+// IBM's tuner fails on a loop. Here one runs in the middle of a chain whose tensors, 4 MiB each,
 // wait for the backward part.
 TEST(LevelRewriteTest, ALoopDoesNotStopTuning) {
   const std::string bytes = testing::GraphBytes(R"(
@@ -296,7 +297,7 @@ TEST(LevelRewriteTest, ALoopDoesNotStopTuning) {
   EXPECT_GE(peak, 5 * (4 << 20));
   const v1::RewriteResponse r = Answer(bytes, Budget(peak - (4 << 20)));
   EXPECT_EQ(r.report().outcome(), v1::OUTCOME_REWRITTEN);
-  // What the loop keeps is not known, though.
+  // However, the size that the loop keeps is unknown.
   const v1::Forecast& after = r.report().forecast_after();
   EXPECT_EQ(after.fit(), v1::FIT_UNKNOWN);
   ASSERT_EQ(after.fit_unknown_size(), 1);
@@ -323,8 +324,8 @@ TEST(LevelRewriteTest, SaysThatNoSwappingIsNeededAndTheMargin) {
   for (const v1::Decision& decision : r.report().decisions()) {
     EXPECT_NE(decision.reason(), v1::REASON_SWAPPED);
   }
-  // A byte less than the peak is not enough. What is has to be found in one piece for each tensor:
-  // in this graph, of large tensors and no swaps, 1 % more does.
+  // A byte less than the peak is not enough. A sufficient budget must have a free chunk for each
+  // tensor: in this graph, with large tensors and no swaps, 1 % more is enough.
   const int64_t peak = fit.unswapped_peak_bytes();
   const auto outcome = [&](int64_t memory, const std::string& reserve) {
     return Answer(bytes,
@@ -334,13 +335,13 @@ TEST(LevelRewriteTest, SaysThatNoSwappingIsNeededAndTheMargin) {
   };
   EXPECT_EQ(outcome(peak - 1, " allocator_reserve: 0"), v1::OUTCOME_REWRITTEN);
   EXPECT_EQ(outcome(peak / 100 * 101, " allocator_reserve: 0"), v1::OUTCOME_NOTHING_TO_DO);
-  // The reserve comes off first.
+  // The reserve is subtracted first.
   EXPECT_EQ(outcome(peak / 90 * 100 - 1000, ""), v1::OUTCOME_REWRITTEN);
   EXPECT_EQ(outcome(peak / 90 * 101, ""), v1::OUTCOME_NOTHING_TO_DO);
 }
 
-// About as much memory as the step takes may be enough by the sum of bytes, and yet in pieces. What
-// the outcome says is what the forecast says.
+// About as much memory as the peak may be enough in bytes, but fragmented. The outcome agrees with
+// the forecast.
 TEST(LevelRewriteTest, NoSwappingIsNeededMeansThatEverythingFindsAPlace) {
   const std::string bytes = ReadTestGraph("bert_tiny/graph.pb");
   const std::string batch = "step { batch_size: 64 } ";
@@ -426,7 +427,7 @@ TEST(LevelRewriteTest, BadInputNamesTheOptionAndTheValue) {
   }
 }
 
-// What is wrong whatever the graph is refused where the strategy does not come to run, too.
+// Options that are invalid for any graph are refused even if the strategy does not run.
 TEST(LevelRewriteTest, BadOptionsAreRefusedOnAGraphThatIsKept) {
   const std::string bytes = ReadTestGraph("resnet50_tf1_b4/graph.pb");
   const std::string rewritten =
@@ -468,7 +469,7 @@ TEST(LevelRewriteTest, SaysWhereABudgetCameFromThatNothingFits) {
   EXPECT_THAT(source("level { autotune_gpu_mem: 0.0009765625 }"), HasSubstr("autotune_gpu_mem"));
 }
 
-// Tuning needs sizes; given parameters do not.
+// Tuning needs sizes, given parameters do not.
 TEST(LevelRewriteTest, AnUnknownBatch) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const auto refused = TryRewrite(bytes, "");
@@ -492,8 +493,7 @@ struct Towers {
 
 class TowersTest : public ::testing::TestWithParam<Towers> {};
 
-// The nodes by name, as protobuf writes them: what is left when the order of added nodes is left
-// out.
+// The nodes by name, as protobuf serializes them, so that the order of added nodes does not matter.
 std::map<std::string, std::string> NodesOf(const std::string& bytes) {
   std::map<std::string, std::string> nodes;
   const testing::GraphDef graph = testing::ReadProto(bytes);
@@ -604,7 +604,7 @@ TEST_P(SyncTest, AgainChangesNothingAndStripGivesTheBytesBack) {
 
 INSTANTIATE_TEST_SUITE_P(Sync, SyncTest, ::testing::Values(0, 1, 2, 3));
 
-// Serialization alone is a rewrite, too.
+// Serialization alone is also a rewrite.
 TEST(LevelRewriteTest, SerializationWithoutSwaps) {
   const std::string bytes = ReadTestGraph("resnet50_tf1_b4/graph.pb");
   const std::string options =
@@ -628,14 +628,14 @@ TEST(LevelRewriteTest, TuningGivesTheSameBytesTwice) {
   EXPECT_EQ(Answer(one.graph_def(), "strip {}").graph_def(), bytes);
 }
 
-// Simulations count, of all GPUs together.
+// Simulations count against the limit, for all GPUs together.
 TEST(LevelRewriteTest, TuningHasALimitOfSteps) {
   const std::string bytes = ReadTestGraph("unet3d_s16/graph.pb");
   const std::string options =
       "step { batch_size: 1 }" + Budget(SmallestBudget(bytes, "step { batch_size: 1 }") * 5 / 4);
   const int64_t nodes = Answer(bytes, options).report().node_count_before();
   v1::Limits limits = DefaultLimits();
-  limits.set_max_search_steps(100 * nodes);  // Enough for all but so many simulations.
+  limits.set_max_search_steps(100 * nodes);  // Enough for everything except this many simulations.
   const auto refused = Rewrite(bytes, Options(options), limits, StopToken());
   EXPECT_THAT(refused, FailsWith(absl::StatusCode::kResourceExhausted,
                                  v1::ERROR_REASON_SEARCH_TOO_LONG, "swapout_threshold"));
@@ -643,7 +643,7 @@ TEST(LevelRewriteTest, TuningHasALimitOfSteps) {
       << "it fits as it came";
 }
 
-// The setting that was found, given, makes the same graph.
+// The chosen setting, given explicitly, makes the same graph.
 TEST(LevelRewriteTest, WhatWasTunedMayBeGiven) {
   const std::string bytes = ReadTestGraph("unet3d_s16/graph.pb");
   const std::string budget = Budget(SmallestBudget(bytes, "step { batch_size: 1 }") * 5 / 4);
@@ -658,7 +658,8 @@ TEST(LevelRewriteTest, WhatWasTunedMayBeGiven) {
   EXPECT_EQ(given.graph_def(), tuned.graph_def());
 }
 
-// Wherever it fires, a rewrite ends soon after: no loop of the tuner or of the simulator runs on.
+// Wherever the token fires, a rewrite ends soon after: no loop of the tuner or the simulator
+// continues.
 TEST(LevelRewriteTest, StopsWithinABoundedNumberOfSteps) {
   const std::string bytes = ReadTestGraph("unet3d_s16/graph.pb");
   const std::string options =
@@ -674,8 +675,8 @@ TEST(LevelRewriteTest, StopsWithinABoundedNumberOfSteps) {
   }
 }
 
-// Of the same graph in other bytes: what was planned for the one is right for the other, and the
-// answer is the one that it would have had.
+// The same graph in other bytes: the plan for one is right for the other, and the answer is the
+// same as without reuse.
 TEST(PlanReuseTest, GivesTheAnswerThatPlanningGives) {
   for (const char* name : {"mnist_deep/graph_shapes.pb", "cond_v2/graph.pb"}) {
     const testing::GraphDef graph = testing::ReadProto(ReadTestGraph(name));
@@ -691,7 +692,7 @@ TEST(PlanReuseTest, GivesTheAnswerThatPlanningGives) {
       const auto rewrite = [&](const std::string& bytes, PlanReuse* reuse) {
         v1::RewriteResponse answer = testing::ValueOrDie(
             Rewrite(bytes, Options(text), DefaultLimits(), StopToken(), reuse), what);
-        answer.mutable_report()->clear_stages();  // Their times differ.
+        answer.mutable_report()->clear_stages();  // Their durations differ.
         return answer;
       };
       PlanReuse reuse;

@@ -51,7 +51,7 @@ absl::StatusOr<v1::RewriteResponse> TryRewrite(const std::string& bytes,
   return TryRewrite(bytes, Options(options));
 }
 
-// The answer, which must be no error.
+// Returns the answer, which must not be an error.
 v1::RewriteResponse Answer(const std::string& bytes, const std::string& options) {
   return testing::ValueOrDie(TryRewrite(bytes, options), options);
 }
@@ -62,11 +62,12 @@ std::vector<std::string> SwappedTensors(const v1::RewriteResponse& response) {
   return tensors;
 }
 
-// Those of the rewrite itself: of the forecast's, which come after, there is a test of its own.
+// The warnings of the rewrite itself; those of the forecast, which follow, have a separate test.
 std::vector<v1::WarningCode> Warnings(const v1::RewriteResponse& response) {
   std::vector<v1::WarningCode> codes;
   for (const v1::Warning& warning : response.report().warnings()) {
-    if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS) break;  // The first one of kNet's.
+    if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS)
+      break;  // The first of the forecast's.
     codes.push_back(warning.code());
   }
   return codes;
@@ -164,7 +165,7 @@ TEST(RewriterTest, AdvisesOnTheSessionThatTheStepWasSimulatedWith) {
       advised.config_proto_text(),
       absl::StrCat(kGrappler,
                    " gpu_options { experimental { internal_fragmentation_fraction: 0.001 } }"));
-  // Not a digit is lost, and it is there where nothing is swapped.
+  // Not a digit is lost, and it is present even if nothing is swapped.
   EXPECT_EQ(
       advice("n_tensors: 0", "internal_fragmentation_fraction: 0.012345678901234567")
           .config_proto_text(),
@@ -261,7 +262,7 @@ TEST(RewriterTest, OtherOptionsAreKeptOrReplanned) {
   EXPECT_EQ(replanned.report().outcome(), v1::OUTCOME_REWRITTEN);
   EXPECT_EQ(replanned.graph_def(), Answer(Net(), other).graph_def());
   EXPECT_THAT(Warnings(replanned), ::testing::Contains(v1::WARNING_CODE_ALREADY_REWRITTEN));
-  // On a graph that was not rewritten REPLAN means nothing.
+  // REPLAN has no effect on a graph that was not rewritten.
   const v1::RewriteResponse fresh =
       Answer(Net(), "already_rewritten: ALREADY_REWRITTEN_REPLAN " + other);
   EXPECT_EQ(fresh.graph_def(), replanned.graph_def());
@@ -280,7 +281,7 @@ TEST(RewriterTest, AReplanCountsFromTheGraphAsItCame) {
   EXPECT_EQ(r.report().graph_bytes_before(), static_cast<int64_t>(once.size()));
 }
 
-// Two towers of kNet's shape, each on a GPU of its own.
+// Two towers of kNet's shape, each on its own GPU.
 std::string Towers() {
   std::string text = "x = Placeholder() {dtype=float32}\n";
   for (int k : {0, 1}) {
@@ -319,13 +320,13 @@ TEST(RewriterTest, OneDeviceMayFollowAnother) {
   const v1::RewriteResponse second = Answer(first.graph_def(), On("devices: '/gpu:1'"));
   EXPECT_EQ(second.report().outcome(), v1::OUTCOME_REWRITTEN);
   EXPECT_THAT(SwappedTensors(second), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
-  // The first device's swaps are as they were.
+  // The first device's swaps are unchanged.
   const TestGraph a = TestGraph::FromBytes(first.graph_def());
   const TestGraph b = TestGraph::FromBytes(second.graph_def());
   for (const char* node : {"lms/swapout_t0_f1_0", "lms/swapin_t0_f1_0", "G/0/g1", "G/0/g2"}) {
     EXPECT_EQ(PrintNode(*a, a.Node(node)), PrintNode(*b, b.Node(node)));
   }
-  // Each is judged by itself, and then both are done.
+  // Each is judged separately, and then both together.
   for (const char* devices :
        {"devices: '/gpu:0'", "devices: '/gpu:1'", "devices: '/gpu:0' devices: '/gpu:1'", ""}) {
     const v1::RewriteResponse third = Answer(second.graph_def(), On(devices));
@@ -335,10 +336,10 @@ TEST(RewriterTest, OneDeviceMayFollowAnother) {
   EXPECT_EQ(Answer(second.graph_def(), "strip {}").graph_def(), Towers());
 }
 
-// The swap nodes of the first device are no part of the model: neither its starting ops nor its
-// levels may come out otherwise for them.
+// The swap nodes of the first device are not part of the model: the starting ops and the levels
+// must not change because of them.
 TEST(RewriterTest, TheSecondDeviceIsPlannedAsIfItWereTheFirst) {
-  // From x both towers are visited, so both have a place in one order.
+  // Both towers are reachable from x, so both have a place in one order.
   const std::string scope = " scope { optimizer_scopes: 'G/' starting_op_names: 'x' }";
   const v1::RewriteResponse alone = Answer(Towers(), "devices: '/gpu:1'" + scope);
   ASSERT_THAT(SwappedTensors(alone), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
@@ -374,7 +375,7 @@ TEST(RewriterTest, BothDevicesInTurnGiveWhatBothAtOnceGive) {
   }
 }
 
-// ---- What the answer carries ----
+// ---- Contents of the answer ----
 
 TEST(RewriterTest, OutputsSelectTheParts) {
   struct Case {
@@ -389,14 +390,14 @@ TEST(RewriterTest, OutputsSelectTheParts) {
     SCOPED_TRACE(c.outputs);
     const v1::RewriteResponse r = Answer(Net(), On(c.outputs));
     EXPECT_EQ(!r.graph_def().empty(), c.graph);
-    // Figures are always there, for those who count.
+    // Figures are always present, for statistics.
     EXPECT_EQ(r.report().outcome(), v1::OUTCOME_REWRITTEN);
     EXPECT_GT(r.report().devices(0).swap_out_count(), 0);
     EXPECT_EQ(r.report().swaps_size() > 0, c.report);
     EXPECT_EQ(r.report().decisions_size() > 0, c.report);
     EXPECT_EQ(r.report().has_forecast_before(), c.report);
     EXPECT_EQ(r.has_patch(), c.patch);
-    // The same for a graph that is returned as it came.
+    // The same for a graph that is returned unchanged.
     const v1::RewriteResponse unchanged =
         Answer(Net(), absl::StrCat(c.outputs, " scope { optimizer_scopes: 'G/' n_tensors: 0 }"));
     EXPECT_EQ(!unchanged.graph_def().empty(), c.graph);
@@ -412,7 +413,7 @@ TEST(RewriterTest, ThePatchListsTheEdits) {
   EXPECT_EQ(patch.new_nodes(0).name(), "lms/swapout_f1_0");
   EXPECT_EQ(patch.new_nodes(0).op(), "Identity");
   EXPECT_EQ(patch.new_nodes(0).device(), "/device:CPU:0");
-  // T = float32, and what keeps Grappler away; what is for files is not there.
+  // T = float32, and the attribute that keeps Grappler away; those for files are absent.
   ASSERT_EQ(patch.new_nodes(0).attributes_size(), 2);
   EXPECT_EQ(patch.new_nodes(0).attributes(0).name(), "T");
   EXPECT_EQ(AttrType(patch.new_nodes(0).attributes(0).value()), kDtFloat32);
@@ -456,7 +457,7 @@ constexpr char kStep[] = R"(
 )";
 
 TEST(RewriterTest, AddedControlEdgesHaveAKind) {
-  // The strategy leaves vectors alone.
+  // The strategy does not swap vectors.
   const v1::RewriteResponse r = Answer(
       GraphBytes(absl::StrReplaceAll(kStep, {{"(256)", "(16,16)"}})),
       "outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT step { targets: 'G/up' } level { "
@@ -495,7 +496,7 @@ TEST(RewriterTest, ForecastsAreOfTheGraphBeforeAndAfter) {
   EXPECT_EQ(after.fit(), v1::FIT_FITS);
   ASSERT_EQ(before.devices_size(), 1);
   ASSERT_EQ(after.devices_size(), 1);
-  // The input alone is copied, before; every swap besides, after.
+  // Before, only the input is copied; after, every swap as well.
   const v1::DeviceReport& swaps = r.report().devices(0);
   EXPECT_GT(swaps.swap_out_bytes(), 0);
   EXPECT_EQ(after.devices(0).copy_out_bytes() - before.devices(0).copy_out_bytes(),
@@ -539,7 +540,7 @@ TEST(RewriterTest, WhatTheForecastLeavesOutIsSaidLast) {
   const v1::RewriteResponse r = Answer(Net(), kScope);
   std::vector<v1::WarningCode> codes;
   for (const v1::Warning& warning : r.report().warnings()) codes.push_back(warning.code());
-  // No targets and no updates; RiscAbs's output is of unknown size, and so is what it costs.
+  // No targets and no updates; RiscAbs's output has unknown size, and so its cost is unknown.
   EXPECT_THAT(codes, ElementsAre(v1::WARNING_CODE_UNKNOWN_SIZES, v1::WARNING_CODE_NO_TRIGGER,
                                  v1::WARNING_CODE_TARGETS_ARE_SINKS, v1::WARNING_CODE_UNKNOWN_SIZES,
                                  v1::WARNING_CODE_UNKNOWN_COSTS));
@@ -571,7 +572,7 @@ TEST(RewriterTest, TheCopyEncodingPassesTheVerifierAndStrips) {
   const TestGraph after = TestGraph::FromBytes(r->graph_def());
   EXPECT_EQ(after->op(after.Node("lms/swapout_f1_0")), "_CopyFromGpuToHost");
   EXPECT_EQ(after->op(after.Node("lms/swapin_f1_0")), "_CopyFromHostToGpu");
-  EXPECT_EQ(after->device(after.Node("lms/swapin_f1_0")), "");  // That of the producer.
+  EXPECT_EQ(after->device(after.Node("lms/swapin_f1_0")), "");  // Same as the producer's.
   EXPECT_EQ(Answer(r->graph_def(), "strip {}").graph_def(), Net());
 }
 
@@ -672,7 +673,7 @@ INSTANTIATE_TEST_SUITE_P(
                    v1::ERROR_REASON_CONFLICTING_OPTIONS, "lb", "3"},
         OptionCase{"BranchThreshold", [](Opt o) { o->mutable_scope()->set_branch_threshold(-2); },
                    v1::ERROR_REASON_BAD_OPTION, "branch_threshold", "-2"},
-        // Refused even where no tensor is to be swapped.
+        // Refused even if no tensor is to be swapped.
         OptionCase{"LbThoughNothingIsAsked",
                    [](Opt o) {
                      o->mutable_scope()->set_lb(0);
@@ -689,8 +690,7 @@ INSTANTIATE_TEST_SUITE_P(
                    v1::ERROR_REASON_BAD_REGEX, "excl_scopes", "("},
         OptionCase{"Feed", [](Opt o) { o->mutable_step()->add_feeds()->set_name("nope"); },
                    v1::ERROR_REASON_NAME_MATCHES_NOTHING, "feeds", "nope"},
-        // Found by tests/fuzz: the verifier refused the result, as if that were a bug
-        // of ours.
+        // Found by tests/fuzz: the verifier refused the result, as if that were a bug in Spillway.
         OptionCase{"CpuDevice", [](Opt o) { o->set_cpu_device("/cpu:\xd9\xa0"); },
                    v1::ERROR_REASON_BAD_OPTION, "cpu_device", "/cpu:\\xd9\\xa0"},
         OptionCase{"Device", [](Opt o) { o->add_devices("/gpu:0"); },
@@ -722,7 +722,7 @@ TEST(RewriterTest, TheTwinsOfRefusedOptionsPass) {
   }
 }
 
-// An option that this server does not know is refused whatever becomes of the graph.
+// An option that this server does not know is refused, whatever the outcome for the graph.
 TEST(RewriterTest, UnknownValuesAreRefusedOnARewrittenGraphToo) {
   v1::RewriteOptions options = Options(kScope);
   options.mutable_scope()->set_ctrld_strategy(static_cast<v1::ScopeStrategy::CtrldStrategy>(9));
@@ -745,7 +745,7 @@ TEST(RewriterTest, AFedNodeIsNeverEdited) {
 }
 
 TEST(RewriterTest, AFedNodeIsNoTrigger) {
-  // TensorFlow runs a fed node, and all that it needs, when a control edge leads from it.
+  // TensorFlow runs a fed node, and all that it needs, if a control edge leads from it.
   const v1::RewriteResponse r = Answer(Net(), On("step { feeds { name: 'G/g2' dims: 1 } }"));
   EXPECT_THAT(SwappedTensors(r), ElementsAre("f1:0", "loss:0"));
   // Two steps forward from f1 is loss, which g3 consumes.
@@ -794,7 +794,7 @@ TEST(RewriterTest, StopsWhenTold) {
       FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, ""));
   EXPECT_THAT(Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfinitePast())),
               FailsWith(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED, ""));
-  // Wherever it fires, no loop goes on for long, and no half result comes out.
+  // Wherever it fires, no loop continues for long, and no partial result is returned.
   const StopToken count;
   ASSERT_THAT(Rewrite(bytes, options, DefaultLimits(), count), IsOk());
   ASSERT_GT(count.steps(), 10'000);
@@ -816,7 +816,7 @@ TEST(RewriterTest, FunctionBodiesAreReportedAndKept) {
       Answer(with, "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
   EXPECT_THAT(Warnings(r), ElementsAre(v1::WARNING_CODE_FUNCTION_BODIES));
   EXPECT_EQ(Answer(r.graph_def(), "strip {}").graph_def(), with);
-  // An empty library is none.
+  // An empty library does not count.
   const v1::RewriteResponse empty = Answer(GraphBytes(absl::StrCat(kNet, "! 0x1200\n")),
                                            "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
   EXPECT_THAT(Warnings(empty), IsEmpty());

@@ -1,4 +1,4 @@
-// Rewrite is a pure function: what runs beside it changes nothing. Under the thread sanitizer
+// Rewrite is a pure function: concurrent rewrites do not affect it. Under the thread sanitizer
 // (preset `tsan`) this also shows that nothing is shared without a lock.
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(RewriterThreadsTest, ManyAtOnceGiveWhatEachGivesAlone) {
   const std::vector<Request> requests = Requests();
   std::vector<std::string> at_once(requests.size() * kThreadsEach);
   std::vector<std::thread> threads;
-  // First, so that tables that are made on first use are made by several at once.
+  // First, so that several threads build the tables that are made on first use.
   for (size_t i = 0; i < at_once.size(); ++i) {
     threads.emplace_back([&, i] { at_once[i] = RewrittenGraph(requests[i % requests.size()]); });
   }

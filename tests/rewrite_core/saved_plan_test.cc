@@ -64,7 +64,7 @@ TEST_P(SavedPlanTest, GivesTheSameGraph) {
   const v1::RewriteResponse applied = Answer(bytes_, Applying(saved_.plan()));
   EXPECT_TRUE(applied.graph_def() == saved_.graph_def());
   EXPECT_TRUE(Answer(applied.graph_def(), "strip {}").graph_def() == bytes_);
-  // And the same account of it, as far as planning has no effect.
+  // And the same report, except where planning matters.
   EXPECT_EQ(applied.report().summary(), saved_.report().summary());
   const auto text = [](const google::protobuf::Message& message) { return message.DebugString(); };
   EXPECT_EQ(text(applied.report().forecast_before()), text(saved_.report().forecast_before()));
@@ -106,7 +106,7 @@ TEST_P(SavedPlanTest, IsForItsGraphAlone) {
       IsInvalid(v1::ERROR_REASON_OTHER_GRAPH, saved_.plan().graph_sha256()));
 }
 
-// With 4 GB of memory the steps of 64 images are short of it.
+// With 4 GB of memory, the steps of 64 images do not fit without swaps.
 INSTANTIATE_TEST_SUITE_P(
     All, SavedPlanTest,
     ::testing::Values(
@@ -151,7 +151,7 @@ TEST_F(OneSavedPlanTest, IsThereIfItIsAskedFor) {
   const v1::RewriteResponse alone = Answer(bytes_, "scope {} outputs: OUTPUT_PLAN");
   EXPECT_TRUE(alone.graph_def().empty());
   EXPECT_EQ(alone.plan().swaps_size(), saved_.plan().swaps_size());
-  EXPECT_FALSE(alone.plan().has_forecast_after());  // Nobody asked for a report.
+  EXPECT_FALSE(alone.plan().has_forecast_after());  // No report was requested.
   EXPECT_TRUE(saved_.plan().has_forecast_after());
   EXPECT_EQ(saved_.plan().version(), Version());
 }
@@ -175,7 +175,7 @@ TEST_F(OneSavedPlanTest, OfARewrittenGraphIsKeptOrPlannedAgain) {
   const v1::RewriteResponse kept = Answer(saved_.graph_def(), Applying(saved_.plan()));
   EXPECT_EQ(kept.report().outcome(), v1::OUTCOME_KEPT);
   EXPECT_TRUE(kept.graph_def() == saved_.graph_def());
-  // Rewritten otherwise, the graph is that of the plan all the same: the one without any edits.
+  // Even if the graph was rewritten differently, its original is the graph of the plan.
   const std::string otherwise = Answer(bytes_, "scope { n_tensors: 1 }").graph_def();
   ASSERT_FALSE(otherwise == saved_.graph_def());
   EXPECT_EQ(Answer(otherwise, Applying(saved_.plan())).report().outcome(), v1::OUTCOME_KEPT);
@@ -188,7 +188,7 @@ TEST_F(OneSavedPlanTest, ForAnotherGraphIsRefusedWhateverBecameOfThat) {
   const std::string other = ReadTestGraph("cnn_mnist/graph.pb");
   const std::string rewritten = Answer(other, "scope {}").graph_def();
   ASSERT_FALSE(rewritten == other);
-  v1::Plan named = saved_.plan();  // Its step has names, too, that the other graph has not.
+  v1::Plan named = saved_.plan();  // Its step also has names that the other graph lacks.
   named.mutable_step()->add_targets(named.swaps(0).swap_ins(0).consumers(0).node());
   named.mutable_step()->add_feeds()->set_name(named.step().targets(0));
   for (const std::string& graph : {other, rewritten}) {
@@ -199,7 +199,7 @@ TEST_F(OneSavedPlanTest, ForAnotherGraphIsRefusedWhateverBecameOfThat) {
   }
 }
 
-// What the options say of the step goes before what the plan does.
+// The step in the options overrides the plan's.
 TEST_F(OneSavedPlanTest, HasItsStep) {
   EXPECT_EQ(saved_.plan().step().batch_size(), 50);
   const auto peak = [this](const std::string& more) {
@@ -224,7 +224,7 @@ TEST_F(OneSavedPlanTest, HasItsStep) {
   EXPECT_EQ(on_another.report().forecast_before().fit(), v1::FIT_DOES_NOT_FIT);
 }
 
-// One tower after the other, as a rewrite does it.
+// One tower after the other, as in a rewrite.
 TEST(SavedPlansOfTowersTest, ComeOneAfterTheOther) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
   const std::string level = absl::StrCat(

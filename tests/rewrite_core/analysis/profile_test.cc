@@ -113,8 +113,7 @@ TEST(ProfileTest, BytesAreThoseAllocatedBySlot) {
                     *graph, {});
   ASSERT_THAT(profile, IsOk());
   EXPECT_EQ(profile->allocated_bytes(graph.Output("c:1")), 512);
-  EXPECT_EQ(profile->allocated_bytes(graph.Output("c:0")),
-            300);  // Requested, if nothing else is known.
+  EXPECT_EQ(profile->allocated_bytes(graph.Output("c:0")), 300);  // Requested, if that is all.
   EXPECT_EQ(profile->allocated_bytes(graph.Output("a")), kUnknownSize);
   EXPECT_EQ(profile->allocated_bytes(graph.Output("b")), kUnknownSize);
 }

@@ -1,4 +1,4 @@
-// Sizes are told before anything is built, and are never too small.
+// Sizes are known before anything is built, and are never too small.
 #include "rewrite_core/inline/function_table.h"
 
 #include <limits>
@@ -46,7 +46,7 @@ TEST(FunctionTable, SumsSaturate) {
   EXPECT_EQ(SaturatingMultiply(kMost / 2, 3), kMost);
 }
 
-// A function whose body is an If of another one, on both sides.
+// A function whose body is an If with another function as both branches.
 FunctionDef Fork(const std::string& name, const std::string& callee) {
   return Function(name, "p:bool x:float32", "y:float32",
                   absl::StrCat("n = StatelessIf(p, p, x) {Tcond=bool, Tin=[bool, float32], "
@@ -66,8 +66,8 @@ e = Neg(c) {T=float32}
   return ValueOrDie(InlineCalls(*graph, {}, DefaultLimits(), StopToken()), "inline");
 }
 
-// Both sides of an If count, and what they call: its branches may double with each level, or lead
-// back.
+// Both branches of an If count, with the functions that they call; calls may double with each
+// level, or be recursive.
 TEST(FunctionTable, BranchesCount) {
   std::vector<FunctionDef> functions;
   const auto depth = [&functions](int levels) {
@@ -97,8 +97,8 @@ TEST(FunctionTable, BranchesCount) {
   }
 }
 
-// Functions that call each other at random, with devices and colocation: the size that was told is
-// at least what was built.
+// Functions that call each other at random, with devices and colocation: the announced size is at
+// least the size that was built.
 TEST(FunctionTable, TheSizeToldIsNeverTooSmall) {
   spillway::testing::Random random(7);
   for (int round = 0; round < 200; ++round) {
@@ -141,7 +141,7 @@ TEST(FunctionTable, TheSizeToldIsNeverTooSmall) {
     const TestGraph after = TestGraph::FromBytes(inlined.graph_def);
     EXPECT_LE(after->num_nodes() - graph->num_nodes(), size.nodes);
     EXPECT_LE(after->num_inputs() - graph->num_inputs(), size.inputs + 4);
-    // Limits that leave room for what was told leave room for what is built.
+    // Limits that allow the announced size also allow the built one.
     v1::Limits limits = DefaultLimits();
     limits.set_max_graph_bytes(static_cast<int64_t>(inlined.graph_def.size()) - 1);
     const InlinedCalls refused = ValueOrDie(InlineCalls(*graph, {}, limits, StopToken()), "inline");

@@ -1,5 +1,5 @@
-// Inlining, against graphs worked out by hand from TensorFlow's rules (inline_calls.h). Held
-// against TensorFlow itself by tests/tensorflow/inlining.py.
+// Inlining, compared with graphs worked out by hand from TensorFlow's rules (inline_calls.h).
+// tests/tensorflow/inlining.py compares it with TensorFlow itself.
 #include "rewrite_core/inline/inline_calls.h"
 
 #include <string>
@@ -51,7 +51,7 @@ std::string Nodes(const std::string& bytes) {
   return PrintGraph(*TestGraph::FromBytes(WriteProto(graph)));
 }
 
-// What inlining gives, and that strip gives the graph back.
+// Returns the inlined graph, and checks that strip restores the original.
 std::string Inlined(const std::string& bytes, const v1::Step& step = {}) {
   const InlinedCalls inlined = Inline(bytes, step);
   if (inlined.graph_def.empty()) return absl::StrCat("nothing\n", inlined.summary.DebugString());
@@ -65,7 +65,7 @@ std::string Inlined(const std::string& bytes, const v1::Step& step = {}) {
 
 std::string Text(const std::string& text) { return PrintGraph(*TestGraph(text)); }
 
-// The reason why the only call stays.
+// Returns the reason why the only call is kept.
 v1::KeptCallReason ReasonOf(const std::string& bytes, const v1::Step& step = {},
                             const v1::Limits& limits = DefaultLimits()) {
   const InlinedCalls inlined = Inline(bytes, step, limits);
@@ -112,7 +112,7 @@ TEST(InlineCalls, AnUncalledFunctionChangesNothing) {
   EXPECT_EQ(inlined.summary.kept_call_count(), 0);
 }
 
-// Control inputs and outputs; nodes without inputs and calls wait for the control node, others do
+// Control inputs and outputs: nodes without inputs and calls wait for the control node, others do
 // not; control returns lead to the end.
 TEST(InlineCalls, ControlEdges) {
   const FunctionDef f = Function("f", "x:float32 v:resource", "y:float32",
@@ -149,7 +149,8 @@ Func/c/output_control_node/_4 = NoOp(^c/up, ^c/after) @/gpu:0
 )"));
 }
 
-// A resource that comes in without a control edge: the body waits for all inputs but placeholders.
+// A resource that arrives without a control edge: the body waits for all inputs except
+// placeholders.
 TEST(InlineCalls, StrictInputs) {
   const FunctionDef f = Function("f", "x:float32 y:float32 v:resource", "z:float32",
                                  "r = ReadVariableOp(v) {dtype=float32}", {"z=r:value:0"});
@@ -175,7 +176,7 @@ Func/c/output_control_node/_5 = NoOp(^Func/c/input_control_node/_0)
 )"));
 }
 
-// Calls in calls, with several outputs; a result that is an argument; names that are taken.
+// Nested calls with several outputs; a result that is an argument; names that are already used.
 TEST(InlineCalls, NestedCalls) {
   const FunctionDef inner =
       Function("inner", "x:float32", "p:float32 q:float32",
@@ -206,7 +207,7 @@ Func/c/n/output/_5 = Identity(Func/c/n/input/_3) {T=float32, _class=["loc:@Func/
 )"));
 }
 
-// A call by name: on the call's own device, and its end waits for its results.
+// A call by name: it runs on the call's own device, and its end waits for its results.
 TEST(InlineCalls, ACallByName) {
   const FunctionDef f = Function("MyOp", "x:$T", "y:$T z:$T",
                                  "r = Relu(x) @/cpu:0 {T=\"$T\"}\ns = Neg(r:activations:0) "
@@ -233,7 +234,7 @@ Func/c/output_control_node/_3 = NoOp(^Func/c/output/_1, ^Func/c/output/_2) @/gpu
 )"));
 }
 
-// Bodies are bound once per attributes, not once per function.
+// Bodies are instantiated once per set of attributes, not once per function.
 TEST(InlineCalls, EachCallGetsItsOwnAttributes) {
   const FunctionDef f =
       Function("MyOp", "x:$T", "y:$T", "r = Relu(x) {T=\"$T\"}", {"y=r:activations:0"});
@@ -254,7 +255,7 @@ f = Other(d) {T=float16}
   }
 }
 
-// Devices of the body: what they leave open is the call's. Colocation and frames by new names.
+// Devices of the body: unspecified parts come from the call. Colocation and frames get new names.
 TEST(InlineCalls, DevicesColocationAndFrames) {
   const FunctionDef f =
       Function("f", "x:float32", "y:float32",
@@ -325,7 +326,7 @@ TEST(InlineCalls, SameBytesOnEveryRunAndInEachOrderOfAttributes) {
             Nodes(Inline(bytes).graph_def));
 }
 
-// Each with its twin that is inlined.
+// Each with a counterpart that is inlined.
 
 TEST(InlineCalls, AFedCallStays) {
   v1::Step step;
@@ -381,7 +382,7 @@ TEST(InlineCalls, RecursionStays) {
   EXPECT_EQ(
       ReasonOf(GraphWithFunctions(kOneCall, {Calls("f", "g"), Calls("g", "h"), Calls("h", "f")})),
       v1::KEPT_CALL_REASON_RECURSION);
-  // Who calls into a cycle is inlined, up to the cycle.
+  // A function that calls into a cycle is inlined, up to the cycle.
   const InlinedCalls inlined =
       Inline(GraphWithFunctions(kOneCall, {Calls("f", "g"), Calls("g", "h"), Calls("h", "g")}));
   EXPECT_EQ(inlined.summary.inlined_call_count(), 1);
@@ -416,12 +417,12 @@ TEST(InlineCalls, EffectsMustNotBeLost) {
     return Inline(GraphWithFunctions(UpdateCall(readers), {Updates(control_returns)}))
         .summary.inlined_call_count();
   };
-  // Nobody waits for the end; the update does not lead to the end.
+  // Nothing waits for the end, and the update does not lead to the end.
   EXPECT_EQ(reason("b = Neg(c) {T=float32}", {"up"}), v1::KEPT_CALL_REASON_SIDE_EFFECTS);
   EXPECT_EQ(reason("done = NoOp(^c)", {}), v1::KEPT_CALL_REASON_SIDE_EFFECTS);
   EXPECT_EQ(reason("done = NoOp(^c)", {"n"}), v1::KEPT_CALL_REASON_SIDE_EFFECTS);
   EXPECT_EQ(count("b = Neg(c) {T=float32}\ndone = NoOp(^c)", {"up"}), 1);
-  // Nobody reads it at all: who runs it, runs it by its name.
+  // Nothing reads it: a step that runs it names it.
   EXPECT_EQ(count("", {"up"}), 1);
 }
 
@@ -480,7 +481,7 @@ TEST(InlineCalls, OtherKindsOfCalls) {
             v1::KEPT_CALL_REASON_OTHER_KIND);
 }
 
-// Functions that call each other twice: 2^n nodes, of which nothing may be built.
+// Functions that call each other twice: 2^n nodes, none of which may be built.
 TEST(InlineCalls, TooLarge) {
   std::vector<FunctionDef> functions;
   constexpr int kDepth = 40;
@@ -497,7 +498,7 @@ TEST(InlineCalls, TooLarge) {
   EXPECT_EQ(ReasonOf(GraphWithFunctions(kOneCall, functions)), v1::KEPT_CALL_REASON_TOO_LARGE);
 }
 
-// Who reads the results of these would read itself, by way of Identities or of a loop's resources.
+// A reader of these results would read itself, through Identities or a loop's resources.
 TEST(InlineCalls, NoneInAGraphWithACycle) {
   const FunctionDef same =
       Function("same", "x:float32 v:resource", "y:float32 u:resource", "", {"y=x", "u=v"});
@@ -537,7 +538,7 @@ TEST(InlineCalls, Limits) {
                      with(&v1::Limits::set_max_graph_bytes,
                           static_cast<int64_t>(inlined.graph_def.size()) - 1)),
             v1::KEPT_CALL_REASON_TOO_LARGE);
-  // However short it is, it looks at the token before it takes memory.
+  // Even if it is short, it checks the token before it allocates memory.
   EXPECT_FALSE(InlineCalls(*TestGraph::FromBytes(bytes), {}, DefaultLimits(),
                            StopToken::AfterStepsForTest(0))
                    .ok());

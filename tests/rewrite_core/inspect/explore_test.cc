@@ -22,8 +22,8 @@ using testing::GraphBytes;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What y takes at batch N: the 64x64 weights, and 64 floats for each example, once as its input
-// (fed, and copied to the GPU) and once as its output.
+// The memory of y at batch size N: the 64x64 weights, and 64 floats for each example, once as its
+// input (fed, and copied to the GPU) and once as its output.
 constexpr char kDense[] = R"(
   x = Placeholder() {dtype=float32, shape=(?,64)}
   w = VariableV2() {dtype=float32, shape=(64,64)}
@@ -48,7 +48,7 @@ v1::ExploreOptions Budget(int64_t bytes, std::vector<int64_t> sizes = {}) {
   return options;
 }
 
-// -1 is the size.
+// -1 stands for the size.
 void AddFeed(std::vector<int64_t> dims, v1::ExploreOptions* options) {
   v1::Feed* feed = options->mutable_step()->add_feeds();
   feed->set_name("x");
@@ -117,7 +117,7 @@ TEST(ExploreTest, ThroughputIsOfTheStepAndOfItsExamples) {
   }
 }
 
-// At the edge of memory this net fits if it is launched ahead, and not synchronously.
+// At the limit of memory this net fits if launched ahead, but not synchronously.
 TEST(ExploreTest, ThroughputIsOfSizesThatFitBothWays) {
   v1::ExploreOptions options;
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(200'000'000);
@@ -171,8 +171,8 @@ TEST(ExploreTest, TheFirstDimensionOfAFeedIsTheBatch) {
   EXPECT_TRUE(report.size_is_batch());
 }
 
-// On the GPU 2 * 4 N^2 <= 2^60 up to N = 2^28.5. At 2^29 all buffers, that of the host among them,
-// are beyond what is simulated (2^61), and at 2^31 - 1 one matrix alone has more than 2^63 bytes.
+// On the GPU, 2 * 4 N^2 <= 2^60 up to N = 2^28.5. At 2^29 all buffers, including the host's, exceed
+// the limit of the simulator (2^61), and at 2^31 - 1 a single matrix has more than 2^63 bytes.
 TEST(ExploreTest, SizesThatOverflowDoNotFit) {
   v1::ExploreOptions options = Budget(int64_t{1} << 60, {1, 2147483647});
   options.mutable_step()->mutable_hardware()->set_host_memory_bytes(int64_t{1} << 60);
@@ -184,7 +184,7 @@ TEST(ExploreTest, SizesThatOverflowDoNotFit) {
               HasSubstr("size 536870912 counts as one that does not fit"));
 }
 
-// Up to 64 examples take 256 bytes, as the allocator hands them out.
+// Up to 64 examples take 256 bytes, the allocator's rounding.
 TEST(ExploreTest, NeighboursThatAreRoundedAlikeDoNotMakeAFixedBatch) {
   constexpr char kTiny[] = R"(
     x = Placeholder() {dtype=float32, shape=(?,1)}
@@ -218,7 +218,7 @@ TEST(ExploreTest, AFixedBatchIsAnError) {
     y = MatMul(x, x) {T=float32, transpose_b=true}
   )";
   ExpectError(kFixed, Budget(1 << 20), v1::ERROR_REASON_BAD_OPTION, "give the same step");
-  // Also where not even that fits.
+  // Also if not even that fits.
   ExpectError(kFixed, Budget(1), v1::ERROR_REASON_BAD_OPTION, "the graph fixes the batch");
   ExpectError(kFixed, Budget(1 << 20, {2147483647}), v1::ERROR_REASON_BAD_OPTION,
               "sizes 2147483647 and 2097151 ");
@@ -245,7 +245,7 @@ v1::ExploreOptions TestSwapping(std::vector<int64_t> sizes = {}) {
   return options;
 }
 
-// Every size of the report once, and as it stands there.
+// Every size of the report is passed on once, and unchanged.
 void ExpectRowsAreTheReport(const std::string& graph, const v1::ExploreOptions& options) {
   std::map<int64_t, std::string> rows;
   const auto report =
@@ -300,7 +300,7 @@ TEST(ExploreTest, OptionsAreCheckedBeforeTheGraphIsRead) {
   EXPECT_EQ(report.status().message(), rewritten.status().message());
 }
 
-// Every row is what a rewrite at that size forecasts.
+// Every row equals the forecast of a rewrite at that size.
 TEST(ExploreTest, WithSwapping) {
   const std::string graph = testing::ReadTestGraph("unet3d_s16/graph.pb");
   const v1::ExploreOptions options = TestSwapping();
@@ -329,7 +329,7 @@ TEST(ExploreTest, WithSwapping) {
 
     const auto rewritten =
         Rewrite(graph, TunedAt(size.size(), kSwappingBudget), DefaultLimits(), StopToken());
-    // Where there is no plan, there may be a bound all the same.
+    // Without a plan there may still be a bound.
     EXPECT_TRUE(size.has_bound_sizes_per_s() || !size.has_swapped());
     EXPECT_LE(size.swapped_sizes_per_s(), size.bound_sizes_per_s() * kRounding);
     EXPECT_EQ(size.has_swapped_sizes_per_s(), size.has_swapped());
@@ -360,7 +360,7 @@ TEST(ExploreTest, WithoutSwappingNothingIsSaidOfIt) {
   }
 }
 
-// Nothing of kDense can be swapped: both searches end at the same size.
+// Nothing in kDense can be swapped: both searches end at the same size.
 TEST(ExploreTest, WhereNothingCanBeSwappedBothAreTheSame) {
   v1::ExploreOptions options = Budget(kWeightBytes + 100 * kExampleBytes);
   options.set_swapping(true);
@@ -385,7 +385,7 @@ TEST(ExploreTest, BadOptions) {
   v1::ExploreOptions batch = Budget(1 << 20);
   batch.mutable_step()->set_batch_size(8);
   ExpectError(kDense, batch, v1::ERROR_REASON_CONFLICTING_OPTIONS, "batch_size");
-  // What was measured at one size would stand for all.
+  // Values measured at one size would apply to all.
   v1::ExploreOptions profile = Budget(1 << 20);
   profile.mutable_step()->set_profile("measured");
   ExpectError(kDense, profile, v1::ERROR_REASON_CONFLICTING_OPTIONS, "profile");
@@ -403,7 +403,7 @@ TEST(ExploreTest, BadOptions) {
   ExpectError(kDense, target, v1::ERROR_REASON_NAME_MATCHES_NOTHING, "target 'nope'");
 }
 
-// With the size, which is nowhere else in it.
+// With the size, which appears nowhere else in the error.
 TEST(ExploreTest, AMistakeOfTheGraphIsToldWithTheSize) {
   v1::ExploreOptions options = Budget(1 << 20);
   AddFeed({8, -1}, &options);

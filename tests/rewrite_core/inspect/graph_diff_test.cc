@@ -44,7 +44,7 @@ constexpr char kNet[] = R"(
     grad/top = ReluGrad(top, top) {T=float32}
     grad/relu = ReluGrad(grad/top, relu) {T=float32})";
 
-// As TFLMS names and places its nodes; no attribute of ours.
+// As TFLMS names and places its nodes, without Spillway's attributes.
 constexpr char kSwapped[] = R"(
     x = Placeholder() {dtype=float32}
     relu = Relu(x) {T=float32, _output_shapes=[(8,4)]}
@@ -142,7 +142,7 @@ TEST(GraphDiffTest, FindsTheSwapsOfGrappler) {
   EXPECT_THAT(diff.swaps(0).swap_ins(0).triggers(), IsEmpty());
 }
 
-// A consumer that read something else before: what it reads now is no tensor brought back.
+// A consumer that read something else before: its new input is not a tensor that was swapped in.
 TEST(GraphDiffTest, CopiesThatChangeWhatIsReadAreNoSwap) {
   const v1::GraphDiff diff = Diff(kNet, R"(
       x = Placeholder() {dtype=float32}
@@ -158,7 +158,7 @@ TEST(GraphDiffTest, CopiesThatChangeWhatIsReadAreNoSwap) {
   EXPECT_FALSE(diff.rewired(0).in_swap());
 }
 
-// What the report says of a rewrite is what the files show.
+// The files show what the report of a rewrite says.
 TEST(GraphDiffTest, AgreesWithTheReportOnEverySwap) {
   for (const bool fuse : {false, true}) {
     v1::RewriteOptions options;
@@ -261,7 +261,7 @@ TEST(GraphDiffTest, WhatElseTheFileHolds) {
   EXPECT_FALSE(Diff("a = NoOp()", "a = NoOp()\n! 0x2202081a").same_graph());
 }
 
-// TensorFlow would run neither; they can be compared all the same.
+// TensorFlow would run neither, but they can be compared.
 TEST(GraphDiffTest, CyclesDoNotMatter) {
   const v1::GraphDiff diff = Diff("a = NoOp(^b)\nb = NoOp(^a)", "a = NoOp(^b)\nb = NoOp(^b)");
   EXPECT_EQ(diff.controls_added_size(), 1);
@@ -305,7 +305,7 @@ TEST(GraphDiffTest, EveryLoopNoticesTheStop) {
   EXPECT_EQ(stop.steps_after_stop(), 0);
 }
 
-// Two calls of one function whose body keeps a tensor for later.
+// Two calls of a function whose body keeps a tensor for later.
 std::string TwoCalls() {
   return testing::GraphWithFunctions(
       "a = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n"
@@ -357,7 +357,7 @@ TEST(GraphDiffTest, CallsThatWereInlinedAreToldAsSuch) {
   EXPECT_EQ(diff.swaps(1).tensor(), "d/r:0");
   EXPECT_EQ(diff.added_size(), 4);
   for (const v1::DiffNode& node : diff.added()) EXPECT_TRUE(node.in_swap()) << node.name();
-  // What the inlining alone makes of it.
+  // Nodes that come from the inlining alone.
   EXPECT_EQ(diff.inlined_node_count(), diff.node_count_b() - diff.node_count_a() - 4);
   EXPECT_GT(diff.inlined_node_count(), 2 * 5);
   EXPECT_THAT(diff.removed(), IsEmpty());
@@ -387,7 +387,7 @@ TEST(GraphDiffTest, InlinedWithoutASwapIsNotTheSameGraph) {
   EXPECT_THAT(diff.rewired(), IsEmpty());
 }
 
-// Both have the calls inlined: nothing of that is between them.
+// Both have the calls inlined, so that is no difference between them.
 TEST(GraphDiffTest, TwoInlinedGraphsAreComparedAsTheyAre) {
   const std::string before = TwoCalls();
   v1::RewriteOptions options = Inlining();
@@ -398,7 +398,7 @@ TEST(GraphDiffTest, TwoInlinedGraphsAreComparedAsTheyAre) {
   EXPECT_EQ(diff.added_size(), 4);
 }
 
-// Records that are not of this A: its call of that name is of another function.
+// Records that do not belong to this A, whose call of that name is of another function.
 TEST(GraphDiffTest, RecordsOfAnotherGraphHideNothing) {
   const std::string other = testing::GraphWithFunctions(
       "a = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n"

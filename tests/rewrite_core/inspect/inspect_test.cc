@@ -87,7 +87,7 @@ TEST(InspectTest, LoopFramesConditionalsAndTheirNodes) {
   ASSERT_EQ(summary.frames_size(), 2);
   EXPECT_EQ(summary.frames(0).name(), "loop");
   EXPECT_EQ(summary.frames(0).parent(), "");
-  // merge, test, switch, inner (an Enter runs outside of what it enters), next, exit.
+  // merge, test, switch, inner (an Enter runs outside the frame that it enters), next, exit.
   EXPECT_EQ(summary.frames(0).node_count(), 6);
   EXPECT_EQ(summary.frames(1).name(), "inner");
   EXPECT_EQ(summary.frames(1).parent(), "loop");
@@ -112,7 +112,7 @@ TEST(InspectTest, VariablesAndUpdatesByType) {
       s = ScatterAdd(v, i, g) {T=float32, Tindices=int32}
       n = ScatterNd(i, g, i) {T=float32, Tindices=int32}
       sum = ConditionalAccumulator() {dtype=float32, shape=(2)}
-      d = AccumulatorApplyGradient(sum, i, g) {dtype=float32})");  // n, d: to no variable.
+      d = AccumulatorApplyGradient(sum, i, g) {dtype=float32})");  // n and d update no variable.
   EXPECT_THAT(Pairs(summary.variables()),
               ElementsAre(Pair("VariableV2", 1), Pair("VarHandleOp", 1)));
   EXPECT_THAT(Pairs(summary.updates()),
@@ -162,7 +162,7 @@ TEST(InspectTest, BadOptionsAreNamed) {
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "largest_tensor_count is -1"));
   EXPECT_THAT(TryInspect(graph, "step { feeds { name: 'y' } }"),
               IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "'y'"));
-  // Of a step more than its shapes says nothing of a graph.
+  // Of a step, only the shapes matter for a summary; other fields are refused.
   for (const char* more :
        {"targets: 'x'", "hardware { preset: 'p100_pcie' }", "profile: 'p'",
         "convolution_workspace_bytes: 1", "loop_counts { name: 'f' count: 1 }"}) {
@@ -219,7 +219,7 @@ TEST(InspectTest, WrongGraphsAreErrorsAsForRewrite) {
   EXPECT_THAT(TryInspect("not a graph"), IsInvalid(v1::ERROR_REASON_MALFORMED_GRAPH, "GraphDef"));
   EXPECT_THAT(TryInspect(GraphBytes("a = Relu(b)\nb = Relu(a)")),
               IsInvalid(v1::ERROR_REASON_CYCLE, "'a'"));
-  // A library that holds a function whose length is more than there is.
+  // A library with a function whose length exceeds the remaining bytes.
   EXPECT_THAT(TryInspect(GraphBytes("x = NoOp()\n! 0x12020a7f")),
               IsInvalid(v1::ERROR_REASON_MALFORMED_GRAPH, "function library"));
   v1::Limits limits = DefaultLimits();
@@ -229,8 +229,8 @@ TEST(InspectTest, WrongGraphsAreErrorsAsForRewrite) {
                         "max_node_count"));
 }
 
-// One frame with a name of a megabyte and a thousand frames inside it, each of which tells it: the
-// summary may not hold a gigabyte.
+// One frame with a name of a megabyte and a thousand frames inside it, each of which repeats the
+// name: the summary must not hold a gigabyte.
 TEST(InspectTest, LongNamesAreCut) {
   std::string text = absl::StrCat(
       "x = Placeholder() {dtype=float32}\nouter = Enter(x) {T=float32, "

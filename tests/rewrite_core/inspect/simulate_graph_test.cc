@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// Two layers with the same weights. Levels: x and w 0, r 1, y 2, z 3. `other` is not of the step.
+// Two layers with the same weights. Levels: x and w 0, r 1, y 2, z 3. `other` is not in the step.
 constexpr char kTwoLayers[] = R"(
   x = Placeholder() {dtype=float32, shape=(?,64)}
   w = VariableV2() {dtype=float32, shape=(64,64)}
@@ -36,7 +36,7 @@ constexpr int64_t kLayerBytes = 4 * 64 * 4;  // At batch 4.
 // Latency, and 2 ns per byte.
 constexpr int64_t kCopyNs = 1000 + 2 * kLayerBytes;
 
-// A launch takes 10 ns, and nothing else of a kernel.
+// A launch takes 10 ns, and nothing else in a kernel takes time.
 v1::SimulateOptions Options() {
   v1::SimulateOptions options;
   v1::Step& step = *options.mutable_step();
@@ -79,7 +79,7 @@ TEST(SimulateGraphTest, EveryFigureOfTwoLayers) {
   const v1::Forecast& forecast = report.forecast();
   EXPECT_EQ(forecast.fit(), v1::FIT_FITS);
   EXPECT_FALSE(forecast.has_out_of_memory());
-  // The copy of x, then a launch for each layer. Launched ahead, y waits for the copy all the same.
+  // The copy of x, then a launch for each layer. Even launched ahead, y waits for the copy.
   EXPECT_EQ(forecast.synchronous_step_time_ns(), kCopyNs + 20);
   EXPECT_EQ(forecast.step_time_ns(), kCopyNs + 20);
   EXPECT_EQ(forecast.host_peak_bytes(), kLayerBytes);
@@ -129,7 +129,7 @@ TEST(SimulateGraphTest, MemoryOverTheStep) {
     ASSERT_EQ(report.memory_size(), 1);
     const v1::DeviceMemory& memory = report.memory(0);
     const auto timeline = TimelineOf(memory);
-    // x comes; y beside it; x goes as z comes; z is the target's, and goes with the step.
+    // x is allocated, then y; x is freed as z is allocated; z, for the target, is freed at the end.
     ASSERT_GE(timeline.size(), 3u);
     EXPECT_THAT(timeline[0], Pair(0, kLayerBytes));
     EXPECT_THAT(timeline[1], Pair(kCopyNs, 2 * kLayerBytes));
@@ -148,14 +148,14 @@ TEST(SimulateGraphTest, MemoryOverTheStep) {
   }
 }
 
-// A kernel of a second, and one behind it that is launched at once: launched ahead its memory is
-// taken then, synchronously when it runs.
+// A kernel of one second, and another launched behind it: launched ahead its memory is allocated at
+// the launch, synchronously when it runs.
 TEST(SimulateGraphTest, TheTwoPlaysDiffer) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);
   options.set_trace(true);
   options.mutable_step()->mutable_hardware()->set_launch_s(0);
-  options.mutable_step()->mutable_hardware()->set_peak_flops(2 * 64 * 64 * 64);  // Of one MatMul.
+  options.mutable_step()->mutable_hardware()->set_peak_flops(2 * 64 * 64 * 64);  // For one MatMul.
   constexpr char kThreeLayers[] = R"(
     w = VariableV2() {dtype=float32, shape=(64,64)}
     x = Identity(w) {T=float32}
@@ -179,7 +179,7 @@ TEST(SimulateGraphTest, TheTwoPlaysDiffer) {
   EXPECT_EQ(sync.simulated().step_time_ns(), sync.forecast().synchronous_step_time_ns());
 }
 
-// A tensor that goes to the host and comes back, by nodes that anybody may have written.
+// A tensor that goes to the host and back, through ordinary nodes of any graph.
 TEST(SimulateGraphTest, TheTraceOfASwap) {
   constexpr char kSwapped[] = R"(
     w = VariableV2() @/gpu:0 {dtype=float32, shape=(64,64)}
@@ -203,7 +203,7 @@ TEST(SimulateGraphTest, TheTraceOfASwap) {
     EXPECT_EQ(span.waited_ns(), 0);
     EXPECT_LE(span.given_ns(), span.start_ns());
   }
-  // Two launches, the copy of a behind the first; then back, which waits for both; then z.
+  // Two launches, the copy of a behind the first; then `back`, which waits for both; then z.
   const int64_t out_ns = 1000 + kWeightBytes, in_ns = 1000 + 2 * kWeightBytes;
   EXPECT_THAT(spans, ElementsAre("ENGINE_COMPUTE a 0+10 0", "ENGINE_COMPUTE b 10+10 0",
                                  absl::StrCat("ENGINE_COPY_OUT a 10+", out_ns, " ", kWeightBytes),
@@ -215,8 +215,8 @@ TEST(SimulateGraphTest, TheTraceOfASwap) {
   EXPECT_EQ(report.simulated().step_time_ns(), 20 + out_ns + in_ns);
 }
 
-// Of memory that is there for one of two kernels at a time, the second waits for the first to let
-// go. (Synchronously: what is launched lets go at once.)
+// The memory is enough for one of two kernels at a time, so the second waits until the first
+// releases it. (Synchronously: launched ahead, buffers are released at the launch.)
 TEST(SimulateGraphTest, TheTraceTellsWhoWaitsForMemory) {
   constexpr char kTwoBranches[] = R"(
     w = VariableV2() {dtype=float32, shape=(64,64)}
@@ -244,7 +244,7 @@ TEST(SimulateGraphTest, TheTraceTellsWhoWaitsForMemory) {
   EXPECT_LE(b.waited_ns(), b.given_ns());
 }
 
-// What does not fit is simulated with unlimited memory, and says so.
+// A step that does not fit is simulated with unlimited memory, and the report says so.
 TEST(SimulateGraphTest, AStepThatDoesNotFitIsPlayedAllTheSame) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);
@@ -256,7 +256,7 @@ TEST(SimulateGraphTest, AStepThatDoesNotFitIsPlayedAllTheSame) {
   EXPECT_EQ(report.simulated().step_time_ns(), kCopyNs + 20);
   EXPECT_EQ(report.memory(0).peak_bytes(), report.forecast().devices(0).peak_bytes());
   EXPECT_EQ(report.trace().spans_size(), 3);
-  // An execution of a newer API is not taken for another.
+  // An execution model of a newer API is refused.
   options.set_execution(static_cast<v1::Execution>(7));
   const auto refused = SimulateGraph(GraphBytes(kTwoLayers), options, DefaultLimits(), StopToken());
   EXPECT_EQ(GetErrorReason(refused.status()), v1::ERROR_REASON_UNKNOWN_OPTION);
@@ -267,8 +267,8 @@ TEST(SimulateGraphTest, DistancesOfTheGpusEdges) {
   options.set_memory(true);
   const v1::SimulateReport report = Simulated(kTwoLayers, options);
   ASSERT_EQ(report.distances_size(), 2);
-  // w to r, r to y, y to z. x is fed, so on the host; `other` does not run. w is a reference, which
-  // has no bytes of its own.
+  // w to r, r to y, y to z. x is fed, so it is on the host; `other` does not run. w is a reference,
+  // which has no bytes.
   EXPECT_EQ(report.distances(0).distance(), 1);
   EXPECT_EQ(report.distances(0).edge_count(), 3);
   EXPECT_EQ(report.distances(0).tensor_bytes(), kWeightBytes + kLayerBytes);
@@ -282,7 +282,7 @@ TEST(SimulateGraphTest, AByteTooLittle) {
   v1::SimulateOptions options = Options();
   options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   // The sum of the bytes is not enough if one tensor has more than half of them: TensorFlow's
-  // allocator gives it all there is.
+  // allocator then returns the whole chunk.
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(2 * kWeightBytes +
                                                                    2 * kLayerBytes);
   EXPECT_EQ(Simulated(kTwoLayers, options).forecast().fit(), v1::FIT_FITS);
@@ -297,7 +297,7 @@ TEST(SimulateGraphTest, AByteTooLittle) {
   EXPECT_EQ(forecast.out_of_memory().requested_bytes(), kLayerBytes);
   EXPECT_EQ(forecast.out_of_memory().in_use_bytes(), kWeightBytes + kLayerBytes);
   EXPECT_EQ(forecast.out_of_memory().budget_bytes(), kWeightBytes + 2 * kLayerBytes - 1);
-  // What it would take.
+  // The memory that the step would need.
   EXPECT_EQ(forecast.devices(0).peak_bytes(), kWeightBytes + 2 * kLayerBytes);
   options.set_no_budget(true);
   const v1::Forecast free = Simulated(kTwoLayers, options).forecast();
@@ -338,7 +338,7 @@ TEST(FitTest, WhatIsKnownMayBeTooMuchAlready) {
   EXPECT_EQ(ForecastOf(kTwoLayers, options).fit(), v1::FIT_FITS);
 }
 
-// What it keeps of each iteration, if nobody knows how many there are.
+// The memory that a loop keeps for each iteration, if the number of iterations is unknown.
 TEST(FitTest, ALoopMakesItUnknown) {
   const std::string loop = R"(
     s = Const() {dtype=float32, _output_shapes=[()]}
@@ -361,7 +361,7 @@ TEST(FitTest, ALoopMakesItUnknown) {
   EXPECT_EQ(forecast.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_LOOPS);
   EXPECT_EQ(forecast.fit_unknown(0).node(), "enter");
   EXPECT_THAT(forecast.fit_unknown(0).message(), ::testing::HasSubstr("the loop 'f'"));
-  // It may be told. And one that keeps nothing takes as much however often it runs.
+  // The count may be given. A loop that keeps nothing takes the same memory however often it runs.
   v1::SimulateOptions counted = Options();
   counted.mutable_step()->add_loop_counts()->set_name("f");
   counted.mutable_step()->mutable_loop_counts(0)->set_count(1000);
@@ -371,14 +371,14 @@ TEST(FitTest, ALoopMakesItUnknown) {
   const std::string keeps_nothing = absl::StrReplaceAll(
       loop, {{", ^push", ""}, {"push = StackPushV2(entered, body) {T=float32}", ""}});
   EXPECT_EQ(ForecastOf(keeps_nothing, Options()).fit(), v1::FIT_FITS);
-  // On the host it keeps no GPU's memory.
+  // Tensors kept on the host take no GPU memory.
   const std::string host =
       absl::StrReplaceAll(loop, {{") {", ") @/cpu:0 {"}, {"(less)", "(less) @/cpu:0"}});
   EXPECT_EQ(ForecastOf(absl::StrCat(host, "\n g = NoOp() @/gpu:0"), Options()).fit(), v1::FIT_FITS);
 }
 
-// Tensors of 256 bytes: on the side of true a, a2 and a3 are there at once, on that of false only b
-// and what it reads, or what reads it.
+// Tensors of 256 bytes: on the true side a, a2 and a3 are live together, on the false side only b
+// and its producer or reader.
 TEST(SimulateGraphTest, AConditionalTakesOneSide) {
   const std::string cond = R"(
     p = Placeholder() @/cpu:0 {dtype=bool, shape=()}
@@ -394,7 +394,7 @@ TEST(SimulateGraphTest, AConditionalTakesOneSide) {
   options.mutable_step()->add_targets("z");
   v1::SimulateReport report = Simulated(cond, options);
   EXPECT_EQ(report.forecast().devices(0).peak_bytes(), 3 * 256);
-  EXPECT_EQ(report.node_count(), 8);  // All but b.
+  EXPECT_EQ(report.node_count(), 8);  // All except b.
   ASSERT_EQ(report.warnings_size(), 1);
   EXPECT_EQ(report.warnings(0).code(), v1::WARNING_CODE_WORSE_SIDE);
   EXPECT_THAT(report.warnings(0).message(),
@@ -430,7 +430,7 @@ TEST(SimulateGraphTest, WhatIsNotKnownIsSaid) {
   EXPECT_EQ(host.warnings(0).code(), v1::WARNING_CODE_NO_GPU);
 }
 
-// As TFLMS v2's histogram counts them: an edge once for each input, a tensor once.
+// Counted as in TFLMS v2's histogram: an edge once for each input, a tensor once.
 TEST(SimulateGraphTest, ATensorReadTwiceCountsOnceInBytes) {
   v1::SimulateOptions options = Options();
   options.set_memory(true);

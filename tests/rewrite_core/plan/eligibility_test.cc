@@ -31,7 +31,7 @@ v1::RewriteOptions MinBytes(int64_t bytes) {
   return options;
 }
 
-// What rows may read.
+// Nodes that rows may read.
 constexpr char kContext[] = R"(
     x = Placeholder() @/gpu:0 {dtype=float32}
     i = Placeholder() @/gpu:0 {dtype=int32}
@@ -48,7 +48,7 @@ constexpr char kContext[] = R"(
 
 struct RuleCase {
   std::string name;
-  std::string line;  // One node; its output 0 is judged.
+  std::string line;  // One node, whose output 0 is checked.
   v1::RewriteOptions options;
   v1::Reason reason;
 };
@@ -66,7 +66,7 @@ TEST_P(EligibilityTest, Judges) {
 INSTANTIATE_TEST_SUITE_P(
     Rules, EligibilityTest,
     ::testing::Values(
-        // Each rule, and below it the nearest tensors that it does not forbid.
+        // Each rule, and below it the most similar tensors that it does not forbid.
         RuleCase{"SwapNode", "lms/swapin_a = Identity(x) {T=float32}", {}, v1::REASON_SWAP_NODE},
         RuleCase{"SwapNodeInAScope",
                  "import/lms/swapout_a = Identity(x) {T=float32}",
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
         RuleCase{"Variant", "n = EmptyTensorList(i, i)", {}, v1::REASON_RESOURCE},
 
         RuleCase{"Int32", "n = Relu(x) {T=int32}", {}, v1::REASON_HOST_MEMORY},
-        // Its kernel has it in GPU memory; the kernel of a swap-in would have it in host memory.
+        // Its kernel has the tensor in GPU memory; a swap-in's kernel would have it in host memory.
         RuleCase{
             "Int32OnTheGpu", "n = Cast(x) {SrcT=float32, DstT=int32}", {}, v1::REASON_HOST_MEMORY},
         RuleCase{"String", "n = AsString(x) {T=float32}", {}, v1::REASON_HOST_MEMORY},

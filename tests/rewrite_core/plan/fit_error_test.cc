@@ -31,7 +31,7 @@ TEST(FitErrorTest, MemoryInPiecesHasRemediesOfItsOwn) {
   failure.fragmented = true;
   EXPECT_THAT(Text(failure, hardware), AllOf(HasSubstr("free memory is fragmented"),
                                              HasSubstr(kFraction), HasSubstr(kAsync)));
-  // What has been tried is no remedy.
+  // A remedy that was already tried is not suggested.
   hardware.internal_fragmentation_fraction = 0.001;
   EXPECT_THAT(Text(failure, hardware), AllOf(Not(HasSubstr(kFraction)), HasSubstr(kAsync)));
   // The host has another allocator.

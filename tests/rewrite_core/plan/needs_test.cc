@@ -14,7 +14,7 @@ using testing::TestFacts;
 
 class NeedsTest : public ::testing::Test {
  protected:
-  // Whether `v` may wait for `u`.
+  // Returns whether `v` may wait for `u`.
   static bool MayWait(const std::string& text, const std::string& v, const std::string& u) {
     const TestFacts f(text);
     const Needs needs = testing::ValueOrDie(Needs::Find(f.facts, StopToken()), text);
@@ -53,14 +53,14 @@ TEST_F(NeedsTest, ManyFeedsAreToldApart) {
   EXPECT_FALSE(MayWait(graph, "sum62", "x63"));
 }
 
-// More than there are bits for are never waited for.
+// Feeds beyond the number of bits are never waited for.
 TEST_F(NeedsTest, VeryManyFeedsAreNot) {
   const std::string graph = SumsOf(2000);
   EXPECT_TRUE(MayWait(graph, "sum2000", "sum500"));
   EXPECT_FALSE(MayWait(graph, "sum2000", "sum1999"));
 }
 
-// Who calls a function passes in all that it captures.
+// A function's caller passes in all captured variables.
 TEST_F(NeedsTest, CapturedVariablesAreVariables) {
   constexpr char kGraph[] =
       "v = Placeholder() {dtype=resource}\n"
@@ -73,7 +73,7 @@ TEST_F(NeedsTest, CapturedVariablesAreVariables) {
   EXPECT_FALSE(MayWait(kGraph, "of_x", "of_w"));
 }
 
-// What runs behind a write may be waited for by what does, too.
+// A node behind a write may be waited for by another node behind it.
 TEST_F(NeedsTest, AWriteThatTheWaitingNodeDoesWithout) {
   constexpr char kGraph[] =
       "v = VarHandleOp() {dtype=float32}\n"

@@ -25,7 +25,7 @@ struct Verdict {
   std::vector<std::string> kept;
 };
 
-// What Keep says of these readers of `tensor`, and whom it leaves.
+// Returns Keep's verdict on these readers of `tensor`, and the readers that it keeps.
 Verdict Keep(const TestFacts& f, const std::string& tensor, const std::vector<std::string>& names) {
   const auto eligibility = testing::ValueOrDie(Eligibility::Create(f.facts, {}, {}), "eligibility");
   const SwapInReaders rules(f.facts, eligibility);
@@ -63,7 +63,7 @@ TEST(SwapInReadersTest, OnlyTheTensorsOwnFrame) {
   const TestFacts f(kNet);
   EXPECT_THAT(Keep(f, "a", {"inside", "relu"}).kept, ElementsAre("relu"));
   EXPECT_EQ(Keep(f, "a", {"inside"}).reason, v1::REASON_IN_LOOP);
-  // An Enter reads in the frame outside.
+  // An Enter reads in the outer frame.
   EXPECT_THAT(Keep(f, "a", {"enter"}).kept, ElementsAre("enter"));
 }
 

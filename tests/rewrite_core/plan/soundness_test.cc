@@ -10,7 +10,7 @@ namespace {
 
 using testing::TestFacts;
 
-// a -> b -> c; a Switch with a side of two ops each; a loop frame; something fed.
+// a -> b -> c; a Switch with two ops on each side; a loop frame; a fed node.
 constexpr char kSoundnessNet[] = R"(
     x = Placeholder() {dtype=float32, shape=(4)}
     p = Placeholder() {dtype=bool, shape=()}
@@ -56,7 +56,7 @@ TEST_P(WaitTest, TheRuleThatItBreaks) {
       << EdgeFaultText(soundness.Wait(f.graph[c.from], f.graph[c.to]));
 }
 
-// Each rule, and the nearest edge that it does not forbid.
+// Each rule, and the most similar edge that it does not forbid.
 INSTANTIATE_TEST_SUITE_P(
     Soundness, WaitTest,
     ::testing::Values(EdgeCase{"Up", "a", "c", EdgeFault::kNone},

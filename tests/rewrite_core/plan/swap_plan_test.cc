@@ -61,7 +61,7 @@ TEST_F(SwapPlanTest, ASizeOfZeroIsNoUnknownSize) {
   EXPECT_EQ(PrintPlan(*graph_, plan), "a:0 (0 bytes) -> c[0]\n");
 }
 
-// Each kind of edge, and a swap that is named by its buffer; under other ids, too.
+// Each kind of edge, and a swap that is named by its buffer; also under other ids.
 TEST_F(SwapPlanTest, KindsOfEdgesArePrintedAndMoved) {
   SwapPlan plan;
   PlannedSwap swap;

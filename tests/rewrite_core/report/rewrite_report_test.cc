@@ -1,4 +1,4 @@
-// The report and the patch: figures counted by hand, and patches applied by a naive program.
+// The report and the patch: figures counted by hand, and patches applied by a naive implementation.
 #include "rewrite_core/report/rewrite_report.h"
 
 #include <map>
@@ -37,7 +37,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Edits of every kind, as a swap makes them: a node that reads a tensor, is read in its place, and
+// Edits of every kind that a swap needs: a node that reads a tensor, is read in its place, and
 // waits or is waited for.
 void EditAtRandom(const TestGraph& graph, Random* random, GraphEdit* edit) {
   const auto any = [&] { return NodeId(random->Below(graph->num_nodes())); };
@@ -66,8 +66,8 @@ void EditAtRandom(const TestGraph& graph, Random* random, GraphEdit* edit) {
   }
 }
 
-// The bytes that GraphEdit writes, and the patch, applied to protobuf's messages by the rules of
-// patch.proto, give the same graph.
+// GraphEdit's bytes and the patch, applied to protobuf's messages by the rules of patch.proto, give
+// the same graph.
 TEST(PatchTest, SaysWhatTheEditWrites) {
   int rewired = 0, controls = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
@@ -103,8 +103,8 @@ TEST(PatchTest, IsMadeAnew) {
   EXPECT_EQ(patch.ByteSizeLong(), 0);
 }
 
-// Names are repeated as often as the edits name a node: 20 times a name of a megabyte is more than
-// the 16 MiB that are always allowed, and than four times the graph.
+// Names are repeated each time that an edit names the node: 20 repetitions of a name of a megabyte
+// exceed the 16 MiB that are always allowed, and four times the graph.
 TEST(PatchTest, NamesTakeNoMoreThanAFewTimesTheGraph) {
   const std::string name(1 << 20, 'n');
   for (const auto& [count, fits] : {std::pair(15, true), {20, false}}) {
@@ -137,7 +137,7 @@ constexpr char kTwoGpus[] = R"(
   t = NoOp()
 )";
 
-// Three swaps: of a, for both its inputs of `use` one by one; of b; of c, whose size is unknown and
+// Three swaps: of a, for its two inputs of `use` separately; of b; of c, whose size is unknown and
 // whose swap-in has no trigger.
 SwapPlan ThreeSwaps(const TestGraph& graph) {
   const NodeId use = graph["use"], t = graph["t"];

@@ -42,7 +42,7 @@ TEST(TensorSummaryTest, KnownAndUnknownSizes) {
   EXPECT_NE(open.size_unknown(), v1::SIZE_UNKNOWN_UNSPECIFIED);
 }
 
-// Sixteen dimensions are shown, and names are cut.
+// Sixteen dimensions are shown, and long names are truncated.
 TEST(TensorSummaryTest, CutsWhatIsLong) {
   for (const int rank : {16, 17}) {
     std::string shape = "1";

@@ -18,7 +18,7 @@ constexpr int64_t kMib = int64_t{1} << 20;
 
 TEST(BestFitAllocatorTest, SmallestChunkThenLowestAddress) {
   BestFitAllocator allocator(100 * kMib);
-  // 20, gap, 10, gap, 10, gap: what is between keeps the three apart.
+  // 20, gap, 10, gap, 10, gap: the chunks in between keep the three apart.
   const Chunk large = allocator.Allocate(20 * kMib);
   allocator.Allocate(kMib);
   const Chunk first = allocator.Allocate(10 * kMib);
@@ -57,7 +57,7 @@ TEST(BestFitAllocatorTest, WasteIsBoundedAsTheSessionSays) {
   allocator.Reset(19 * kMib, 4 * kMib);
   chunk = allocator.Allocate(31 * kMib / 2);
   EXPECT_EQ(allocator.bytes(chunk), 19 * kMib);
-  // What is twice as large is split, whatever the bound.
+  // A chunk twice as large is split, whatever the bound.
   allocator.Reset(20 * kMib, 19 * kMib);
   EXPECT_EQ(allocator.bytes(allocator.Allocate(10 * kMib)), 10 * kMib);
 }
@@ -90,7 +90,7 @@ TEST(BestFitAllocatorTest, AgreesWithANaiveOne) {
   int refused = 0, wasteful = 0;
   for (uint64_t seed = 1; seed <= 80; ++seed) {
     testing::Random random(seed);
-    // Of some, the largest requests leave more than the default bound.
+    // Some workloads have requests so large that more than the default bound is left over.
     const int64_t region = (seed % 2 == 0 ? 4'000 : 1) * (1 + random.Below(200)) * kMib / 8 + 256;
     const int64_t most = 1 + random.Below(region / 256 / (1 + random.Below(20)) + 1);
     const int64_t bound = seed <= 40         ? int64_t{128} << 20

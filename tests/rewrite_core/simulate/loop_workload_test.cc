@@ -1,4 +1,5 @@
-// What loops take of a step: operations as long as all iterations, what lists keep for all of them.
+// The cost of loops in a step: operations as long as all iterations, and lists that keep tensors of
+// all iterations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ namespace {
 using testing::TestStep;
 using testing::ValueOrDie;
 
-// A launch takes 1 ns, and nothing else of a kernel.
+// A launch takes 1 ns, and nothing else in a kernel takes time.
 v1::Step Options(const std::vector<std::string>& targets, int64_t count) {
   v1::Step options;
   v1::Hardware& hardware = *options.mutable_hardware();
@@ -33,8 +34,8 @@ v1::Step Options(const std::vector<std::string>& targets, int64_t count) {
   return options;
 }
 
-// A tensor of 256 bytes goes through a loop, which keeps something of each iteration for a second
-// loop: `keep`, nodes that write `kept` of the body, and `take`, those that make `taken` of it.
+// A tensor of 256 bytes goes through a loop, which keeps a value of each iteration for a second
+// loop: `keep` are nodes that write the body's `kept`, and `take` those that make `taken` from it.
 std::string TwoLoops(const std::string& outside, const std::string& keep, const std::string& take) {
   const auto loop = [](const std::string& p, const std::string& from, const std::string& body) {
     const std::string frame = absl::StrCat(", frame_name=\"", p, "\"");
@@ -115,7 +116,7 @@ const Buffers::Buffer& BufferOf(const TestStep& step, absl::string_view tensor) 
   return buffers.buffers()[buffers.buffer_of(step.graph.Output(tensor))];
 }
 
-// Loops at whose ends a buffer is still held, by the names of their NextIterations.
+// Returns the loops at whose ends a buffer is still held, by the names of their NextIterations.
 std::vector<std::string> EndsThatHold(const TestStep& step, absl::string_view tensor) {
   const Buffers& buffers = step.facts.buffers();
   std::vector<std::string> ends;
@@ -131,7 +132,7 @@ std::vector<std::string> EndsThatHold(const TestStep& step, absl::string_view te
 
 struct KeepCase {
   std::string name, outside, keep, take;
-  std::string held;  // What is kept of each iteration.
+  std::string held;  // The value kept for each iteration.
 };
 
 class KeptInLoopsTest : public ::testing::TestWithParam<KeepCase> {};
@@ -145,11 +146,11 @@ TEST_P(KeptInLoopsTest, OncePerIteration) {
   EXPECT_EQ(BufferOf(step, c.held).copies, 5);
   EXPECT_TRUE(BufferOf(step, c.held).in_list);
   EXPECT_EQ(BufferOf(step, "middle").copies, 1);
-  // What a loop leaves is what its last iteration made.
+  // A loop's results come from its last iteration.
   EXPECT_EQ(step.facts.buffers().buffer_of(step.graph.Output("fx")),
             step.facts.buffers().buffer_of(step.graph.Output("fb")));
-  // The second loop takes an element in each iteration, and so has the others until its end. (An
-  // array is no loop variable; its flow is.)
+  // The second loop takes an element in each iteration, and holds the others until its end. (An
+  // array is not a loop variable; its flow is.)
   if (c.name != "TensorArray") {
     EXPECT_THAT(EndsThatHold(step, c.held), ::testing::Contains("bn"));
   }
@@ -170,7 +171,7 @@ TEST_P(KeptInLoopsTest, OncePerIteration) {
       EXPECT_EQ(op.duration_ns, 1);
     }
   }
-  // It is there while the middle runs, and the body's end before that.
+  // It is live while the middle runs; the body's last tensor is before that.
   const SimulationResult result = ValueOrDie(Simulate(workload, {}, {}), "simulation");
   EXPECT_GE(result.devices[0].peak_bytes, 5 * 256 + 2 * 256);
   EXPECT_EQ(result.step_time_ns, 1 + 5 + 5 + 1 + 5);
@@ -207,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Loops, KeptInLoopsTest,
                                            KeepCase{"TensorArray", kArray, kWrite, kReadBack, "h"}),
                          testing::CaseName());
 
-// Of a loop that keeps nothing, the memory is known though its count is not.
+// The memory of a loop that keeps nothing is known although its count is not.
 TEST(LoopWorkloadTest, ALoopThatKeepsNothing) {
   const TestStep step(TwoLoops("other = Abs() {T=float32, _output_shapes=[(8,8)]}\n", "",
                                "taken = Enter(other) {T=float32, frame_name=\"b\"}\n"),
@@ -218,7 +219,7 @@ TEST(LoopWorkloadTest, ALoopThatKeepsNothing) {
   EXPECT_TRUE(notes.unknown.nodes.empty());
 }
 
-// A weight that enters the loop is there once, however often it is pushed.
+// A weight that enters the loop is in memory once, however often it is pushed.
 TEST(LoopWorkloadTest, WhatDoesNotChangeIsKeptOnce) {
   const TestStep step(TwoLoops(absl::StrCat(kStack,
                                             "w = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
@@ -231,7 +232,7 @@ TEST(LoopWorkloadTest, WhatDoesNotChangeIsKeptOnce) {
             step.facts.buffers().buffer_of(step.graph.Output("w")));
 }
 
-// Rows that are written to an array at once are all there, outside of loops, too.
+// Rows that are written to an array together are all in memory, also outside of loops.
 TEST(LoopWorkloadTest, AnArrayOfRows) {
   const TestStep step(
       "x = Abs() {T=float32, _output_shapes=[(7,64)]}\n"

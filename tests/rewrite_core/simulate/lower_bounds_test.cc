@@ -75,7 +75,7 @@ TEST(LowerBoundsTest, WhatIsTooMuchMustTravel) {
   EXPECT_EQ(bounds.swap_in_bytes, 2 * kUnit);
 }
 
-// An engine that has 50,000 ns of copies of the graph's own takes the swaps after or before them.
+// An engine with 50,000 ns of the graph's own copies runs the swaps after or before them.
 TEST(LowerBoundsTest, SwapsComeOnTopOfTheCopiesThatThereAre) {
   for (const bool out : {true, false}) {
     Training training;
@@ -96,7 +96,7 @@ TEST(LowerBoundsTest, SwapsComeOnTopOfTheCopiesThatThereAre) {
 }
 
 TEST(LowerBoundsTest, OutOncePerBufferInPerGap) {
-  // x is written, and read after each of two large kernels: two gaps, one trip out, two back.
+  // x is written, and read after each of two large kernels: two gaps, one copy out, two back.
   WorkloadMaker maker;
   const BufferId x = maker.Buffer(0, kUnit);
   maker.Compute(1, {}, {}, {x});
@@ -146,13 +146,13 @@ TEST(LowerBoundsTest, MemoryCountsResidentBytesInputsOutputsAndWorkspaceOnce) {
   maker.Compute(1, {}, {variable}, {x});
   const OpId b = maker.Add({OpKind::kCompute, 0, 1, {OpId(0)}, {variable, x}, {y, z}, {x, x}, 100});
   const DeviceBounds bounds = Bounds(maker, {OpId(0), b}, kUnlimited);
-  // x, which y may take over, z, and 100 bytes rounded up.
+  // x, whose buffer y may take over, z, and 100 bytes rounded up.
   EXPECT_EQ(bounds.memory_bytes, 2 * kUnit + kUnit + kUnit + 256);
   EXPECT_EQ(bounds.memory_op, b);
 }
 
 TEST(LowerBoundsTest, WhatIsTakenOverAndReadAgainMustComeBack) {
-  // y may take over x, which c reads later: at b there is room for one of them.
+  // y may take over x, which c reads later: at b there is room for only one of them.
   WorkloadMaker maker;
   const BufferId x = maker.Buffer(0, kUnit), y = maker.Buffer(0, kUnit);
   maker.Compute(1, {}, {}, {x});
@@ -166,7 +166,7 @@ TEST(LowerBoundsTest, WhatIsTakenOverAndReadAgainMustComeBack) {
 }
 
 TEST(LowerBoundsTest, BudgetBelowTheLargestOperation) {
-  // What waits over f2 and b2 can be away, all of it; that does not make room for f2 itself.
+  // All tensors that wait over f2 and b2 can be swapped out, but that makes no room for f2 itself.
   const DeviceBounds bounds = Bounds(Training().maker, Training().order, kUnit - 1);
   EXPECT_GT(bounds.memory_bytes, kUnit - 1);
   EXPECT_EQ(bounds.excess_bytes, 2 * kUnit + 1);
@@ -201,9 +201,9 @@ TEST(LowerBoundsTest, StopsSoonAfterTheTokenFires) {
 }
 
 TEST(LeastCoverTest, TakesFromWhatEndsLast) {
-  // 3 at step 1, 4 at step 3. The interval to the end serves both.
+  // 3 at step 1, 4 at step 3. The interval that reaches the end covers both.
   EXPECT_THAT(LeastCover({{0, 1, 5}, {1, 3, 3}, {3, 3, 9}}, {0, 3, 0, 4}), ElementsAre(0, 3, 3, 4));
-  // There is not enough: all there is.
+  // There is not enough: all of it is used.
   EXPECT_THAT(LeastCover({{0, 0, 5}}, {7, 1}), ElementsAre(5, 5));
   EXPECT_THAT(LeastCover({}, {}), ElementsAre());
 }

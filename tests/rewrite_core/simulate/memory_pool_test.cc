@@ -47,10 +47,10 @@ TEST(WaitingListTest, AgreesWithAPlainList) {
   std::list<std::pair<OpId, int64_t>> plain;
   size_t longest = 0;
   for (OpId step(0); step < 20'000; ++step) {
-    // Long and short stretches of growing and shrinking.
+    // Long and short phases of growth and shrinkage.
     if (random.OneIn(step / 2'000 % 2 == 0 ? 3 : 1) && random.OneIn(2)) {
       const int64_t free_bytes = random.Below(100);
-      // Some are not accepted, although there is enough for them.
+      // Some requests are not accepted, although there is enough memory for them.
       const int odd = random.Below(4);
       const auto accepts = [odd](OpId op) { return odd == 0 || op % 5 == odd; };
       auto at = plain.begin();
