@@ -66,8 +66,7 @@ std::vector<std::string> SwappedTensors(const v1::RewriteResponse& response) {
 std::vector<v1::WarningCode> Warnings(const v1::RewriteResponse& response) {
   std::vector<v1::WarningCode> codes;
   for (const v1::Warning& warning : response.report().warnings()) {
-    if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS)
-      break;  // The first of the forecast's.
+    if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS) break;  // The forecast's first.
     codes.push_back(warning.code());
   }
   return codes;

@@ -17,7 +17,7 @@ using ::spillway::testing::WorkloadMaker;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kK = 1024;  // Four times what sizes are rounded to.
+constexpr int64_t kK = 1024;  // Four times the unit to which sizes are rounded.
 
 SimulationOptions Ahead(int64_t budget = kUnlimited, int64_t launch_ns = 0) {
   SimulationOptions options;
@@ -47,7 +47,8 @@ std::vector<std::vector<int64_t>> Points(const DeviceUse& use) {
   return points;
 }
 
-// Three kernels in a row, 100 ns each, a -> b -> c; each writes 1 KiB, the last for nobody.
+// Three kernels in a row, 100 ns each, a -> b -> c; each writes 1 KiB, which nothing reads in the
+// case of c.
 struct Chain {
   Chain() {
     x = maker.Buffer(0, kK);
@@ -67,7 +68,7 @@ TEST(SimulatorTest, SynchronousTakesMemoryAtTheStartAndLetsGoAtTheEnd) {
   EXPECT_TRUE(result.fits());
   EXPECT_EQ(result.step_time_ns, 300);
   const DeviceUse& use = result.devices[0];
-  // x and y while b runs; at 200 x goes, z comes, and as much is in use as before.
+  // x and y while b runs; at 200 x is freed and z allocated, with no change of the total.
   EXPECT_EQ(use.peak_bytes, 2 * kK);
   EXPECT_EQ(use.peak_op, 1);
   EXPECT_THAT(use.at_peak, ElementsAre(0, 1));
@@ -79,7 +80,7 @@ TEST(SimulatorTest, SynchronousTakesMemoryAtTheStartAndLetsGoAtTheEnd) {
 }
 
 TEST(SimulatorTest, LaunchedAheadMemoryIsLetGoAtTheLaunch) {
-  // Launches at 0, 10 and 20: all memory has come and gone while the first kernel runs.
+  // Launches at 0, 10 and 20: all memory has been allocated and freed while the first kernel runs.
   const SimulationResult result = RunStep(Chain().maker, Ahead(kUnlimited, 10));
   EXPECT_EQ(result.step_time_ns, 300);
   const DeviceUse& use = result.devices[0];
@@ -113,7 +114,7 @@ TEST(SimulatorTest, SizesAreRoundedUpTo256) {
 
 TEST(SimulatorTest, LaunchesAreOneLaunchOverheadApart) {
   // Kernels of 5 ns, launches of 20 ns: the engine starves, which is not a stall. The operation
-  // without duration takes none of the launcher's time.
+  // without duration takes no launch time.
   WorkloadMaker maker;
   maker.Compute(5, {}, {}, {});
   maker.Compute(0, {}, {}, {});
@@ -157,7 +158,7 @@ TEST(SimulatorTest, TheLastReadyGoesFirst) {
 }
 
 TEST(SimulatorTest, TheLastReadyGoesOnWithWhatItBegan) {
-  // Two chains of two kernels with 2 KiB in between. The first ready begins both.
+  // Two chains of two kernels with 2 KiB in between. With first ready, both are started.
   WorkloadMaker maker;
   for (int i = 0; i < 2; ++i) {
     const BufferId between = maker.Buffer(0, 2 * kK);
@@ -174,14 +175,14 @@ TEST(SimulatorTest, TheLastReadyGoesOnWithWhatItBegan) {
     EXPECT_EQ(result.devices[0].peak_bytes, 2 * kK);
     options.device_budget_bytes = {2 * kK};
     EXPECT_TRUE(RunStep(maker, options).fits());
-    // The synchronous way 1 is behind 2, which waits for the memory that 1 lets go of.
+    // In synchronous execution, 1 is behind 2, which waits for the memory that 1 holds.
     options.ready_order = ReadyOrder::kFirstReady;
     EXPECT_FALSE(RunStep(maker, options).fits());
   }
 }
 
 TEST(SimulatorTest, WhoeverIsChosenStaysTheHead) {
-  // b asks for memory that is there at 400, when x has been copied out; d is ready at 50.
+  // b asks for memory that is free at 400, when x has been copied out; d is ready at 50.
   WorkloadMaker maker;
   const BufferId x = maker.Buffer(0, 2 * kK);
   const OpId a = maker.Compute(100, {}, {}, {x});
@@ -194,7 +195,7 @@ TEST(SimulatorTest, WhoeverIsChosenStaysTheHead) {
   SimulationResult result = RunStep(maker, options);
   EXPECT_THAT(result.order, ElementsAre(a, b, d));
   EXPECT_EQ(result.times[d].given_ns, 400);
-  // The launcher is free at 60: b has not been chosen by then.
+  // The launcher is free at 60, before b has been chosen.
   options.launch_ns = 60;
   result = RunStep(maker, options);
   EXPECT_THAT(result.order, ElementsAre(a, d, b));
@@ -202,7 +203,7 @@ TEST(SimulatorTest, WhoeverIsChosenStaysTheHead) {
   EXPECT_EQ(result.times[b].given_ns, 400);
 }
 
-// The generator's published numbers, by their last digit: of the seed 1234567 they begin with
+// The generator's published numbers, by their last digit: for the seed 1234567 they begin with
 // 6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431 and
 // 16408922859458223821.
 TEST(SimulatorTest, ReadyDrawsAreSplitMix64) {
@@ -211,15 +212,15 @@ TEST(SimulatorTest, ReadyDrawsAreSplitMix64) {
 }
 
 TEST(SimulatorTest, MixedOrder) {
-  // The generator's first numbers of the seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4,
-  // 06c45d188009454f in hexadecimal; 3 modulo 4, 0 modulo 3, 1 modulo 2. So of 0, 1, 2, 3 goes 3;
-  // of 0, 1, 2 goes 0, whose place 2 takes; of 2, 1 goes 1.
+  // The generator's first numbers for the seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4,
+  // 06c45d188009454f in hexadecimal; 3 modulo 4, 0 modulo 3, 1 modulo 2. So 3 is drawn from 0, 1,
+  // 2, 3; 0 from 0, 1, 2, and 2 takes its place; 1 from 2, 1.
   WorkloadMaker maker;
   for (int i = 0; i < 4; ++i) maker.Compute(50, {}, {}, {});
   for (SimulationOptions options : {Ahead(kUnlimited, 20), Synchronous()}) {
     options.ready_order = ReadyOrder::kMixed;
     EXPECT_THAT(RunStep(maker, options).order, ElementsAre(3, 0, 1, 2));
-    // All of the 24 orders come of some seed.
+    // Each of the 24 orders comes from some seed.
     std::set<std::vector<OpId>> orders;
     for (options.ready_seed = 1; options.ready_seed <= 500; ++options.ready_seed) {
       orders.insert(RunStep(maker, options).order);
@@ -228,7 +229,7 @@ TEST(SimulatorTest, MixedOrder) {
   }
 }
 
-// A variable whose value was copied there lies behind the hole that its temporary left.
+// A variable whose value was copied lies behind the hole that the temporary left.
 TEST(SimulatorTest, InitializersLeaveHoles) {
   for (const bool copied : {false, true}) {
     WorkloadMaker maker;
@@ -242,13 +243,13 @@ TEST(SimulatorTest, InitializersLeaveHoles) {
     EXPECT_EQ(result.fits(), !copied);
     if (!copied) continue;
     EXPECT_TRUE(result.out_of_memory->fragmented);
-    EXPECT_EQ(result.out_of_memory->missing_bytes, 2 * kK);  // 4 KiB are free in front of it.
+    EXPECT_EQ(result.out_of_memory->missing_bytes, 2 * kK);  // 4 KiB are free before it.
     options.device_budget_bytes = {14 * kK};
     EXPECT_TRUE(RunStep(maker, options).fits());
   }
 }
 
-// Where a temporary finds no place, or the variable none beside it, there is none.
+// Without room for the temporary, or for the variable beside it, there is no temporary.
 TEST(SimulatorTest, InitializersDoWithLittleMemory) {
   WorkloadMaker maker;
   for (int i = 0; i < 3; ++i) maker.Resident(0, 4 * kK, /*copied=*/true);
@@ -268,7 +269,7 @@ TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
     EXPECT_EQ(result.devices[0].peak_bytes, kK);
     EXPECT_EQ(result.devices[0].timeline.back().bytes, 0);
     EXPECT_THAT(result.devices[0].at_peak, ElementsAre(chain.x));
-    // Somebody after it reads x as well.
+    // A later operation also reads x.
     chain.maker.Compute(100, {chain.c}, {chain.x}, {});
     result = RunStep(chain.maker, options);
     EXPECT_EQ(result.devices[0].peak_bytes, 2 * kK);
@@ -280,7 +281,7 @@ TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
     Chain chain;
     chain.maker.op(chain.b).reuses = {chain.x};
     WorkloadMaker other = chain.maker;
-    const BufferId smaller = other.Buffer(0, kK - 4);  // Counts the same, is not the same.
+    const BufferId smaller = other.Buffer(0, kK - 4);  // Rounds to the same size.
     other.op(chain.b).writes = {smaller};
     other.op(chain.c).reads = {smaller};
     other.op(chain.c).writes = {};
@@ -301,7 +302,7 @@ TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
 }
 
 TEST(SimulatorTest, CopyOutBlocksTakingOverUntilItHasEnded) {
-  // x is copied out from 100 to 150. b may take x over if it asks after that, and not before.
+  // x is copied out from 100 to 150. b may take over x if it asks after that, but not before.
   for (const auto& options : {Ahead(), Synchronous()}) {
     for (const bool late : {false, true}) {
       Chain chain;
@@ -316,7 +317,7 @@ TEST(SimulatorTest, CopyOutBlocksTakingOverUntilItHasEnded) {
 }
 
 // A swap: a writes x, which is copied out (40 ns), passes two host nodes and is copied in (40 ns)
-// for d; b is beside it and c waits for nothing but b. Trigger: b.
+// for d; b is beside it, and c waits only for b. Trigger: b.
 struct Swap {
   Swap() {
     x = maker.Buffer(0, kK);
@@ -353,11 +354,12 @@ TEST(SimulatorTest, SynchronousCopiesOverlapWithCompute) {
 
 TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
   const SimulationResult result = RunStep(Swap().maker, Ahead());
-  // a, b and c are launched at 0. b is done at 200: the copy is issued, and waits for c: 300-340.
-  // d is launched when it has ended.
+  // a, b and c are launched at 0. b ends at 200: the copy is issued and waits for c: 300-340. d is
+  // launched when the copy has ended.
   EXPECT_EQ(result.step_time_ns, 440);
   EXPECT_EQ(result.devices[0].stall_ns, 40);
-  // x is there until its copy has ended, y came and went at 0; `back` goes when d is launched.
+  // x is held until its copy has ended; y was allocated and freed at 0; `back` is freed when d is
+  // launched.
   EXPECT_THAT(Points(result.devices[0]),
               ElementsAre(ElementsAre(0, 2 * kK, kK), ElementsAre(140, 0, 0),
                           ElementsAre(200, kK, kK), ElementsAre(340, 0, 0)));
@@ -368,7 +370,8 @@ TEST(SimulatorTest, CopiesTakeAPercentageOfTheirTime) {
     int32_t percent;
     int64_t copy_ns, ahead_ns, synchronous_ns;
   };
-  // Launched ahead, in from 300 on, then d; c and d are run from 200 to 400 if the copies allow.
+  // Launched ahead, the copy in starts at 300, then d; c and d run from 200 to 400 if the copies
+  // allow it.
   for (const Case& c :
        {Case{100, 40, 440, 400}, Case{50, 20, 420, 400}, Case{1, 0, 400, 400},
         Case{250, 100, 500, 400}, Case{500, 200, 600, 600}, Case{10'000, 4'000, 8'200, 8'200}}) {
@@ -413,17 +416,17 @@ TEST(SimulatorTest, PaceEdgeLetsTheCopyStartBeforeWhatItHoldsBack) {
   Swap swap;
   swap.maker.op(swap.c).waits_for = {swap.b, swap.swap_in};
   const SimulationResult result = RunStep(swap.maker, Ahead());
-  // c is launched when swap_in is done, at 200, in the same round in which the copy asks: the
-  // copy asks first, so nothing is ahead of it.
+  // c is launched when swap_in is done, at 200, in the same round in which the copy asks. The copy
+  // asks first, so nothing is ahead of it.
   EXPECT_EQ(result.step_time_ns, 400);
   EXPECT_EQ(result.devices[0].stall_ns, 0);
 }
 
 TEST(SimulatorTest, DeadlineEdgeHoldsBackTheLaunchUntilTheCopyOutHasEnded) {
-  // Without it, b is launched at 0 while x is there; with it when x is gone.
+  // Without the edge, b is launched at 0 while x is live; with it, when x is gone.
   Swap swap;
   SimulationResult result = RunStep(swap.maker, Ahead(2 * kK - 1));
-  EXPECT_TRUE(result.fits());  // b waits for memory, as long as it takes: until 140.
+  EXPECT_TRUE(result.fits());  // b waits for memory until 140.
   EXPECT_EQ(result.devices[0].stall_ns, 40 + 40);
   swap.maker.op(swap.b).waits_for = {swap.a, swap.swap_out};
   result = RunStep(swap.maker, Ahead());
@@ -460,7 +463,7 @@ TEST(SimulatorTest, CopiesOutOfOneEngineAreInOrderOfIssue) {
   const BufferId x = maker.Buffer(0, kK), y = maker.Buffer(0, 2 * kK);
   const OpId a = maker.Compute(100, {}, {}, {x});
   const OpId b = maker.Compute(100, {}, {}, {y});
-  // Ids the other way round: the order of issue is that of the launches.
+  // With ids in reverse order: the order of issue is that of the launches.
   maker.CopyOut(500, {b}, y, maker.Buffer(-1, 2 * kK));
   maker.CopyOut(500, {a}, x, maker.Buffer(-1, kK));
   const SimulationResult result = RunStep(maker, Ahead(kUnlimited, 1));
@@ -481,7 +484,7 @@ TEST(SimulatorTest, OutOfMemoryNamesTheOperationAndTheNumbers) {
     EXPECT_EQ(result.out_of_memory->requested_bytes, kK);
     EXPECT_EQ(result.out_of_memory->in_use_bytes, 2 * kK);
     EXPECT_EQ(result.out_of_memory->budget_bytes, 3 * kK - 1);
-    // It is known when a has ended and nothing runs any more.
+    // The failure is known when a has ended and nothing is running.
     EXPECT_EQ(result.out_of_memory->time_ns, 100);
     EXPECT_EQ(result.step_time_ns, 100);
   }
@@ -514,8 +517,8 @@ TEST(SimulatorTest, LaunchWaitsTenSecondsForMemoryAndNoLonger) {
 }
 
 TEST(SimulatorTest, CopyOutWaitsForHostMemory) {
-  // Two swaps of 1 KiB with room for one: the second copy out starts when the first buffer has
-  // been copied back.
+  // Two swaps of 1 KiB with room for one: the second copy out starts when the first buffer has been
+  // copied back.
   for (const bool ahead : {true, false}) {
     WorkloadMaker maker;
     std::vector<OpId> last = {};
@@ -528,8 +531,8 @@ TEST(SimulatorTest, CopyOutWaitsForHostMemory) {
     SimulationOptions options = ahead ? Ahead() : Synchronous();
     options.host_budget_bytes = kK;
     SimulationResult result = RunStep(maker, options);
-    // Kernels 0-100 and 100-200; out 100-150; its way back: 150-200, or when launched ahead after
-    // the second kernel, 200-250. Then out and in again.
+    // Kernels 0-100 and 100-200; out 100-150; back 150-200 or, if launched ahead, after the second
+    // kernel, 200-250. Then out and in again.
     EXPECT_EQ(result.step_time_ns, ahead ? 250 + 50 + 50 : 200 + 50 + 50);
     EXPECT_EQ(result.host_peak_bytes, kK);
     options.host_budget_bytes = kK - 1;
@@ -544,7 +547,7 @@ TEST(SimulatorTest, CopyOutWaitsForHostMemory) {
 }
 
 TEST(SimulatorTest, CopyInWaitsForDeviceMemory) {
-  // a holds 2 KiB of 2 until c has been launched, which waits for a host operation of 500 ns.
+  // a holds 2 KiB of 2 until c, which waits for a host operation of 500 ns, has been launched.
   WorkloadMaker maker;
   const BufferId x = maker.Buffer(0, 2 * kK), host = maker.Buffer(-1, kK);
   const BufferId back = maker.Buffer(0, kK);
@@ -558,14 +561,14 @@ TEST(SimulatorTest, CopyInWaitsForDeviceMemory) {
   EXPECT_EQ(RunStep(maker, Ahead(2 * kK)).step_time_ns, 750);
   // Memory at 600, when c has ended.
   EXPECT_EQ(RunStep(maker, Synchronous(2 * kK)).step_time_ns, 750);
-  // With room it is there at once.
+  // With room, the copy gets its memory immediately.
   EXPECT_EQ(RunStep(maker, Ahead(3 * kK)).step_time_ns, 700);
   EXPECT_EQ(RunStep(maker, Synchronous(3 * kK)).step_time_ns, 700);
 }
 
 TEST(SimulatorTest, MemoryGoesToTheFirstWhoAskedThatItSufficesFor) {
-  // 1 KiB free of 4. The copy in of 2 KiB waits from 10 on; the launch of 1 KiB, which asks at 50,
-  // is not held up by it.
+  // 1 KiB free of 4. The copy in of 2 KiB waits from 10 on; it does not delay the launch of 1 KiB,
+  // which asks at 50.
   WorkloadMaker maker;
   const BufferId x = maker.Buffer(0, 3 * kK), host = maker.Buffer(-1, 2 * kK);
   const OpId a = maker.Compute(100, {}, {}, {x});
@@ -577,14 +580,14 @@ TEST(SimulatorTest, MemoryGoesToTheFirstWhoAskedThatItSufficesFor) {
   maker.Compute(100, {a, late}, {x}, {});
   const SimulationResult result = RunStep(maker, Ahead(4 * kK));
   ASSERT_TRUE(result.fits());
-  // The copy gets its memory at 300, after the last launch, and waits for it: 400-450.
+  // The copy gets its memory at 300, after the last launch, and waits for that kernel: 400-450.
   EXPECT_EQ(result.step_time_ns, 450);
   EXPECT_THAT(result.order, ElementsAre(0, 4, 6));
 }
 
 TEST(SimulatorTest, BothModesMustFit) {
-  // Launched ahead y is allocated while x is copied out, and waits until that ends; the
-  // synchronous way does not fit either below 2 KiB, where both are there at once.
+  // Launched ahead, y is allocated while x is copied out, and waits until that ends. Synchronous
+  // execution does not fit below 2 KiB either, since both are live together.
   Swap swap;
   auto both = SimulateBothModes(swap.maker.Make(), Ahead(2 * kK), StopToken());
   ASSERT_TRUE(both.ok()) << both.status();
@@ -631,7 +634,7 @@ TEST(SimulatorTest, BrokenWorkloadsAreErrors) {
 }
 
 TEST(SimulatorTest, StopsSoonAfterTheTokenFires) {
-  // A chain, of one operation a moment, and 20,000 host operations of one moment.
+  // A chain with one operation per moment, and 20,000 host operations in one moment.
   WorkloadMaker chain, wide;
   for (int i = 0; i < 20'000; ++i) {
     chain.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{OpId(i - 1)}, {}, {});

@@ -19,7 +19,7 @@ using testing::ValueOrDie;
 
 constexpr int64_t kStepKiB = 1024;
 
-// A kernel takes 1 ns and is launched 1 ns after the one before; a copy takes 1000 ns and 1 ns
+// A kernel takes 1 ns and is launched 1 ns after the previous one; a copy takes 1000 ns and 1 ns
 // (out) or 2 ns (in) per byte.
 v1::Step Machine() {
   v1::Step step;
@@ -35,8 +35,8 @@ v1::Step Machine() {
   return step;
 }
 
-// 64 KiB each but `c`, which is twice as large; `a` is wanted again at the end. `late` launches no
-// kernel; `p` does not run.
+// 64 KiB each except `c`, which is twice as large; `a` is needed again at the end. `late` launches
+// no kernel; `p` does not run.
 constexpr char kChain[] =
     "a = Abs() {T=float32, _output_shapes=[(128,128)]}\n"
     "b = MatMul(a, a) {T=float32, _output_shapes=[(128,128)]}\n"
@@ -45,7 +45,7 @@ constexpr char kChain[] =
     "p = NoOp()\n"
     "e = MatMul(d, a) {T=float32, _output_shapes=[(128,128)]}\n"
     "late = NoOp()";
-// The copies of 64 KiB.
+// Copies of 64 KiB.
 constexpr int64_t kOutNs = 1000 + 64 * kStepKiB;
 constexpr int64_t kInNs = 1000 + 2 * 64 * kStepKiB;
 
@@ -56,7 +56,7 @@ class StepSimulatorTest : public ::testing::Test {
         simulator_(ValueOrDie(StepSimulator::Create(step_.facts, {}), "simulator")) {}
 
   NodeId Node(const char* name) const { return step_.graph[name]; }
-  // `a` is away from the end of its copy, for which `c` waits, until `d` is done.
+  // `a` is absent from the end of its copy out, for which `c` waits, until `d` is done.
   SwapPlan Swapped() const {
     PlannedSwap swap;
     swap.tensor = step_.graph.Output("a");
@@ -94,7 +94,7 @@ TEST_F(StepSimulatorTest, TheStepAsItIs) {
   EXPECT_EQ(result.launch_ahead.devices[0].peak_node, Node("c"));
   EXPECT_EQ(result.resident_bytes(GpuIndex(0)), 0);
   EXPECT_EQ(result.failure(), nullptr);
-  // Nothing was asked for.
+  // No times were requested.
   EXPECT_TRUE(result.ops.empty());
   EXPECT_TRUE(result.launch_ahead.order.empty());
   EXPECT_TRUE(result.launch_ahead.times.empty());
@@ -129,12 +129,12 @@ TEST_F(StepSimulatorTest, ASwap) {
     EXPECT_THAT(alive, ::testing::ElementsAre(Node("b"), Node("c")));
     EXPECT_FALSE(mode->devices[0].timeline.empty());
   }
-  // And the step is as it was.
+  // And the step is unchanged.
   EXPECT_EQ(Run(SwapPlan(), StepTerms()).step_time_ns(), 5);
   EXPECT_EQ(Run(Swapped(), StepTerms()).step_time_ns(), back_ns + 1);
 }
 
-// Who would go right after `a` waits until the copy back may start.
+// An operation that would start right after `a` waits until the copy back may start.
 TEST_F(StepSimulatorTest, APaceEdge) {
   SwapPlan plan = Swapped();
   StepTerms terms;
@@ -167,8 +167,8 @@ TEST_F(StepSimulatorTest, TooLittleMemory) {
   EXPECT_TRUE(Run(Swapped(), terms).has_synchronous);
 }
 
-// 192 KiB hold b and c, which come to 192 KiB; but b lies between where a was and the end, with
-// 64 KiB on either side.
+// 192 KiB are enough for b and c by bytes, but b lies between the former place of a and the end,
+// with 64 KiB on either side.
 TEST_F(StepSimulatorTest, MemoryInPieces) {
   StepTerms terms = StepTerms::AllGpus(192 * kStepKiB);
   const StepResult placed = Run(Swapped(), terms);
@@ -180,7 +180,7 @@ TEST_F(StepSimulatorTest, MemoryInPieces) {
   EXPECT_EQ(placed.failure()->missing_bytes, 64 * kStepKiB);
   terms.place = false;
   EXPECT_TRUE(Run(Swapped(), terms).fits);
-  // c finds its place behind b in 256 KiB; budgets grow by a part in 32.
+  // c fits behind b in 256 KiB; budgets grow by 1/32.
   auto need = FindNeed(simulator_.get(), Swapped(), StepTerms::AllGpus(0), 192 * kStepKiB, {});
   ASSERT_TRUE(need.ok());
   EXPECT_GE(*need, 256 * kStepKiB);
@@ -220,7 +220,7 @@ TEST_F(StepSimulatorTest, PlacedAlone) {
     EXPECT_TRUE(result.is_placed);
     return result;
   };
-  // In pieces, as above; and too little by the sum of bytes.
+  // Fragmented, as above; and too little memory in bytes.
   for (const int64_t budget : {192 * kStepKiB, 192 * kStepKiB - 256}) {
     const StepResult result = run(budget, kUnlimited, false);
     EXPECT_FALSE(result.fits);
@@ -231,7 +231,7 @@ TEST_F(StepSimulatorTest, PlacedAlone) {
     EXPECT_EQ(result.failure()->fragmented, budget == 192 * kStepKiB);
     EXPECT_TRUE(run(budget, kUnlimited, true).has_synchronous);
   }
-  // 256 KiB suffice. In 4 MiB a step is small.
+  // 256 KiB are enough. In 4 MiB a step is small.
   const int64_t time_ns = Run(Swapped(), StepTerms()).step_time_ns();
   for (const int64_t budget : {256 * kStepKiB, 4096 * kStepKiB}) {
     StepResult result = run(budget, time_ns, false);
@@ -281,7 +281,7 @@ TEST_F(StepSimulatorTest, SlowerThanTheCutoff) {
   EXPECT_TRUE(Run(Swapped(), terms).fits);
 }
 
-// Not a node that runs: its step is made anew.
+// Not a node that runs, so its step is built again.
 TEST_F(StepSimulatorTest, ATriggerThatDidNotRun) {
   SwapPlan plan = Swapped();
   plan.swaps[0].swap_ins[0].triggers = {Node("p")};
@@ -289,7 +289,7 @@ TEST_F(StepSimulatorTest, ATriggerThatDidNotRun) {
   terms.record_operations = true;
   const StepResult result = Run(plan, terms);
   EXPECT_GE(TimesOf(result, result.launch_ahead, OpKind::kCompute, Node("p")).given_ns, 0);
-  // The copy back follows that to the host.
+  // The copy back follows the copy to the host.
   EXPECT_EQ(TimesOf(result, result.launch_ahead, OpKind::kCopyIn, Node("a"), 0).given_ns,
             1 + kOutNs);
 }
@@ -305,7 +305,7 @@ TEST_F(StepSimulatorTest, LowerBoundsAreThoseOfTheUnswappedStep) {
   }
 }
 
-// Two chains of two kernels with 64 KiB in between, and as much that the second one writes.
+// Two chains of two kernels with 64 KiB in between; the second kernel writes as much.
 constexpr char kTwoChains[] =
     "p = Abs() {T=float32, _output_shapes=[(128,128)]}\n"
     "p2 = MatMul(p, p) {T=float32, _output_shapes=[(128,128)]}\n"
@@ -329,7 +329,7 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   const auto excess = [&](const std::vector<OpId>& order) {
     return ValueOrDie(simulator->LowerBounds(order, {}), "bounds")[0].excess_bytes;
   };
-  // In the order 0, 2, 1, 3 what q writes is there beside what 1 reads and writes.
+  // In the order 0, 2, 1, 3, the output of q is live beside the input and the output of 1.
   EXPECT_EQ(excess({}), 64 * kStepKiB);
   EXPECT_EQ(ValueOrDie(simulator->LowerBounds(StopToken()), "bounds")[0].excess_bytes,
             64 * kStepKiB);
@@ -343,16 +343,16 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   EXPECT_EQ(first.peak_bytes(GpuIndex(0)), 192 * kStepKiB);
 }
 
-// 96 KiB, then 64 in the other half of 192; then 64 where the 96 were, and 32 more. At most 160 KiB
-// are in use.
+// 96 KiB, then 64 in the other half of 192; then 64 in the place of the 96, and 32 more. At most
+// 160 KiB are in use.
 constexpr char kWaste[] =
     "p = Abs() {T=float32, _output_shapes=[(128,192)]}\n"
     "q = MatMul(p, p) {T=float32, _output_shapes=[(128,128)]}\n"
     "r = MatMul(q, q) {T=float32, _output_shapes=[(128,128)]}\n"
     "s = MatMul(q, r) {T=float32, _output_shapes=[(64,128)]}";
 
-// TensorFlow's allocator gives `q` and `r` 96 KiB each, unless the session says that 32 are too
-// much to waste; so there is no place for `s`.
+// TensorFlow's allocator gives `q` and `r` 96 KiB each, unless the session says that wasting 32 is
+// too much; so `s` finds no free chunk.
 TEST(StepSimulatorFragmentationTest, TheHardwareSaysWhenChunksAreSplit) {
   struct Case {
     double fraction;
@@ -378,7 +378,7 @@ TEST(StepSimulatorFragmentationTest, TheHardwareSaysWhenChunksAreSplit) {
   }
 }
 
-// Each GPU has its share of the host's memory where one has a budget.
+// Each GPU has a share of the host's memory if that has a budget.
 class HostMemoryTest : public StepSimulatorTest {
  protected:
   static v1::Step Host() {
@@ -401,7 +401,7 @@ TEST_F(HostMemoryTest, TooLittle) {
   }
 }
 
-// A simulation that was stopped, wherever that was, leaves nothing behind.
+// A simulation stopped at any point leaves nothing behind.
 TEST(StepSimulatorStopTest, StopsAndGoesOnAfterwards) {
   testing::TrainingGraphOptions options;
   options.nodes = 5'000;
@@ -433,7 +433,7 @@ TEST(StepSimulatorStopTest, StopsAndGoesOnAfterwards) {
   }
 }
 
-// What does not find its places, the ladder simulates counted as well, in both modes.
+// If a plan fails by fragmentation, the ladder simulates it by bytes as well, in both modes.
 TEST(StepSimulatorWorkTest, PlacedAloneIsLess) {
   testing::TrainingGraphOptions options;
   options.nodes = 5'000;
@@ -451,7 +451,7 @@ TEST(StepSimulatorWorkTest, PlacedAloneIsLess) {
   EXPECT_LT(2 * alone.steps(), ladder.steps());
 }
 
-// Fits from `need_` on.
+// Fits from a budget of `need_` on.
 class FakeSimulator : public PlanSimulator {
  public:
   explicit FakeSimulator(int64_t need) : need_(need) {}

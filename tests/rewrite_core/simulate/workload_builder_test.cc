@@ -27,8 +27,8 @@ using testing::TestStep;
 using ::testing::UnorderedElementsAre;
 using testing::ValueOrDie;
 
-// A launch takes 1 ns, and nothing else of a kernel; a copy 1000 ns and 1 ns (out) or 2 ns (in) per
-// byte. `targets`: separated by spaces.
+// A launch takes 1 ns, and nothing else in a kernel takes time; a copy takes 1000 ns and 1 ns (out)
+// or 2 ns (in) per byte. `targets`: separated by spaces.
 v1::Step Options(absl::string_view targets) {
   v1::Step options;
   v1::Hardware& hardware = *options.mutable_hardware();
@@ -44,7 +44,7 @@ v1::Step Options(absl::string_view targets) {
   return options;
 }
 
-// A workload in words, one line per operation:
+// A workload as text, one line per operation:
 //   gpu0 b 1ns: waits a; reads a:0@gpu0; writes b:0@gpu0 (256, over a:0@gpu0)
 // Copies are called `out T` and `in T`, a plan's swap nodes `swap T`.
 class Words {
@@ -92,7 +92,7 @@ class Words {
       case OpKind::kCopyIn:
         return absl::StrCat("in ", node);
       case OpKind::kHost:
-        // A node of a GPU that runs on the host is none: the plan's.
+        // A host operation of a GPU's node is a swap node of the plan.
         if (step_.facts.placement().node(w_.ops[op].node) >= 0) return absl::StrCat("swap ", node);
         return std::string(node);
       case OpKind::kCompute:
@@ -127,8 +127,8 @@ TEST(WorkloadBuilderTest, AChainOnOneGpu) {
       "c = MatMul(b, a, ^a) {T=float32, _output_shapes=[(8,8)]}\n"
       "unused = Relu(a) {T=float32}",
       Options("c"));
-  // id forwards: it reads a's buffer and writes none. b may take over nothing while c reads a; the
-  // simulator judges that, here it only says that it would.
+  // id forwards: it reads a's buffer and writes none. b may not take over a while c reads it. The
+  // simulator decides that; here b is only a candidate.
   EXPECT_THAT(Lines(step),
               UnorderedElementsAre(
                   "gpu0 a 1ns: writes a:0@gpu0 (256);", "gpu0 id 0ns: waits a; reads a:0@gpu0;",
@@ -251,7 +251,7 @@ TEST(WorkloadBuilderTest, LoopsRunOnceAndMergesWaitForAll) {
   const Workload both = branches.Build(nullptr, &notes);
   EXPECT_EQ(notes.loops, 0);
   EXPECT_EQ(notes.merges, 1);
-  // It shares the larger one's memory.
+  // It shares the larger buffer's memory.
   EXPECT_THAT(Words(branches, both).Lines(),
               UnorderedElementsAre("gpu0 x 1ns: writes x:0@gpu0 (256);",
                                    "gpu0 y 1ns: writes y:0@gpu0 (128);",
@@ -265,7 +265,7 @@ TEST(WorkloadBuilderTest, OutputsTakeOverWhatFitsAndHasTheFewestReaders) {
       "g = Abs() {T=float32, _output_shapes=[(8,8)]}\n"
       "s = Abs() {T=float32, _output_shapes=[(1)]}\n"
       "h = Abs() {T=int64, _output_shapes=[(32)]}\n"
-      "r = ReluGrad(x, g) {T=float32, _output_shapes=[(8,8)]}\n"  // x has two readers more.
+      "r = ReluGrad(x, g) {T=float32, _output_shapes=[(8,8)]}\n"  // x has two more readers.
       "q = MatMul(x, x) {T=float32, _output_shapes=[(8,8)]}\n"
       "t = AddV2(r, s) {T=float32, _output_shapes=[(8,8)]}\n"  // s is too small.
       "u = AddV2(q, q) {T=float32, _output_shapes=[(8,8)]}\n"  // Held twice.
@@ -306,17 +306,17 @@ TEST(WorkloadBuilderTest, APlansNodesAreThereAsIfWritten) {
                   "gpu0 c 1ns: waits b in a; reads b:0@gpu0 a:0@gpu0; writes c:0@gpu0 (256);"));
 }
 
-// Graphs that nobody would train: an answer, in time and memory that the graph accounts for.
+// Unrealistic graphs: an answer in time and memory proportional to the graph.
 TEST(WorkloadBuilderTest, HostileGraphs) {
-  // A port that an op nobody knows does not have.
+  // A port that an unknown op does not have.
   const TestStep ports(
       "a = Custom() {T=float32}\nb = Relu(a:2147483647) {T=float32}\n"
       "c = Relu(a:7) {T=float32}\nend = NoOp(^b, ^c)",
       Options("end"));
   EXPECT_EQ(ports.Build().ops.size(), 4);
-  EXPECT_LE(ports.facts.buffers().num_tensors(), 100);  // Not two thousand million.
+  EXPECT_LE(ports.facts.buffers().num_tensors(), 100);  // Not two billion.
 
-  // One sum of very many, and as many devices.
+  // One sum of very many tensors, and as many devices.
   std::string text, inputs, controls;
   constexpr int kMany = 30000;
   for (int i = 0; i < kMany; ++i) {
@@ -329,8 +329,8 @@ TEST(WorkloadBuilderTest, HostileGraphs) {
   EXPECT_GT(wide.Build().ops.size(), kMany / 2);
 }
 
-// What is the same for two workloads that differ in numbering alone: the multiset of what each
-// operation is, whom it waits for and what it touches, some steps deep.
+// Equal for two workloads that differ only in numbering: the multiset of each operation's
+// properties, its dependencies and its buffers, to a depth of some steps.
 std::vector<size_t> Form(const TestStep& step, const Workload& w) {
   const std::hash<std::string> hash;
   const auto mix = [&](std::vector<size_t> parts, bool sort) {
@@ -341,7 +341,7 @@ std::vector<size_t> Form(const TestStep& step, const Workload& w) {
   for (size_t i = 0; i < w.ops.size(); ++i) {
     const WorkloadOp& op = w.ops[i];
     const absl::string_view name = step.graph->name(op.node);
-    // Swap nodes have no name in a plan, and copies may be named for either of a swap's nodes.
+    // Swap nodes have no names in a plan, and copies may be named after either of a swap's nodes.
     const bool named =
         op.kind == OpKind::kCompute ||
         (op.kind == OpKind::kHost && step.facts.placement().node(op.node) == kHostPlace &&
@@ -379,8 +379,8 @@ std::vector<size_t> Form(const TestStep& step, const Workload& w) {
   return op_form;
 }
 
-// Of a conditional whose predicate is false the side of true is not there, with its copies: `h`
-// runs on the host.
+// If a conditional's predicate is false, the true side is absent, including its copies: `h` runs on
+// the host.
 TEST(WorkloadBuilderTest, TheSideThatIsNotTakenDoesNotRun) {
   constexpr char kCond[] =
       "p = Placeholder() @/cpu:0 {dtype=bool, shape=()}\n"
@@ -409,7 +409,7 @@ TEST(WorkloadBuilderTest, TheSideThatIsNotTakenDoesNotRun) {
                            "gpu0 m 0ns: waits sw b; reads b:0@gpu0;",
                            "gpu0 z 1ns: waits m; reads b:0@gpu0; writes z:0@gpu0 (256);"));
 
-  // A plan moves what both sides read: only the side that is taken waits for it.
+  // A plan swaps a tensor that both sides read: only the side that is taken waits for it.
   const SwapPlan plan = [&] {
     SwapPlan made;
     PlannedSwap swap;
@@ -435,7 +435,7 @@ TEST(WorkloadBuilderTest, TheSideThatIsNotTakenDoesNotRun) {
   EXPECT_EQ(copies, 2);
 }
 
-// Whatever the sizes of the dead: b is larger than what the Merge hands on.
+// Whatever the sizes of dead tensors: b is larger than the tensor that the Merge forwards.
 TEST(WorkloadBuilderTest, AMergeSharesTheMemoryOfItsLiveInput) {
   v1::Step options = Options("z");
   v1::Feed* feed = options.add_feeds();
@@ -464,8 +464,8 @@ bool MayWait(const TestStep& step, NodeId from, NodeId to) {
   return step.facts.control_flow().DeadWhenever(to, from);
 }
 
-// A plan of random swaps, triggers and control edges, sound in that each edge leads up the levels
-// and makes nothing dead that was not.
+// A plan of random swaps, triggers and control edges. It is sound: each edge leads up the levels,
+// and makes no live node dead.
 SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
   testing::Random random(seed);
   SwapPlan plan;
@@ -476,8 +476,8 @@ SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
     const Graph::Readers readers = step.graph->readers(id);
     if (readers.empty() || random.Next() % 3 != 0) continue;
     const Tensor tensor{id, 0};
-    // No plan swaps a tensor in a loop; and of what a loop keeps in lists, a swap in it would make
-    // another tensor the one that is kept.
+    // No plan swaps a tensor in a loop. For tensors that a loop keeps in lists, a swap inside it
+    // would change which tensor is kept.
     const int32_t buffer = step.facts.buffers().buffer_of(tensor);
     if (keeps && step.facts.control_flow().output_frame(id) != kRootFrame) continue;
     if (keeps && buffer != kNoBuffer && buffers[buffer].in_list) continue;
@@ -521,11 +521,11 @@ SwapPlan RandomPlan(const TestStep& step, uint64_t seed) {
   return plan;
 }
 
-// Whether the workload of the graph with a random plan is that of the graph into which the plan was
-// written. Returns the number of swaps.
+// Checks that the workload of the graph with a random plan equals that of the graph with the plan
+// written into it. Returns the number of swaps.
 int CheckRandomPlan(const std::string& bytes, uint64_t seed, v1::Step options = {}) {
   const TestStep before(TestGraph::FromBytes(bytes), options);
-  // Targets found in a graph with swaps may be others.
+  // Targets found in a graph with swaps may differ.
   for (NodeId target : before.facts.active_nodes().targets) {
     options.add_targets(std::string(before.graph->name(target)));
   }
@@ -547,7 +547,7 @@ TEST(PlanPropertyTest, OnRandomGraphs) {
     shape.loops = seed % 8 >= 4;
     shape.devices = seed % 2 == 0;
     GraphDef graph = testing::MakeRandomGraph(seed, shape);
-    // Its shapes are as random, and contradict each other.
+    // Its shapes are random and contradict each other.
     for (auto& node : *graph.mutable_node()) node.mutable_attr()->erase("_output_shapes");
     // Predicates are true, false or unknown.
     v1::Step options;

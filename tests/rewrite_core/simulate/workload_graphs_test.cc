@@ -1,5 +1,5 @@
-// The workloads of whole training graphs: what is known of them from outside. What the simulator
-// makes of them is held against published figures in calibration_test.
+// The workloads of whole training graphs, compared with facts known from other sources.
+// calibration_test compares their simulation with published figures.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -34,8 +34,8 @@ v1::Step ImagesAndLabels(int64_t batch) {
   return options;
 }
 
-// 180 tensors, 245 swap-ins; IBM's program says 20.33 GiB out and 31.36 GiB in, and the record has
-// that to the byte. Besides, the graph has copies of its own, of scalars and the like.
+// 180 tensors, 245 swap-ins; IBM's program reports 20.33 GiB out and 31.36 GiB in, which the record
+// confirms to the byte. In addition, the graph has its own copies, of scalars and the like.
 TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
   v1::Step options;
   options.mutable_hardware()->set_preset("p100_pcie_observed");
@@ -65,7 +65,7 @@ TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
   EXPECT_EQ(in_bytes[1] - in_bytes[0], 33667905440);    // 31.36 GiB.
 }
 
-// What eff_conv of the preset is fitted to. Within a tenth.
+// The figure to which eff_conv of the preset is fitted, within a tenth.
 TEST(WorkloadGraphsTest, ResNet50OnAP100) {
   const TestStep step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_free/graph.pb")),
                       ImagesAndLabels(150));
@@ -92,9 +92,9 @@ TEST(WorkloadGraphsTest, TheBenchmarksOwnGraphOnAP100) {
   EXPECT_EQ(workload.devices.size(), 1);
 }
 
-// 25,557,032 weights are the textbook's ResNet-50 with 1000 classes; this one has 1001: 2048
-// weights and a bias more. Each has a slot for momentum; each of the 26,560 channels that are
-// normalized has a running mean and variance; and there is the step's number, an int64.
+// 25,557,032 weights are the textbook's ResNet-50 with 1000 classes; this one has 1001, with 2048
+// more weights and a bias. Each has a slot for momentum; each of the 26,560 normalized channels has
+// a running mean and variance; and the step number is an int64.
 TEST(WorkloadGraphsTest, ResidentBytesOfResNet50) {
   const TestStep step(TestGraph::FromBytes(testing::ReadTestGraph("resnet50_tf1/graph.pb")));
   int64_t variables = 0;

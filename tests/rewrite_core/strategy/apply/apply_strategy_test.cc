@@ -1,5 +1,5 @@
-// Plans that are not applied, each with its sentence: what a hand, a mishap or an attacker makes of
-// a file.
+// Plans that are not applied, each with its error: files changed by hand, by accident or by an
+// attacker.
 #include "rewrite_core/strategy/apply/apply_strategy.h"
 
 #include <string>
@@ -22,7 +22,7 @@ using testing::IsInvalid;
 using testing::IsOk;
 using testing::ValueOrDie;
 
-// d reads a, which b and c come between; `init` overwrites the variable; on/off are the sides of a
+// d reads a, with b and c in between; `init` overwrites the variable; on/off are the sides of a
 // Switch; l_* is a loop.
 constexpr char kGraph[] =
     "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4,4)}\n"
@@ -43,7 +43,7 @@ constexpr char kGraph[] =
     "m = Merge(off, on) @/gpu:0 {T=float32, N=2}\n"
     "o = Mul(m, e) @/gpu:0 {T=float32}\n";
 
-// The swap of a for d, as it may be.
+// A valid swap of a for d.
 constexpr char kSwap[] =
     "swaps { tensor: 'a:0' dtype: 'float32' swap_ins { consumers { node: 'd' input_index: 1 } "
     "triggers: 'b' } } ";
@@ -61,7 +61,7 @@ class ApplyStrategyTest : public ::testing::Test {
     return plan;
   }
 
-  // For another graph, of no step.
+  // Applies a plan to another graph, without a step.
   absl::StatusOr<v1::RewriteResponse> ApplyTo(const std::string& bytes,
                                               const std::string& text) const {
     v1::Plan plan = PlanOf(text);
@@ -99,7 +99,7 @@ TEST_F(ApplyStrategyTest, WritesTheSwap) {
   ASSERT_EQ(answer->report().swaps_size(), 1);
   const v1::TensorSwap& swap = answer->report().swaps(0);
   EXPECT_EQ(swap.tensor(), "a:0");
-  EXPECT_EQ(swap.size_bytes(), 4 * 4 * 4);  // The graph's, which the plan does not say.
+  EXPECT_EQ(swap.size_bytes(), 4 * 4 * 4);  // From the graph: the plan has no sizes.
   EXPECT_EQ(swap.swap_ins(0).consumers(0).node(), "d");
   EXPECT_EQ(swap.swap_ins(0).triggers(0), "b");
   ASSERT_EQ(answer->report().decisions_size(), 1);
@@ -127,7 +127,7 @@ TEST_F(ApplyStrategyTest, AnEmptyPlanChangesNothing) {
   EXPECT_EQ(answer->graph_def(), bytes_);
 }
 
-// ---- What is no plan at all.
+// ---- Not plans.
 
 TEST_F(ApplyStrategyTest, BytesThatAreNoPlan) {
   for (const std::string& plan :
@@ -220,7 +220,7 @@ TEST_F(ApplyStrategyTest, InputsThatDoNotReadTheTensor) {
     ExpectBad(absl::StrCat("swaps { tensor: 'a:0' swap_ins { consumers { ", consumer, " } } }"),
               "does not read 'a:0'");
   }
-  // A port that the node does not have is read by nobody.
+  // Nothing reads a port that the node does not have.
   ExpectBad("swaps { tensor: 'a:2147483647' swap_ins { consumers { node: 'd' input_index: 1 } } }",
             "does not read 'a:2147483647'");
 }
@@ -228,7 +228,7 @@ TEST_F(ApplyStrategyTest, InputsThatDoNotReadTheTensor) {
 TEST_F(ApplyStrategyTest, WhatIsNamedTwice) {
   const std::string to_d = "swap_ins { consumers { node: 'd' input_index: 1 } ";
   ExpectBad(absl::StrCat(kSwap, kSwap), "swaps tensor 'a:0' twice");
-  // The same tensor, in other words.
+  // The same tensor, in a different spelling.
   ExpectBad(absl::StrCat(kSwap, "swaps { tensor: 'a:00' }"), "swaps tensor 'a:00' twice");
   ExpectBad("swaps { tensor: 'a:0' " + to_d + "} " + to_d + "} }",
             "input 1 of node 'd' is served twice");
@@ -290,12 +290,12 @@ TEST_F(ApplyStrategyTest, Cycles) {
         a + "pace_nodes: 'a' } }",
         std::string("controls { source: 'e' node: 'b' kind: EDGE_KIND_ORDER }"),
         std::string("controls { source: 'd' node: 'd' kind: EDGE_KIND_SERIALIZATION }"),
-        // Each is sound by itself.
+        // Each is sound on its own.
         std::string("controls { source: 'k' node: 'b' kind: EDGE_KIND_ORDER } "
                     "controls { source: 'c' node: 'k' kind: EDGE_KIND_ORDER }"),
         // Through a swap-in.
         a + "triggers: 'k' } } controls { source: 'd' node: 'k' kind: EDGE_KIND_ORDER }"}) {
-    // k is not of the step, unless it is named.
+    // k is not in the step unless it is named.
     ExpectBad("step { targets: 'k' } " + plan, "close a cycle through node '");
   }
 }

@@ -25,7 +25,7 @@ using testing::ValueOrDie;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
-// "a: b..d": the buffer that a makes may be away between b and d.
+// "a: b..d": the buffer that a writes may be swapped out between b and d.
 std::vector<std::string> Gaps(const OrderedStep& step) {
   const auto name = [&](Slot slot) { return step.graph->name(step.order.node(slot)); };
   std::vector<std::string> gaps;
@@ -46,7 +46,7 @@ TEST(BudgetPlannerTest, EachTimeBetweenTwoUsesIsAGap) {
   EXPECT_THAT(Gaps(step), UnorderedElementsAre("a: b..d", "a: d..f"));
 }
 
-// The memory is not free while one reader keeps it: a While, or one on the host.
+// A reader that holds the memory keeps it resident: a While, or one on the host.
 TEST(BudgetPlannerTest, NoGapWhereALaterReaderCannotReadASwapIn) {
   const std::string chain = absl::StrCat(
       kInput, "a = MatMul(x, x) " KIB_256 "b = MatMul(a, a) " KIB_256 "c = MatMul(b, b) " KIB_256
@@ -57,14 +57,14 @@ TEST(BudgetPlannerTest, NoGapWhereALaterReaderCannotReadASwapIn) {
   feed->set_name("late");
   feed->add_dims(256);
   feed->add_dims(256);
-  // `late` is fed: it does not run, and keeps nothing.
+  // `late` is fed: it does not run, and holds nothing.
   EXPECT_THAT(
       Gaps(OrderedStep(
           absl::StrCat(chain, "late = MatMul(e, a) " KIB_256 "f = MatMul(late, e) " KIB_256), fed)),
       ElementsAre("a: b..d"));
 }
 
-// What an alias reads is the same memory: the gap is that of both.
+// A reader of an alias uses the same memory: the gap takes both into account.
 TEST(BudgetPlannerTest, AliasesAreOneBuffer) {
   const OrderedStep step(absl::StrCat(kInput,
                                       "a = MatMul(x, x) " KIB_256 "same = Identity(a) " KIB_256
@@ -74,7 +74,7 @@ TEST(BudgetPlannerTest, AliasesAreOneBuffer) {
   EXPECT_THAT(Gaps(step), UnorderedElementsAre("a: b..d", "a: d..f"));
 }
 
-// By the bookkeeping of the test: at each slot what is in use, less what is away.
+// Computes by the test's own bookkeeping the memory in use at each slot, less the swapped buffers.
 int64_t MostInUse(const OrderedStep& step, const std::vector<int32_t>& chosen) {
   std::vector<int64_t> live = step.order.live_bytes();
   for (int32_t i : chosen) {
@@ -103,7 +103,7 @@ TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
       const std::vector<int32_t> chosen = step.planner.Cover(setting);
       EXPECT_LE(MostInUse(step, chosen), target) << nodes << " nodes, " << share;
       EXPECT_EQ(std::set<int32_t>(chosen.begin(), chosen.end()).size(), chosen.size());
-      // The least that any parts of buffers can do with (lower_bounds.h, bound B).
+      // The minimum that is possible with any parts of buffers (lower_bounds.h, bound B).
       std::vector<StepInterval> intervals;
       for (const Gap& gap : step.planner.gaps()) {
         intervals.push_back({gap.after + 1, gap.before - 1, gap.bytes});
@@ -117,14 +117,14 @@ TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
         largest = std::max(largest, step.planner.gaps()[i].bytes);
       }
       EXPECT_GE(away, cover.back()) << "less than the bound: the test is wrong";
-      // Whole buffers: one that is not needed whole, and what few large ones cost.
+      // Whole buffers: the cost of one that is not needed entirely, and of having few large ones.
       EXPECT_LE(away, cover.back() * 5 / 4 + largest) << nodes << " nodes, " << share;
     }
   }
 }
 
-// A plan is a plan of the graph: each swap-in waits for a node that runs before its consumers, its
-// gate for nothing that it needs, and the step with it ends.
+// A plan is valid for the graph: each swap-in waits for a node that runs before its consumers, its
+// gate does not depend on it, and the step with it completes.
 TEST(BudgetPlannerTest, ThePlanRuns) {
   v1::Step options;
   options.set_batch_size(16);
@@ -153,7 +153,7 @@ TEST(BudgetPlannerTest, ThePlanRuns) {
   EXPECT_GT(paces, 0u);
   const StepResult result = step.Simulate(plan);
   EXPECT_TRUE(result.fits);
-  // Launched ahead, with unlimited memory, nobody waits for what is on its way out.
+  // Launched ahead with unlimited memory, nothing waits for swap-outs.
   EXPECT_LT(result.synchronous.devices[0].peak_bytes,
             step.unswapped.synchronous.devices[0].peak_bytes);
 }

@@ -23,7 +23,8 @@ using testing::ValueOrDie;
 
 constexpr int64_t kKib256 = 256 << 10;
 
-// a is read at once, and again at the end. Most is in use at d: a, b, c, d; at f three of them.
+// a is read immediately, and again at the end. The peak is at d: a, b, c, d; at f there are three
+// of them.
 OrderedStep Chain() {
   return OrderedStep(absl::StrCat(
       "x = Const() {dtype=float32, _output_shapes=[(256,256)], value=(256,256)}\n",
@@ -56,7 +57,7 @@ TEST(MemoryRehearsalTest, WhatIsNotReadForLongMakesRoom) {
   EXPECT_EQ(gap.after, step.SlotOf("b"));
   EXPECT_EQ(gap.before, step.SlotOf("f"));
   EXPECT_EQ(findings.aways[0].gate, 2);
-  // With it nothing is lacking, and the step takes the copies longer.
+  // With the swap nothing is missing, and the step is longer by the copies.
   const MemoryRehearsal::Findings again = rehearsal.Rehearse(findings.aways, 2);
   EXPECT_TRUE(again.is_clean);
   EXPECT_EQ(again.aways, findings.aways);
@@ -72,7 +73,7 @@ TEST(MemoryRehearsalTest, ItEndsWhereNothingCanMakeRoom) {
   EXPECT_FALSE(none.Rehearse({}, 1).fits);
 }
 
-// What a rehearsal says, beside the simulation of the same plan.
+// The result of a rehearsal, beside the simulation of the same plan.
 TEST(MemoryRehearsalTest, ItForetellsSimulations) {
   int plans = 0, agree = 0, fit = 0, made = 0, made_fit = 0;
   double worst = 0;
@@ -126,8 +127,7 @@ TEST(RehearsedPlannerTest, SpentRehearsalsEndIt) {
   const OrderedStep step = Chain();
   RehearsedPlanner planner(step.order, step.planner, Peak(step) - kKib256, 1, step.stop);
   ASSERT_TRUE(planner.MayRehearse());
-  EXPECT_FALSE(
-      planner.Mend({}, 1).fits);  // One to find what is lacking, none to see that it is all.
+  EXPECT_FALSE(planner.Mend({}, 1).fits);  // One to find what is lacking, none to confirm it.
   EXPECT_FALSE(planner.MayRehearse());
   RehearsedPlanner two(step.order, step.planner, Peak(step) - kKib256, 2, step.stop);
   EXPECT_TRUE(two.Mend({}, 1).fits);

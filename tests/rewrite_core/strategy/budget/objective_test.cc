@@ -72,7 +72,7 @@ TEST(ObjectiveTest, TheLeastBudgetIsBisected) {
   EXPECT_THAT(tried, ElementsAre(50, 25, 37, 43));
   tried.clear();
   EXPECT_EQ(*LeastBudget(90, 100, 10, from_41), 100);
-  EXPECT_EQ(*LeastBudget(100, 0, 10, from_41), 0);  // Nothing is known to do.
+  EXPECT_EQ(*LeastBudget(100, 0, 10, from_41), 0);  // No budget is known to be sufficient.
   EXPECT_TRUE(tried.empty());
   EXPECT_EQ(LeastBudget(0, 100, 10,
                         [](int64_t) -> absl::StatusOr<bool> { return absl::CancelledError(); })

@@ -20,9 +20,9 @@ using testing::OrderedStep;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
-constexpr int64_t kHeavy = 1024;  // Bytes: a matrix is heavy.
+constexpr int64_t kHeavy = 1024;  // In bytes: a matrix is heavy.
 
-// Two chains of two, of which either may go first; their ends are added.
+// Two chains of two, either of which may go first; their results are added.
 constexpr char kTwoChains[] =
     "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
     "w = VariableV2() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
@@ -50,7 +50,7 @@ std::vector<std::string> Names(const OrderedStep& step, const std::vector<Contro
   return edges;
 }
 
-// Launched in order of readiness: a1, b1, a2, b2, sum. The last waits for b2 as it is.
+// Launched in order of readiness: a1, b1, a2, b2, sum. The last one waits for b2 anyway.
 TEST(OrderChainTest, HeavyOpsKeepTheirOrder) {
   const OrderedStep step = TwoChains();
   EXPECT_THAT(Names(step, Chain(step)), ElementsAre("a1 => b1", "b1 => a2", "a2 => b2"));
@@ -61,7 +61,7 @@ TEST(OrderChainTest, LightOnesGoAsTheyLike) {
   EXPECT_THAT(Chain(step, /*least_bytes=*/1 << 20), IsEmpty());
 }
 
-// Without the chain other orders launch them otherwise; with it they all launch them alike.
+// Without the chain, other ready orders launch them differently; with it, all launch them alike.
 TEST(OrderChainTest, WithTheChainThereIsOneOrder) {
   const OrderedStep step = TwoChains();
   SwapPlan plan;
@@ -87,7 +87,7 @@ TEST(OrderChainTest, WithTheChainThereIsOneOrder) {
   EXPECT_EQ(orders[1].size(), 1u);
 }
 
-// A step that fetches what hangs on x alone must not run an iterator because of the chain.
+// A step that fetches only nodes depending on x must not run an iterator because of the chain.
 TEST(OrderChainTest, NobodyRunsWhatItDidWithout) {
   const OrderedStep step = TwoChains(
       "it = OneShotIterator() {}\n"

@@ -18,9 +18,9 @@ using testing::OrderedStep;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
-constexpr int64_t kLeast = 1024;  // Bytes: an output of one matrix is worth an edge.
+constexpr int64_t kLeast = 1024;  // In bytes: an output of one matrix justifies an edge.
 
-// A chain from x; `decay` needs the variable alone, and is ready when the step begins.
+// A chain from x; `decay` needs only the variable, and is ready when the step begins.
 constexpr char kChain[] =
     "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
     "w = VariableV2() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
@@ -61,7 +61,7 @@ TEST(OrderEdgesTest, TwoThatAreEarlyBothWaitForTheThird) {
               ElementsAre("g => decay", "g => decay2"));
 }
 
-// Somebody else wants it earlier, or fetches it.
+// Another node reads it earlier, or waits for it.
 TEST(OrderEdgesTest, NotWhereItHasAnotherReader) {
   EXPECT_THAT(Edges("sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"
                     "early = MatMul(decay, r) " KIB_256,
@@ -79,7 +79,7 @@ TEST(OrderEdgesTest, NotWhatIsFetched) {
               IsEmpty());
 }
 
-// Its input would have to be kept instead, and is as large.
+// Its input would have to be kept instead, and is just as large.
 TEST(OrderEdgesTest, NotWhereItsInputsWouldBeKept) {
   const std::string rest =
       "y = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
@@ -103,7 +103,7 @@ TEST(OrderEdgesTest, NotWhatIsFed) {
               IsEmpty());
 }
 
-// With the edge, what was held from the start is not.
+// With the edge, a tensor is no longer held from the start.
 TEST(OrderEdgesTest, ThePeakFalls) {
   v1::Step options;
   options.add_targets("sum");

@@ -18,7 +18,7 @@ using testing::OrderedStep;
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 constexpr int64_t kKib = 1024;
 
-// Over d, a may be away from b to g, and b from c to f; c is used by d.
+// Over d, a may be swapped out from b to g, and b from c to f; d uses c.
 struct RoomWindowTest : ::testing::Test {
   RoomWindowTest()
       : step(std::string(
@@ -52,14 +52,14 @@ TEST_F(RoomWindowTest, TheGapsAreThoseOfTheGraph) {
 }
 
 TEST_F(RoomWindowTest, WhatIsFreeBesideABufferCounts) {
-  // Two copies of a and b, or one of b with what is free behind it.
+  // Two copies, of a and b, or one of b with the free memory behind it.
   const RoomWindow window = Find({Of("a", 0), Of("b", 256), Free(512, 64)}, 300);
   EXPECT_THAT(window.added, ElementsAre(GapOf("b")));
   EXPECT_THAT(window.early, IsEmpty());
 }
 
 TEST_F(RoomWindowTest, ItIsInOnePiece) {
-  // Between a and what is free lies something resident.
+  // A resident buffer lies between a and the free memory.
   const RoomWindow window =
       Find({Of("a", 0), Free(320, 64), Of("c", 384), Of("b", 640), Free(896, 64)}, 300);
   EXPECT_THAT(window.added, ElementsAre(GapOf("b")));
@@ -80,7 +80,7 @@ TEST_F(RoomWindowTest, WhatIsBackTooEarlyComesBackLater) {
   const RoomWindow window = Find({Of("a", 0), Of("b", 256)}, 256, {early});
   EXPECT_THAT(window.early, ElementsAre(GapOf("a"))) << "cheaper than b: its copies are paid";
   EXPECT_THAT(window.added, IsEmpty());
-  // One that comes back behind d cannot be what lies there.
+  // A buffer that returns behind d cannot be the one that lies there.
   const Away late{GapOf("a"), step.SlotOf("e"), 1};
   EXPECT_THAT(Find({Of("a", 0), Of("b", 256)}, 256, {late}).added, ElementsAre(GapOf("b")));
 }

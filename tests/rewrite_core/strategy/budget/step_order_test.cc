@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::OrderedStep;
 
-// Of 256 KiB each, so that workspaces and rounding say nothing.
+// 256 KiB each, so that workspaces and rounding do not matter.
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
 TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
@@ -46,7 +46,7 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
   EXPECT_EQ(order.uses(of_b).back().slot, step.SlotOf("d"));
 }
 
-// A buffer read at two inputs has two holders, so that no output takes it over.
+// A buffer read through two inputs has two holders, so no output takes it over.
 TEST(StepOrderTest, AnInputIsTakenOverByItsOnlyReader) {
   const OrderedStep step(
       "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
@@ -57,7 +57,7 @@ TEST(StepOrderTest, AnInputIsTakenOverByItsOnlyReader) {
   EXPECT_EQ(live[step.SlotOf("c")], 2 * (256 << 10));  // b, and c beside it.
 }
 
-// The simulator counts memory by its own bookkeeping, launch by launch.
+// The simulator counts memory independently, launch by launch.
 class StepOrderOfGraphTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(StepOrderOfGraphTest, TheMostInUseIsTheSimulatorsPeak) {
@@ -68,8 +68,8 @@ TEST_P(StepOrderOfGraphTest, TheMostInUseIsTheSimulatorsPeak) {
   const std::vector<int64_t>& live = step.order.live_bytes();
   const int64_t most = *std::max_element(live.begin(), live.end());
   const int64_t peak = step.unswapped.launch_ahead.devices[0].peak_bytes;
-  // What is copied to the host is held for the copy, too; inputs that an output takes over are
-  // judged by one rule here, and at the moment there.
+  // Buffers copied to the host are also held for the copy. Whether an output takes over an input is
+  // decided by one rule here, and at the time of execution there.
   EXPECT_NEAR(static_cast<double>(most), static_cast<double>(peak), 0.05 * peak);
 }
 

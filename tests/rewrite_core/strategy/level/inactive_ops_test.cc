@@ -26,7 +26,7 @@ std::vector<std::string> Inactive(const std::string& text, Phase phase = Phase::
   return names;
 }
 
-// The ops of the other mode. v2 looks at these two types alone: later versions stay active.
+// The ops of the other mode. v2 checks only these two types: later versions stay active.
 TEST(InactiveOpsTest, BatchNormalizationOfTheOtherMode) {
   const std::string text = R"(
       x = Placeholder() {dtype=float32}
@@ -82,7 +82,7 @@ TEST(InactiveOpsTest, OneInactiveInputIsEnoughForVariable) {
               ElementsAre("norm", "scope/ReadVariableOp"));
 }
 
-// Keras's placeholder says which side of a Switch is taken: output 1 in training.
+// Keras's placeholder determines which side of a Switch is taken: output 1 in training.
 TEST(InactiveOpsTest, TheSideThatTheLearningPhaseDoesNotTake) {
   const std::string text = R"(
       x = Placeholder() {dtype=float32}

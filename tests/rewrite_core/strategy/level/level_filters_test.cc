@@ -17,7 +17,7 @@ using testing::IsInvalid;
 using testing::IsOk;
 using testing::TestFacts;
 
-// Five ops on a GPU that may be producers and consumers, and what never is.
+// Five ops on a GPU that may be producers and consumers, and nodes that never are.
 constexpr char kFilteredNet[] = R"(
     x = Placeholder() {dtype=float32}
     A/relu = Relu(x) {T=float32}
@@ -151,7 +151,7 @@ TEST(LevelFiltersTest, ExclusionWins) {
               ElementsAre("A/relu"));
   EXPECT_THAT(Consumers("incl_input_by_types: 'Relu' excl_input_by_scopes: 'B/'"),
               ElementsAre("A/relu"));
-  // A scope inside of an included one.
+  // A scope inside an included one.
   EXPECT_THAT(Producers("incl_output_by_scopes: 'A/' excl_output_by_scopes: 'A/t'"),
               ElementsAre("A/relu"));
 }
@@ -175,13 +175,13 @@ TEST_P(EveryFilterTest, RefusesWhatMatchesNothing) {
                                 GetParam() + " has 'nothing_like_it'"));
   EXPECT_EQ(ErrorDetailOf(status, "option"), GetParam());
   EXPECT_EQ(ErrorDetailOf(status, "value"), "nothing_like_it");
-  // The one among others that match.
+  // The one of several that matches.
   const std::string good = by_scopes() ? "'B/'" : "'Relu'";
   EXPECT_THAT(ErrorOf(Set("[" + good + "]")), IsOk());
   EXPECT_EQ(ErrorDetailOf(ErrorOf(Set("[" + good + ", 'nope']")), "value"), "nope");
 }
 
-// A scope is the start of a name, a type a whole one, both as they are spelled.
+// A scope is the start of a name and a type is a whole type; case matters in both.
 TEST_P(EveryFilterTest, MatchesAsSpelled) {
   EXPECT_THAT(ErrorOf(Set(by_scopes() ? "'b/'" : "'relu'")),
               IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, GetParam()));
@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(LevelFilters, EveryFilterTest,
                                            "excl_input_by_types", "incl_input_by_types"),
                          [](const auto& filter) { return filter.param; });
 
-// What is left of the two sides need not be the same ops.
+// The ops that remain on the two sides need not be the same.
 TEST(LevelFiltersTest, AnInputMayBeExcludedThatIsIncludedAsAnOutput) {
   EXPECT_THAT(ErrorOf("incl_output_by_scopes: 'A/' excl_input_by_scopes: 'A/'"), IsOk());
 }

@@ -19,7 +19,7 @@ namespace {
 using testing::TestFacts;
 using testing::TestGraph;
 
-using Levels = std::map<std::string, int>;  // Of the ops that have one.
+using Levels = std::map<std::string, int>;  // Of the ops that have a level.
 
 LevelOrder OrderOf(const TestFacts& f, const std::vector<ControlEdge>& added = {}) {
   return testing::ValueOrDie(
@@ -62,14 +62,14 @@ TEST(LevelOrderTest, AddedEdgesPushDownWhatFollows) {
       c2 = Relu(c)
   )");
   EXPECT_EQ(LevelsOf(f), (Levels{{"a", 0}, {"b", 1}, {"b2", 2}, {"c", 1}, {"c2", 2}}));
-  // b2 -> c; twice the same edge is as good as once.
+  // b2 -> c; a duplicate edge makes no difference.
   const ControlEdge edge{f.graph["b2"], f.graph["c"]};
   const Levels pushed = {{"a", 0}, {"b", 1}, {"b2", 2}, {"c", 3}, {"c2", 4}};
   EXPECT_EQ(LevelsOf(f, {edge}), pushed);
   EXPECT_EQ(LevelsOf(f, {edge, edge}), pushed);
 }
 
-// v2: of a loop Enter, Merge, Switch and Exit take part, and what is behind it follows.
+// v2: Enter, Merge, Switch and Exit of a loop take part, and the nodes behind it follow.
 constexpr char kOrderLoop[] = R"(
     x = Placeholder() {dtype=float32}
     limit = Const() {dtype=float32}
@@ -106,7 +106,7 @@ TEST(LevelOrderTest, ALoopOfAnotherNameIsToldByItsFrame) {
   EXPECT_EQ(LevelsOf(absl::StrReplaceAll(kOrderLoop, {{"while/", "repeat/"}})), expected);
 }
 
-// v2 goes by names: what stands in a loop so named, under a name of its own, takes part.
+// v2 decides by names: a node with an unrelated name in a loop named this way takes part.
 TEST(LevelOrderTest, NamesTellWhatIsInsideOfALoopThatIsNamed) {
   const Levels levels = LevelsOf(std::string(kOrderLoop) + R"(
     guest = Tanh(while/switch:1) {T=float32}
@@ -128,7 +128,7 @@ TEST(LevelOrderTest, WhatIsBehindAnOpWithoutALevelHasNone) {
             (Levels{{"a", 0}, {"e", 1}}));
 }
 
-// The same rules on random graphs, found by going round until nothing changes.
+// The same rules on random graphs, by iterating until nothing changes.
 TEST(LevelOrderTest, AgreesWithTheRulesOnRandomGraphs) {
   int unleveled = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -138,8 +138,8 @@ TEST(LevelOrderTest, AgreesWithTheRulesOnRandomGraphs) {
     std::string bytes = testing::WriteProto(testing::MakeRandomGraph(seed, options));
     const TestFacts f(TestGraph::FromBytes(std::move(bytes)));
     const Graph& graph = *f.graph;
-    // The loops are named `while`, which tells, or `while_7`, whose frames tell: not so what is
-    // named after them in the backward part.
+    // The loops are named `while`, which is recognized, or `while_7`, which only its frames reveal;
+    // nodes named after them in the backward part are not recognized.
     const auto inside = [&](NodeId id) {
       const absl::string_view name = graph.name(id);
       return absl::StrContains(name, "while/") ||

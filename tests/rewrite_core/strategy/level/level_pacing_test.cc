@@ -40,7 +40,7 @@ struct PacedStep : TestStep {
   std::unique_ptr<StepSimulator> simulator;
 };
 
-// With these parameters, sync_mode 0.
+// Plans with these parameters and sync_mode 0.
 std::string PacedPlan(const std::string& graph, int threshold, int ahead, bool pace = true,
                       int groupby = 0, const std::vector<std::string>& targets = {}) {
   v1::RewriteOptions options;
@@ -54,7 +54,8 @@ std::string PacedPlan(const std::string& graph, int threshold, int ahead, bool p
   return result.ok() ? "\n" + PrintPlan(*step.graph, result->plan) : result.status().ToString();
 }
 
-// Launched in this order, one waiting for the other, but for u and w, which wait for g4 as g3 does.
+// Launched in this order, each waiting for the previous one, except that u and w wait for g4, as g3
+// does.
 // Distances: f1 -> g1 7, f2 -> g2 5, f3 -> g3 3.
 constexpr char kPacedNet[] = R"(
     x = Placeholder() {dtype=float32, shape=(8,4)}
@@ -70,29 +71,29 @@ constexpr char kPacedNet[] = R"(
     g1 = AddV2(g2, f1) {T=float32}
 )";
 
-// f1 comes back for g1 when g4 is done. One slot behind g4 is free for a kernel that is launched
-// meanwhile, whichever of g3 and u that is. What then waits for nothing but those before it is the
-// frontier: the other of the two, g3, and what only the first leads to; not g1, which reads it.
+// f1 comes back for g1 when g4 is done. One slot behind g4 is left for a kernel that is launched
+// meanwhile, either g3 or u. The frontier consists of kernels that then wait only for earlier ones:
+// the other of the two, g3, and those that only the first leads to; not g1, which reads it.
 TEST(LevelPacingTest, WhatIsLaunchedBehindTheTriggerWaits) {
   EXPECT_EQ(PacedPlan(kPacedNet, 6, 2, /*pace=*/false), "\nf1:0 (128 bytes) -> g1[1] after g4\n");
   const PacedStep step(kPacedNet);
   const StepOrder order = testing::ValueOrDie(
       StepOrder::Create(step.facts, GpuIndex(0), step.Pacing()->unswapped(), {}), "");
   const auto slot = [&](const char* name) { return order.slot(step.graph[name]); };
-  ASSERT_EQ(slot("g3"), slot("g4") + 1);  // By id, of what is ready at one time.
+  ASSERT_EQ(slot("g3"), slot("g4") + 1);  // By id, among nodes that are ready at the same time.
   ASSERT_EQ(slot("u"), slot("g4") + 2);
-  // u waits for g4 alone; g2 for g3; w for u.
+  // u waits only for g4; g2 for g3; w for u.
   EXPECT_EQ(PacedPlan(kPacedNet, 6, 2),
             "\nf1:0 (128 bytes) -> g1[1] after g4\nf1:0 in => u\nf1:0 in => g2\n");
 }
 
-// Nothing lets it start, so nothing can wait for it in vain.
+// Nothing triggers it, so nothing can wait for it in vain.
 TEST(LevelPacingTest, NoGateWithoutATrigger) {
   EXPECT_EQ(PacedPlan(kPacedNet, 6, 20), PacedPlan(kPacedNet, 6, 20, /*pace=*/false));
 }
 
 // t leads to early, which the step does not run, and not to late, which it does: with it the step
-// would run t, and y, which nobody feeds.
+// would run t, and y, which is not fed.
 TEST(LevelPacingTest, NobodyWaitsForWhatTheStepDoesNotRun) {
   const std::string plan = PacedPlan(R"(
     x = Placeholder() {dtype=float32, shape=(8,4)}
@@ -137,16 +138,16 @@ TEST(LevelPacingTest, OrderEdgesThatLowerThePeakAreInThePlan) {
   ASSERT_EQ(pacing->order_edges().size(), 1u);
   EXPECT_EQ(step.graph->name(pacing->order_edges()[0].from), "g");
   EXPECT_EQ(step.graph->name(pacing->order_edges()[0].to), "decay");
-  // decay is on a low topological level, and yet behind g.
+  // decay is on a low topological level, but behind g.
   EXPECT_LT(step.facts.topology().level(step.graph["decay"]),
             step.facts.topology().level(step.graph["g"]));
   EXPECT_LT(pacing->ranks()[step.graph["g"]], pacing->ranks()[step.graph["decay"]]);
-  // Serialized levels have an order of their own.
+  // Serialized levels have a separate order.
   EXPECT_THAT(step.Pacing(LevelPacing::Serialization::kOn)->order_edges(), IsEmpty());
   EXPECT_THAT(step.Pacing(LevelPacing::Serialization::kOn)->ranks(), IsEmpty());
 }
 
-// Every edge grows, and kernels have the order of their launch.
+// Every edge leads upward, and kernels are in launch order.
 TEST(LevelPacingTest, RanksGrowAlongAllEdges) {
   int edges = 0, order_edges = 0, kernels = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
