@@ -63,7 +63,7 @@ TEST(NamePatternTest, MatchesByHand) {
       {Kind::kPrefix, "tower_\\d+/", "tower_12/a", true},
       {Kind::kPrefix, "tower_\\d+/", "tower_/a", false},
       {Kind::kPrefix, ".*grad", "a/b/grad", true},
-      // Characters that mean nothing to a regular expression.
+      // Characters without a special meaning in regular expressions.
       {Kind::kPrefix, "a-b_c/d", "a-b_c/d", true},
       {Kind::kPrefix, "a>b", "a>b", true},
   };
@@ -72,7 +72,7 @@ TEST(NamePatternTest, MatchesByHand) {
   }
 }
 
-// What v1 pastes the text into.
+// The expression into which v1 inserts the text.
 std::string Pasted(Kind kind, absl::string_view text) {
   switch (kind) {
     case Kind::kPrefix:
@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"OnlyASlash", Kind::kScope, "/", v1::ERROR_REASON_BAD_OPTION},
         BadCase{"OpenBracket", Kind::kPrefix, "a(b", v1::ERROR_REASON_BAD_REGEX},
         BadCase{"OpenClass", Kind::kExact, "a[b", v1::ERROR_REASON_BAD_REGEX},
-        // Closes the tail's bracket in v1; an error here.
+        // Closes the bracket of the tail in v1; an error here.
         BadCase{"CloseBracket", Kind::kScope, "a)", v1::ERROR_REASON_BAD_REGEX},
         BadCase{"NothingToRepeat", Kind::kPrefix, "**", v1::ERROR_REASON_BAD_REGEX},
         BadCase{"Lookahead", Kind::kPrefix, "a(?=b)", v1::ERROR_REASON_BAD_REGEX},
@@ -188,7 +188,7 @@ std::vector<std::string> Times(size_t count, const std::string& text) {
   return std::vector<std::string>(count, text);
 }
 
-// Each below a limit by one, and above it.
+// Each list at its limit, and one above it.
 TEST(NamePatternTest, ListsHaveLimits) {
   EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxPatterns, "conv"), "o", {}), IsOk());
   EXPECT_THAT(CreatePatterns(Kind::kScope, Times(kMaxPatterns + 1, "conv"), "o", {}),
@@ -198,7 +198,8 @@ TEST(NamePatternTest, ListsHaveLimits) {
               IsInvalid(v1::ERROR_REASON_LIMIT_EXCEEDED, "100"));
 }
 
-// As Python's re.escape and a script make them: they are compared, so they count as no expressions.
+// Names escaped by Python's re.escape or by a script: they are compared as text, so they do not
+// count as expressions.
 TEST(NamePatternTest, EscapedNamesAreNoExpressions) {
   const auto patterns =
       CreatePatterns(Kind::kPrefix, Times(kMaxPatterns, "tower\\-0/a\\.b\\+1$"), "o", {});
@@ -211,7 +212,7 @@ TEST(NamePatternTest, EscapedNamesAreNoExpressions) {
   EXPECT_FALSE(pattern.Matches("tower-0/axb+1"));
 }
 
-// Tens of bytes that RE2 makes hundreds of kilobytes of.
+// Tens of bytes that RE2 compiles to hundreds of kilobytes.
 TEST(NamePatternTest, ExpressionsThatCountAreLimitedTogether) {
   const std::string counts = "(a{30}b{30}){30}";
   EXPECT_THAT(CreatePatterns(Kind::kScope, {counts}, "o", {}), IsOk());

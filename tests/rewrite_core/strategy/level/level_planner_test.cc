@@ -70,8 +70,8 @@ constexpr char kPlannerNet[] = R"(
 )";
 
 TEST(LevelPlannerTest, EdgesLongerThanTheThresholdAreSwapped) {
-  // A distance equal to the threshold is not more than it. Triggers: the op on the highest level up
-  // to level(d) - 2, above the producer.
+  // A distance equal to the threshold does not exceed it. The trigger is the op on the highest
+  // level up to level(d) - 2, above the producer.
   EXPECT_EQ(Printed(kPlannerNet, Options(7, 1, 0, 0)), "\n");
   EXPECT_EQ(Printed(kPlannerNet, Options(6, 1, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g3\n");
   EXPECT_EQ(Printed(kPlannerNet, Options(5, 1, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g3\n");
@@ -90,7 +90,7 @@ TEST(LevelPlannerTest, ALargerAheadTakesAnEarlierTrigger) {
   EXPECT_EQ(Printed(kPlannerNet, Options(6, 5, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after f2\n");
 }
 
-// v2 then waits for what the consumer reads besides, as with sync_mode 2.
+// v2 then waits for the consumer's other inputs, as with sync_mode 2.
 TEST(LevelPlannerTest, WithoutATriggerASwapInWaitsForTheOtherInputs) {
   EXPECT_EQ(Printed(kPlannerNet, Options(6, 6, 0, 0)), "\nf1:0 (128 bytes) -> g1[1] after g2\n");
   EXPECT_EQ(Printed(kPlannerNet, Options(6, 2'147'483'647, 0, 0)),
@@ -98,8 +98,8 @@ TEST(LevelPlannerTest, WithoutATriggerASwapInWaitsForTheOtherInputs) {
 }
 
 TEST(LevelPlannerTest, ASearchForATriggerEndsTenLevelsDown) {
-  // A branch that joins late: what leads to d is t1 .. t13 and f (levels 1 to 14), then the chain
-  // of CPU ops that may be no trigger.
+  // A branch that joins late: t1 .. t13 and f (levels 1 to 14) lead to d, then the chain of CPU
+  // ops, which cannot be triggers.
   std::string text = "x = Placeholder() {dtype=float32, shape=(8,4)}\n";
   text += "f = Relu(x) {T=float32}\nt1 = Tanh(f) {T=float32}\n";
   std::string last = "t1";
@@ -107,8 +107,8 @@ TEST(LevelPlannerTest, ASearchForATriggerEndsTenLevelsDown) {
     text += absl::StrCat("c", i, " = Tanh(", last, ") @/device:CPU:0 {T=float32}\n");
     last = absl::StrCat("c", i);
   }
-  // Levels: t1 2, c0 3, ..., c9 12, d 13. With ahead 1 levels 11 to 2 are searched; with a CPU op
-  // more, 12 to 3.
+  // Levels: t1 2, c0 3, ..., c9 12, d 13. With ahead 1, levels 11 to 2 are searched; with one more
+  // CPU op, 12 to 3.
   EXPECT_EQ(Printed(text + "d = AddV2(f, c9) {T=float32}", Options(1, 1, 0, 0)),
             "\nf:0 (128 bytes) -> d[0] after t1\n");
   EXPECT_EQ(Printed(text + "c10 = Relu(c9) @/cpu:0 {T=float32}\nd = AddV2(f, c10) {T=float32}",
@@ -148,7 +148,7 @@ std::vector<std::string> Groups(int groupby, int threshold = 1) {
 }
 
 TEST(LevelPlannerTest, ConsumersThatAreNearEnoughToTheNextShareASwapIn) {
-  // 0: one swap-in for each consumer, however many of its inputs are the tensor.
+  // 0: one swap-in for each consumer, however many of its inputs read the tensor.
   EXPECT_THAT(Groups(0), ElementsAre("d1[1]", "d2[0]", "d3[1]", "d4[0] d4[2]", "d5[0]"));
   // The gaps are 2, 0, 3 and 1.
   EXPECT_THAT(Groups(1), ElementsAre("d1[1]", "d2[0] d3[1]", "d4[0] d4[2] d5[0]"));
@@ -186,14 +186,14 @@ TEST(LevelPlannerTest, TheValuesWorthTuning) {
   WantedGpu gpu;
   gpu.devices.assign(f.graph->num_devices(), true);
   LevelPlanner planner(f.facts, filters, levels, candidates, gpu, &budget);
-  // Distances of f: 2, 4, 4, 7, 8; each one less, so that it is the largest that still swaps it.
+  // Distances of f: 2, 4, 4, 7, 8; the values are one less, the largest that still swap it.
   EXPECT_THAT(planner.Thresholds(), ElementsAre(1, 3, 6, 7));
-  // The longest edge has levels 2 to 8 in between.
+  // Levels 2 to 8 lie within the longest edge.
   EXPECT_THAT(planner.Aheads(), ElementsAre(1, 2, 3, 4, 5, 6, 7));
-  // Gaps, those of one level at least 1; and 0.
+  // Gaps, with a minimum of 1 for those within a level; and 0.
   EXPECT_THAT(planner.Groupbys(), ElementsAre(0, 1, 2, 3));
 
-  // Between two of them nothing changes, and two of them always differ.
+  // Between two values nothing changes, and any two values give different plans.
   std::string last;
   for (int32_t threshold = 1, i = 0; threshold <= 7; ++threshold) {
     const std::vector<int32_t> values = planner.Thresholds();
@@ -209,7 +209,7 @@ TEST(LevelPlannerTest, TheValuesWorthTuning) {
   }
 }
 
-// ---- Whose outputs, whose inputs ----
+// ---- Outputs and inputs that take part ----
 
 TEST(LevelPlannerTest, ConsumersOnACpuReadTheTensorItself) {
   const std::string text =
@@ -217,7 +217,7 @@ TEST(LevelPlannerTest, ConsumersOnACpuReadTheTensorItself) {
   EXPECT_EQ(Printed(text, Options(4, 1, 0, 0)), Printed(kPlannerNet, Options(4, 1, 0, 0)));
 }
 
-// What is fed does not run: it neither reads nor makes a copy, and nothing waits for it.
+// A fed node does not run: it neither reads nor makes a copy, and nothing waits for it.
 TEST(LevelPlannerTest, WhatIsFed) {
   const std::string feed_g2 = "step { feeds { name: 'g2' dims: [8, 4] } }";
   EXPECT_EQ(Printed(kPlannerNet, Options(4, 1, 0, 0, feed_g2)), "\nf1:0 (128 bytes) -> g1[1]\n");
@@ -273,7 +273,7 @@ TEST(LevelPlannerTest, ExplainsNothingIfThatIsAsked) {
   EXPECT_EQ(result.plan.swaps.size(), 2u);
 }
 
-// A loop reads what is swapped in through its Enter; nothing inside it is swapped or read late.
+// A loop reads swapped tensors through its Enter; nothing inside it is swapped or read late.
 TEST(LevelPlannerTest, Loops) {
   const std::string text = std::string(R"(
     while/enter = Enter(g1) {T=float32, frame_name="f"}
@@ -292,7 +292,7 @@ TEST(LevelPlannerTest, Loops) {
   const auto verdicts = Verdicts(text, Options(1, 1, 0, 0));
   EXPECT_EQ(verdicts.at("while/body:0"), "INACTIVE");
   EXPECT_EQ(verdicts.at("while/enter:0"), "NO_LATE_CONSUMER");
-  // `out` hangs on the loop alone as far as v2 can tell, but for f2, which is active.
+  // As far as v2 can tell, `out` depends only on the loop and on f2, which is active.
   const std::string plan = Printed(text, Options(5, 1, 0, 0));
   EXPECT_THAT(plan, HasSubstr("f1:0 (128 bytes) -> g1[1] after g3\n"));
   EXPECT_THAT(plan, HasSubstr("f2:0 (128 bytes) -> out[1]"));
@@ -342,7 +342,7 @@ f2:0 out => f3
 )");
 }
 
-// d reads two swapped tensors, one that is not, one of a CPU, and waits for two ops.
+// d reads two swapped tensors, one unswapped one and one from a CPU, and waits for two ops.
 constexpr char kBeside[] = R"(
     x = Placeholder() {dtype=float32, shape=(8,4)}
     a = Relu(x) {T=float32}
@@ -357,8 +357,8 @@ constexpr char kBeside[] = R"(
 )";
 
 TEST(LevelPlannerTest, OtherInputsAreThoseThatStayOnAGpuAndControlInputs) {
-  // Levels: a, b 1, u 2, v 3, w 4, cpu 5, d 6. w is on a GPU and read directly; what a CPU makes is
-  // not waited for, a control input is, wherever it runs.
+  // Levels: a, b 1, u 2, v 3, w 4, cpu 5, d 6. w is on a GPU and read directly. A CPU op's output
+  // is not waited for, but a control input is, wherever it runs.
   EXPECT_EQ(Printed(kBeside, Options(3, 1, 0, 2)), R"(
 a:0 (128 bytes) -> d[0] after w, ctl, ctl_cpu
 b:0 (128 bytes) -> d[1] after w, ctl, ctl_cpu
@@ -366,8 +366,8 @@ b:0 (128 bytes) -> d[1] after w, ctl, ctl_cpu
 }
 
 TEST(LevelPlannerTest, WhoWaitsForASwapOut) {
-  // Of a: u, which reads it, and ctl_cpu, which waits for it; not d, which reads the swap-in. cpu
-  // would not: it runs on a CPU.
+  // For a: u, which reads it, and ctl_cpu, which waits for it; not d, which reads the swap-in. cpu
+  // would not count, since it runs on a CPU.
   EXPECT_EQ(Printed(kBeside, Options(3, 1, 0, 1)), R"(
 a:0 (128 bytes) -> d[0] after w
 a:0 out => u
@@ -379,15 +379,15 @@ b:0 out => u
   EXPECT_EQ(Printed(text, Options(3, 1, 0, 1)), Printed(kBeside, Options(3, 1, 0, 1)));
 }
 
-// v2 synchronizes swap-ins of one consumer alone.
+// v2 synchronizes only swap-ins for a single consumer.
 TEST(LevelPlannerTest, AGroupOfSeveralIsNotSynchronized) {
   EXPECT_EQ(Printed(kReaders, Options(4, 1, 1, 2)), "\nf:0 (128 bytes) -> d4[0], d4[2], d5[0]\n");
-  // Two inputs of one consumer are one consumer.
+  // Two inputs of one consumer count as one consumer.
   EXPECT_EQ(Printed(kReaders, Options(4, 1, 0, 2)),
             "\nf:0 (128 bytes) -> d4[0], d4[2] after c7\nf:0 (128 bytes) -> d5[0] after d4\n");
 }
 
-// Nothing may wait for what may be dead while it is alive.
+// No live node may wait for one that may be dead.
 TEST(LevelPlannerTest, SynchronizationMakesNothingDead) {
   const std::string text = R"(
     x = Placeholder() {dtype=float32, shape=(8,4)}
@@ -439,8 +439,8 @@ constexpr char kTwoGpus[] = R"(
     i1 = AddV2(h1, f1) @/gpu:1 {T=float32}
 )";
 
-// GPUs that take 30 and 40 MiB as the graph came. With swaps, each fits into `alone_bytes` while
-// the other one has unlimited memory; both together do not fit: `i1` asks in vain.
+// GPUs that need 30 and 40 MiB without swaps. With swaps, each fits into `alone_bytes` while the
+// other one has unlimited memory; both together do not fit: `i1` runs out of memory.
 class ApartSimulator : public PlanSimulator {
  public:
   ApartSimulator(const TestFacts& f, int64_t alone_bytes) : f_(f), alone_bytes_(alone_bytes) {}
@@ -474,7 +474,7 @@ class ApartSimulator : public PlanSimulator {
   const int64_t alone_bytes_;
 };
 
-// All tuned, on GPUs with that budget.
+// Tunes all GPUs, each with that budget.
 v1::RewriteOptions WithBudget(int64_t budget_bytes) {
   v1::RewriteOptions options;
   options.mutable_level();
@@ -483,8 +483,8 @@ v1::RewriteOptions WithBudget(int64_t budget_bytes) {
   return options;
 }
 
-// Whether with less of the budget each still fits alone or not, what is told is of the budget that
-// was given; and the one that is named is enough.
+// Whether or not each GPU alone fits in less than the budget, the error refers to the given budget,
+// and the budget that it names is sufficient.
 TEST(LevelPlannerTest, GpusThatDoNotFitTogetherNameTheBudgetThatWasGiven) {
   for (const auto& [alone_bytes, together] : {std::make_pair(kMiB, 4), {10 * kMiB, 1}}) {
     const v1::RewriteOptions options = WithBudget(10 * kMiB);

@@ -20,7 +20,7 @@ namespace {
 using testing::TestFacts;
 using testing::TestGraph;
 
-// A graph with all that a search for triggers stands on.
+// A graph with all the data that a search for triggers needs.
 struct Searched {
   explicit Searched(TestGraph graph)
       : f(std::move(graph)),
@@ -30,7 +30,7 @@ struct Searched {
                                    "levels")) {}
   explicit Searched(const std::string& text) : Searched(TestGraph(text)) {}
 
-  // Of a swap-in of an output of `producer` for these consumers, the earliest first.
+  // For a swap-in of an output of `producer` for these consumers, the earliest first.
   std::string Find(const std::string& producer, const std::vector<std::string>& consumers,
                    int32_t ahead) const {
     const StopToken stop;
@@ -104,7 +104,7 @@ TEST(LevelTriggersTest, NotOfBranchesByName) {
   EXPECT_EQ(s.Find("x", {"d"}, 1), "a");
 }
 
-// A trigger of one side of a branch would leave a consumer outside of it dead.
+// A trigger on one side of a branch would leave a consumer outside it dead.
 TEST(LevelTriggersTest, WhatServesAllConsumersOfAGroup) {
   const Searched s(R"(
       x = Placeholder() {dtype=float32}
@@ -121,15 +121,16 @@ TEST(LevelTriggersTest, WhatServesAllConsumersOfAGroup) {
       e = Relu(d) {T=float32}
       far = AddV2(e, f) {T=float32}
   )");
-  // Levels: f 1, a 2, switch 3, no 4, no2 5, no3 6, e 6, far 7. Alone, no3 may wait for `no`.
+  // Levels: f 1, a 2, switch 3, no 4, no2 5, no3 6, e 6, far 7. On its own, no3 may wait for `no`.
   EXPECT_EQ(s.Find("f", {"no3"}, 1), "no");
-  // With a consumer outside of the branch, for the Switch, which runs in any case.
+  // With a consumer outside the branch, the trigger is the Switch, which runs in any case.
   EXPECT_EQ(s.Find("f", {"no3", "far"}, 1), "switch");
   EXPECT_EQ(s.Find("f", {"no3", "far"}, 3), "a");
 }
 
-// Random graphs of all kinds, with conditionals and loops: the first of the rounds of v2's
-// specification in which some op may trigger all consumers, and of that its lowest id.
+// Random graphs of all kinds, with conditionals and loops: the expected trigger is from the first
+// round of v2's specification in which some op may trigger all consumers, the one with the lowest
+// id.
 TEST(LevelTriggersTest, AgreesWithTheSpecificationOnRandomGraphs) {
   int found = 0, asked = 0, grouped = 0;
   for (uint64_t seed = 1; seed <= 250; ++seed) {

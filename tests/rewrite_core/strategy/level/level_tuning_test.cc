@@ -1,5 +1,5 @@
-// The tuner on functions in place of graphs and simulators: what it should find is found here by
-// trying everything.
+// The tuner, on functions in place of graphs and simulators. The expected result is found by
+// exhaustive search.
 #include "rewrite_core/strategy/level/level_tuning.h"
 
 #include <gtest/gtest.h>
@@ -29,15 +29,15 @@ using testing::Random;
 constexpr LevelSetting kAll = {kAuto, kAuto, kAuto, 0};
 constexpr int64_t kTunedMiB = 1 << 20;
 
-// What a step takes with some setting.
+// The cost of a step with some setting.
 struct Cost {
   int64_t time_ns;
   int64_t peak_bytes;
-  int64_t synchronous_ns = 0;  // 0: as launched ahead.
+  int64_t synchronous_ns = 0;  // 0: the same as launched ahead.
 };
 using CostFunction = std::function<Cost(const LevelSetting&)>;
 
-// Makes plans that are nothing but their setting.
+// Makes plans that consist only of their setting.
 class FakePlanner : public TunedPlanner {
  public:
   std::vector<int32_t> thresholds, aheads, groupbys;
@@ -47,7 +47,7 @@ class FakePlanner : public TunedPlanner {
   std::vector<int32_t> Groupbys() const override { return groupbys; }
   absl::StatusOr<std::vector<PlannedSwap>> Plan(const LevelSetting& setting) override {
     PlannedSwap swap;
-    // As the real one: of no effect in modes 2 and 3.
+    // Like the real one: no effect in modes 2 and 3.
     const int32_t ahead = setting.syncs_swap_ins() ? 0 : setting.ahead;
     swap.tensor = {NodeId(setting.threshold), 0};
     swap.swap_ins.push_back({{{NodeId(ahead), setting.groupby}}, {NodeId(setting.sync_mode)}});
@@ -64,7 +64,7 @@ class FakeSimulator : public PlanSimulator {
                                       const StopToken& stop) override {
     if (stop.ShouldStop(1)) return stop.status("simulate");
     ++simulations;
-    EXPECT_EQ(plan.cpu_device, "/cpu:7");  // All plans are made on the base.
+    EXPECT_EQ(plan.cpu_device, "/cpu:7");  // All plans are made on top of the base.
     EXPECT_EQ(terms.budgets, StepTerms::Budgets::kOneGpu);
     EXPECT_EQ(terms.gpu, 0);
     Cost cost = unswapped_;
@@ -126,7 +126,7 @@ absl::StatusOr<TunedLevel> Tune(const LevelSetting& wanted, FakePlanner planner,
   base.cpu_device = "/cpu:7";
   auto tuned = TuneLevel(wanted, base, GpuIndex(0), simulator->budget_bytes, f.facts, &planner,
                          simulator, stop);
-  // The last one is the plan chosen once more, for its need.
+  // The last simulation is the chosen plan again, for its need.
   if (tuned.ok() && !tuned->swaps.empty()) simulator->simulated.pop_back();
   return tuned;
 }
@@ -137,7 +137,7 @@ std::vector<int32_t> UpTo(int32_t first, int32_t last) {
   return values;
 }
 
-// The least time of all settings that fit; kUnlimited: none does.
+// The minimum time of all settings that fit; kUnlimited if none does.
 int64_t BruteForce(const FakePlanner& planner, const CostFunction& cost, int64_t budget,
                    LevelSetting* best_setting = nullptr) {
   int64_t best = kUnlimited;
@@ -161,7 +161,7 @@ std::string Text(const LevelSetting& s) {
                       ", mode ", s.sync_mode);
 }
 
-// A function of a setting that is as good as random.
+// A pseudorandom function of a setting.
 uint64_t Hash(uint64_t seed, const LevelSetting& s) {
   uint64_t hash = seed;
   for (int32_t value : {s.threshold, s.ahead, s.groupby, s.sync_mode}) {
@@ -183,7 +183,7 @@ TEST(LevelTuningTest, FindsTheLeastOfAllThatFitWhereThereAreFew) {
     planner.aheads = UpTo(1, random.Between(1, 4));
     planner.groupbys = UpTo(0, random.Between(0, 1));
     const int64_t budget = 40 * kTunedMiB;
-    // Every fifth case with no setting that fits, or hardly any.
+    // Every fifth case has no setting that fits, or hardly any.
     const int64_t least = seed % 5 == 0 ? 39 : 1;
     const CostFunction cost = [&](const LevelSetting& s) {
       const uint64_t hash = Hash(seed, s);
@@ -208,9 +208,9 @@ TEST(LevelTuningTest, FindsTheLeastOfAllThatFitWhereThereAreFew) {
         cost({s.threshold, s.syncs_swap_ins() ? 0 : s.ahead, s.groupby, s.sync_mode});
     EXPECT_EQ(chosen.time_ns, best);
     EXPECT_EQ(chosen.peak_bytes, tuned->fit.peak_bytes());
-    // What the plan peaks at is what it needs, where nothing is fragmented.
+    // The need of a plan is its peak if nothing is fragmented.
     EXPECT_EQ(tuned->fit.need_bytes(), chosen.peak_bytes);
-    // Every setting once, and the step without swaps twice; the one chosen again, for its need.
+    // Every setting once, the step without swaps twice, and the chosen setting again, for its need.
     EXPECT_EQ(tuned->report.setting_count(),
               static_cast<int64_t>(planner.thresholds.size() * planner.groupbys.size() *
                                    (2 * planner.aheads.size() + 2)));
@@ -220,8 +220,8 @@ TEST(LevelTuningTest, FindsTheLeastOfAllThatFitWhereThereAreFew) {
   EXPECT_GT(impossible, 10);
 }
 
-// Of equal times launched ahead, the shorter synchronous one; then the least waiting, the largest
-// threshold, the latest swap-ins.
+// Of equal times launched ahead, the shorter synchronous one wins; then the minimum of waiting, the
+// largest threshold, the latest swap-ins.
 TEST(LevelTuningTest, TiesGoToWhatSwapsLess) {
   FakePlanner planner;
   planner.thresholds = {2, 4, 6};
@@ -280,7 +280,7 @@ TEST(LevelTuningTest, WhatIsGivenIsHeld) {
       if (tuned.ok()) all.push_back(tuned->setting);
       return all;
     };
-    // None of these values is one of the planner's.
+    // None of these values is among the planner's.
     for (const LevelSetting& s : simulated({777, kAuto, kAuto, 0})) EXPECT_EQ(s.threshold, 777);
     for (const LevelSetting& s : simulated({kAuto, 778, kAuto, 0})) {
       if (!s.syncs_swap_ins()) {
@@ -299,7 +299,7 @@ TEST(LevelTuningTest, WhatIsGivenIsHeld) {
   }
 }
 
-// What fits in a later mode alone is found.
+// A setting that fits only in a later mode is found.
 TEST(LevelTuningTest, LaterModesAreTriedWhereEarlierOnesDoNotFit) {
   for (int large = 0; large <= 1; ++large) {
     FakePlanner planner;
@@ -319,10 +319,10 @@ TEST(LevelTuningTest, LaterModesAreTriedWhereEarlierOnesDoNotFit) {
 
 // ---- Many settings: a search ----
 
-// Landscapes as the simulator's are: a larger threshold swaps less, so a step is faster and takes
+// Landscapes like the simulator's: a larger threshold swaps less, so a step is faster and takes
 // more memory; a larger `ahead` hides copies, up to a point, and holds memory longer; a larger
-// `groupby` spares copies and holds memory longer; modes that wait take less memory and more time.
-// How much of each is drawn by lot.
+// `groupby` saves copies and holds memory longer; modes that wait take less memory and more time.
+// The strength of each effect is random.
 CostFunction SmoothLandscape(uint64_t seed) {
   Random random(seed);
   const auto draw = [&](int low, int high) {
@@ -355,9 +355,9 @@ FakePlanner LargePlanner() {
   return planner;
 }
 
-// Nearly always within 5 % of the best, by far closer on average. The exceptions are budgets hardly
-// above the least possible, where nothing fits but a corner of the settings, and two parameters
-// have to change at once.
+// Nearly always within 5 % of the best, and much closer on average. The exceptions are budgets
+// hardly above the minimum, where only a corner of the settings fits, and two parameters have to
+// change together.
 TEST(LevelTuningTest, TheSearchComesNearTheBestOnSmoothLandscapes) {
   const FakePlanner planner = LargePlanner();
   int tuned_count = 0, far_count = 0;
@@ -394,8 +394,8 @@ TEST(LevelTuningTest, TheSearchComesNearTheBestOnSmoothLandscapes) {
   EXPECT_LE(far_count, tuned_count / 20);
 }
 
-// On a landscape without any order nothing can be promised but that what is returned fits, is the
-// best of what was simulated, and that the search ends.
+// On a landscape without any order, the only guarantees are that the result fits, that it is the
+// best of the simulated settings, and that the search ends.
 TEST(LevelTuningTest, TheSearchNeverReturnsWhatDoesNotFit) {
   const FakePlanner planner = LargePlanner();
   int fitting = 0, refused = 0;
@@ -415,7 +415,8 @@ TEST(LevelTuningTest, TheSearchNeverReturnsWhatDoesNotFit) {
     }
     if (!tuned.ok()) {
       ++refused;
-      // The simulations for the smallest budget come on top: a bisection to 1/1024 for each mode.
+      // The simulations for the smallest budget are additional: a bisection to 1/1024 for each
+      // mode.
       EXPECT_LE(simulator.simulations, kMaxSimulations + 2 + 4 * 12);
       continue;
     }
@@ -499,8 +500,8 @@ TEST(LevelTuningTest, SaysWhatDoesNotFitAndTheBudgetThatWould) {
   const int64_t smallest = Number(ErrorDetailOf(tuned, "smallest_budget_bytes"));
   EXPECT_GT(smallest, 1'000 * kTunedMiB);
 
-  // With that one there is a setting; with a hundredth less none is promised, and here there is
-  // none: its settings are those that swap most.
+  // That budget has a setting. A hundredth less need not have one, and here it does not: its
+  // settings are those that swap the most.
   FakeSimulator enough(smallest, kTooMuch, cost);
   EXPECT_THAT(Tune(kAll, LargePlanner(), &enough), testing::IsOk());
   EXPECT_EQ(BruteForce(LargePlanner(), cost, smallest - smallest / 100), kUnlimited);

@@ -69,9 +69,9 @@ TEST(PythonSliceTest, TheLargestNumbers) {
   EXPECT_THAT(SelectPositions("2147483647:-2147483648:-2147483648", 10), Optional(ElementsAre(9)));
 }
 
-// The definition of the language reference (sequence types, note 5), for positions one by one: x is
-// selected if it is start + n * step for some n >= 0, before stop, where what is left out or out of
-// range becomes the end value on its side.
+// The definition of the language reference (sequence types, note 5), position by position: x is
+// selected if it is start + n * step for some n >= 0, before stop, where an omitted or out-of-range
+// bound becomes the end value on its side.
 bool IsSelected(int x, int size, std::optional<int> start, std::optional<int> stop, int step) {
   const auto end = [size, step](int i) {
     if (i < 0) i += size;

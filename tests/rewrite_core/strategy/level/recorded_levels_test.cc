@@ -18,7 +18,7 @@ using testing::TestGraph;
 
 class RecordedLevelsTest : public ::testing::TestWithParam<std::string> {
  protected:
-  // Whether it reads the side of a Switch that Keras takes for inference, or inactive ops alone.
+  // Whether it reads the side of a Switch that Keras uses for inference, or only inactive ops.
   bool IsInferenceOfKeras(NodeId id, const NodeFlags& inactive) const {
     bool any = false, all = true;
     for (Tensor input : graph_->inputs(id)) {
@@ -57,8 +57,8 @@ TEST_P(RecordedLevelsTest, EveryOpHasTheLevelThatV2Gives) {
   }
 }
 
-// The records are of imported graphs: v2's rule for graphs that Keras built in its session plays no
-// part in them. So there, what is inactive besides must follow from that rule.
+// The records are of imported graphs, to which v2's rule for graphs built by Keras in its session
+// does not apply. Further inactive ops must therefore follow from that rule.
 TEST_P(RecordedLevelsTest, TheOpsThatV2LeavesAloneAreInactive) {
   const auto inactive = FindInactiveOps(*graph_, control_flow_, Phase::kTraining, StopToken());
   ASSERT_THAT(inactive, testing::IsOk());

@@ -1,8 +1,7 @@
-// What the strategy `level` does to whole training graphs, compared with what TFLMS v2 itself did
-// to them with the same parameters: the same tensors for the same consumers in the same groups,
-// with the same synchronization, but for what we refuse, each for a reason, which is printed; and
-// triggers from the candidates that its specification names. Levels are compared in
-// analysis/recorded_levels_test.cc.
+// Compares the strategy `level` on whole training graphs with TFLMS v2's own results for the same
+// parameters. Swapped tensors, consumers, groups and synchronization must be equal, except for what
+// Spillway refuses, each with a reason, which is printed. Triggers must be among the candidates
+// that v2's specification names. Levels are compared in analysis/recorded_levels_test.cc.
 #include "tests/testing/recorded_v2.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +32,7 @@ using testing::TestGraph;
 using Names = std::set<std::string>;
 using Nodes = NaiveLevelTriggers::Nodes;
 
-// One tensor's trip, as the record and as our report tell it.
+// One tensor's swaps, as in the record and in the report.
 struct Trip {
   std::vector<RecordedSwapInV2> swap_ins;  // Sorted by consumers.
   Names waiters;                           // Of the swap-out.
@@ -82,7 +81,7 @@ std::string NodeOf(const std::string& position) { return position.substr(0, posi
 
 bool IsSerial(const RecordedSetV2& set) { return set.options.level().serialization_size() > 0; }
 
-// A graph with what every set of parameters has in common.
+// A graph with the data common to all sets of parameters.
 struct RealGraph {
   explicit RealGraph(const std::string& folder)
       : name(folder),
@@ -108,7 +107,7 @@ struct RealGraph {
     return result;
   }
 
-  // Whether a step that runs `to` runs `from` in any case.
+  // Whether a step that runs `to` always runs `from`.
   bool Needs(NodeId to, NodeId from) const {
     std::vector<bool> seen(f.graph->num_nodes(), false);
     std::vector<NodeId> stack = {to};
@@ -156,7 +155,7 @@ class RecordedV2Test : public ::testing::TestWithParam<std::string> {
     for (const auto& [name, count] : counts_) total_[name] += count;
   }
 
-  // Prints and counts what is not as in v2.
+  // Prints and counts differences from v2.
   void Differs(const RecordedSetV2& set, const std::string& what, const std::string& why) {
     std::cout << "differs: " << GetParam() << "/" << set.name << ": " << what << ": " << why
               << "\n";
@@ -170,8 +169,8 @@ class RecordedV2Test : public ::testing::TestWithParam<std::string> {
 };
 Counts RecordedV2Test::total_;
 
-// That NaiveLevelTriggers is right: it has each trigger that v2 took, with every set of parameters,
-// so that ours may be held against it. Serialization rebuilds the levels.
+// Checks that NaiveLevelTriggers is right, so that Spillway's triggers may be compared with it: it
+// has each trigger that v2 chose, for every set of parameters. Serialization changes the levels.
 TEST_P(RecordedV2Test, TriggersOfV2AreCandidates) {
   const RealGraph g(GetParam());
   for (const RecordedSetV2& set : g.sets) {
@@ -190,8 +189,8 @@ TEST_P(RecordedV2Test, TriggersOfV2AreCandidates) {
   }
 }
 
-// What v2 does that must not be done: copies of handles and variables, of what is in host memory
-// anyway, across loop frames and into a While.
+// Swaps of v2 that must not be made: copies of handles and variables, of tensors already in host
+// memory, across loop frames and into a While.
 bool MayRefuse(v1::Reason reason) {
   static const auto* const reasons = new std::set<v1::Reason>{
       v1::REASON_REFERENCE,   v1::REASON_RESOURCE, v1::REASON_VARIABLE_ALIAS,
@@ -234,7 +233,8 @@ class Comparison {
     }
   }
 
-  // The edges that touch swap nodes, where both swap. Theirs that ours lack must be unsound.
+  // Compares edges at swap nodes of tensors that both swap. v2's edges that are missing must be
+  // unsound.
   void CompareEdges() {
     Names swap_outs;
     for (const auto& [tensor, swap] : set_.swaps) {
@@ -264,7 +264,7 @@ class Comparison {
   static constexpr char kDeadness[] = "one may be dead where the other is alive";
   static constexpr char kNeedless[] = "a step would run it that does without";
 
-  // Why a swap-in for `consumers` must not wait for `from`; empty if it may.
+  // Returns why a swap-in for `consumers` must not wait for `from`; empty if it may.
   std::string WhyNot(NodeId from, const std::vector<NodeId>& consumers) const {
     for (NodeId consumer : consumers) {
       if (!g_.MayControl(from, consumer)) return kDeadness;
@@ -288,7 +288,7 @@ class Comparison {
                    WhyNot(first, consumers));
           continue;
         }
-        // Any for v2; ours takes the first in the file.
+        // v2 may choose any; Spillway chooses the first in the file.
         EXPECT_EQ(ours.triggers, g_.NamesOf({*sound.begin()})) << theirs.name;
         ++counts_["triggers are candidates"];
         return;
@@ -331,7 +331,7 @@ v1::RewriteOptions WithoutForecast(v1::RewriteOptions options) {
   return options;
 }
 
-// Every set of parameters that gave a sound graph. With serialization, only what is stable.
+// Every set of parameters that gave a sound graph. With serialization, only the stable parts.
 TEST_P(RecordedV2Test, SameSwapsSameEdgesButForRefusals) {
   const RealGraph g(GetParam());
   for (const RecordedSetV2& set : g.sets) {
@@ -370,7 +370,8 @@ INSTANTIATE_TEST_SUITE_P(LevelStrategy, RecordedV2Test,
                          [](const auto& graph) { return graph.param; });
 
 // The parameter sets with which v2 makes a cycle, breaks the training or never starts it: the
-// verifier accepts our answer, and each node fares as before, whichever branches are taken.
+// verifier accepts Spillway's answer, and each node stays as live as before, whichever branches are
+// taken.
 class BrokenV2Test : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(BrokenV2Test, OursIsSound) {

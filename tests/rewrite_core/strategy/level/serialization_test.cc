@@ -29,7 +29,7 @@ v1::RewriteOptions Options(const std::string& text) {
   return options;
 }
 
-// Of all GPUs as if they were one, unless `device` names one.
+// All GPUs as if they were one, unless `device` names one.
 absl::StatusOr<Serialization> Serialize(const TestFacts& f, const v1::RewriteOptions& options,
                                         const std::string& device = "") {
   const StopToken stop;
@@ -89,7 +89,7 @@ TEST(SerializationTest, OpsOfALevelMakeAChain) {
   EXPECT_EQ(Serialized(kSerializedNet, ""), "0 levels");
 }
 
-// Neighbouring levels are one chain; d reads c, and e reads d, so these wait already.
+// Neighbouring levels form one chain; d reads c and e reads d, so these already wait.
 TEST(SerializationTest, NeighbouringLevelsAreChained) {
   EXPECT_EQ(Serialized(kSerializedNet, Slices("':'")), "a => b, b => c, e => f, 2 levels");
   EXPECT_EQ(Serialized(R"(
@@ -185,13 +185,14 @@ TEST(SerializationTest, LevelsUpToTheLastInitializerAreLeftOut) {
   EXPECT_EQ(Serialized(kInit, Slices("'1', '2'")), "a2 => b2, 1 levels");
 }
 
-// A step that writes would come before what waits for it.
+// Otherwise a write in the step would run before the nodes that wait for it.
 TEST(SerializationTest, NothingWaitsForAWrite) {
   const std::string text = Serialized(kInit, Slices("'2:'"));
   EXPECT_EQ(text, "a2 => b2, 1 levels");
 }
 
-// To hand a gradient to an accumulator is a write. `e` needs all that `apply` does, but for that.
+// Passing a gradient to an accumulator is a write. Otherwise, `e` needs everything that `apply`
+// needs.
 TEST(SerializationTest, NothingWaitsForAnAccumulator) {
   const std::string text = R"(
       x = Placeholder() {dtype=float32, shape=(8,4)}
@@ -209,9 +210,9 @@ TEST(SerializationTest, NothingWaitsForAnAccumulator) {
   EXPECT_EQ(Serialized(text, targets + Slices("'3'")), "d => apply, 1 levels");
 }
 
-// ---- Whose needs ----
+// ---- Nodes with different needs ----
 
-// `a` may fail without its feed: what does not need it does not wait for it.
+// `a` may fail without its feed: a node that does not need the feed does not wait for it.
 TEST(SerializationTest, NothingWaitsForAnotherFeed) {
   const std::string text = R"(
       images = Placeholder() {dtype=float32, shape=(8,4)}
@@ -223,11 +224,11 @@ TEST(SerializationTest, NothingWaitsForAnotherFeed) {
       d = Relu(both) {T=float32}
       out = AddN(a, b, c, d) {T=float32, N=4}
   )";
-  // Level 1. `both` may wait for what needs labels alone.
+  // Level 1. `both` may wait for a node that needs only labels.
   EXPECT_EQ(Serialized(text, Slices("'1'")), "a => c, c => both, 1 levels");
 }
 
-// v has to be initialized before it is read.
+// v must be initialized before it is read.
 TEST(SerializationTest, NothingWaitsForAVariableThatItDoesNotRead) {
   const std::string text = R"(
       v = VariableV2() {dtype=float32, shape=(8,4)}
@@ -252,7 +253,7 @@ TEST(SerializationTest, NothingWaitsForAnotherQueueOrGenerator) {
   EXPECT_EQ(Serialized(text, Slices("'1'")), "a => a2, 1 levels");
 }
 
-// What is dead when the other is alive must not hold it.
+// A node that may be dead must not hold up one that is alive.
 TEST(SerializationTest, BranchesAreNotChainedWithEachOther) {
   const std::string text = R"(
       x = Placeholder() {dtype=float32, shape=(8,4)}
@@ -284,7 +285,7 @@ TEST(SerializationTest, EachGpuHasItsChain) {
 }
 
 // All chains of all GPUs together, on random graphs with conditionals and loops: each edge leads up
-// in (topological level, id), so Kahn's algorithm comes to an end.
+// in (topological level, id), so Kahn's algorithm completes.
 TEST(SerializationTest, ChainsOfAllGpusCloseNoCycle) {
   int64_t edges = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {

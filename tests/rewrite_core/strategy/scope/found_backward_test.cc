@@ -1,5 +1,5 @@
-// The backward part as found from the structure of real graphs, beside that which the name scopes
-// of its authors give: it must lead to the same swaps of the forward part's tensors.
+// The backward part as found from the structure of real graphs must lead to the same swaps of
+// forward tensors as the name scopes of the graphs' authors.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -50,9 +50,9 @@ std::set<std::string> ForwardSwaps(const TestFacts& f, const v1::RewriteOptions&
 
 class FoundBackwardTest : public ::testing::TestWithParam<std::string> {};
 
-// Between the last use of a weight and the loss there is no telling in every graph: a gradient that
-// nobody needs looks like a loss there. So a few tensors of the head may differ, one or two for
-// each loss; they are printed.
+// Between the last use of a weight and the loss, the two parts cannot always be told apart: an
+// unused gradient looks like a loss. So one or two tensors of the head may differ for each loss;
+// they are printed.
 TEST_P(FoundBackwardTest, GivesTheForwardSwapsThatNamesGive) {
   constexpr int kMaxDifferences = 2;
   v1::RewriteOptions named;

@@ -1,7 +1,7 @@
-// What the strategy `scope` does to whole training graphs, compared with what TFLMS v1 itself did
-// to them with the same parameters: the same tensors for the same consumers in the same groups, but
-// for what we refuse, each for a reason, which is printed; and triggers from the candidates that
-// its specification names. Orders and seeds are compared in scope_order_test.cc and
+// Compares the strategy `scope` on whole training graphs with TFLMS v1's own results for the same
+// parameters. Swapped tensors, consumers and groups must be equal, except for what Spillway
+// refuses, each with a reason, which is printed. Triggers must be among the candidates that v1's
+// specification names. Orders and seeds are compared in scope_order_test.cc and
 // seed_search_test.cc.
 #include "tests/testing/recorded_v1.h"
 
@@ -64,7 +64,7 @@ std::vector<std::vector<std::string>> Groups(const std::vector<RecordedSwapIn>& 
 // `node[3]` -> `node`.
 std::string NodeOf(const std::string& position) { return position.substr(0, position.rfind('[')); }
 
-// A graph with what every set of parameters has in common.
+// A graph with the data common to all sets of parameters.
 struct RealGraph {
   explicit RealGraph(const std::string& folder)
       : name(folder),
@@ -93,8 +93,8 @@ struct RealGraph {
   NodeFlags backward;
 };
 
-// How far the forward ops are from the seeds, in data edges: breadth-first, v1 gets to ops in this
-// order, and to those of one depth in any (it iterates over Python sets).
+// The distance of forward ops from the seeds, in data edges: v1 reaches ops breadth-first, and in
+// any order within a depth (it iterates over Python sets).
 class Depths {
  public:
   Depths(const RealGraph& g, const v1::ScopeReport& report)
@@ -113,7 +113,7 @@ class Depths {
     }
   }
 
-  // Of a tensor's producer; -1 if the walk does not get to it.
+  // For a tensor's producer; -1 if the walk does not reach it.
   int Of(const std::string& tensor) const { return depths_[graph_.Output(tensor).node]; }
 
   int Deepest(const Swaps& swaps) const {
@@ -122,7 +122,7 @@ class Depths {
     return deepest;
   }
 
-  // No tensor of `all` was passed over for a deeper one.
+  // Checks that no tensor of `all` was passed over for a deeper one.
   void ExpectBreadthFirst(const Swaps& chosen, const Swaps& all) const {
     const int deepest = Deepest(chosen);
     for (const auto& [tensor, swap_ins] : all) {
@@ -136,8 +136,8 @@ class Depths {
   std::vector<int> depths_;
 };
 
-// What v1 does that must not be done: copies of handles and variables, of what is in host memory
-// anyway, across loop frames and into a While.
+// Swaps of v1 that must not be made: copies of handles and variables, of tensors already in host
+// memory, across loop frames and into a While.
 bool MayRefuse(v1::Reason reason) {
   static const auto* const reasons = new std::set<v1::Reason>{
       v1::REASON_REFERENCE,   v1::REASON_RESOURCE, v1::REASON_VARIABLE_ALIAS,
@@ -158,7 +158,7 @@ class RecordedV1Test : public ::testing::TestWithParam<std::string> {
               << " only of the edited one\n";
   }
 
-  // Prints and counts a tensor that v1 swaps and we refuse.
+  // Prints and counts a tensor that v1 swaps and Spillway refuses.
   void Refuse(const RecordedSet& set, const std::string& tensor, v1::Reason reason) {
     std::cout << "refused: " << GetParam() << "/" << set.name << ": " << tensor << ": "
               << v1::Reason_Name(reason) << "\n";
@@ -175,17 +175,18 @@ int RecordedV1Test::v1_first_ = 0;
 int RecordedV1Test::v1_edited_ = 0;
 std::map<v1::Reason, int> RecordedV1Test::refused_;
 
-// With n_tensors, what is refused leaves a place to others, and which of the tensors of the last
-// depth are taken is arbitrary in v1: in horovod_like its own runs differ, and of one and the same
-// ResNet it takes conv1's batch norm in tfcnn_resnet50_b200 and conv2's in tfcnn_resnet50_nhwc_b2.
-// So there: no tensor is passed over for a deeper one, and all are such as are swapped without the
-// limit.
+// With n_tensors, refused tensors leave room for others, and v1's choice of tensors at the last
+// depth is arbitrary: in horovod_like its own runs differ, and of one and the same ResNet it takes
+// conv1's batch norm in tfcnn_resnet50_b200 and conv2's in tfcnn_resnet50_nhwc_b2. So the test
+// requires that no tensor is passed over for a deeper one, and that all would be swapped without
+// the limit.
 TEST_P(RecordedV1Test, SameTensorsSameConsumersButForRefusals) {
   const RealGraph g(GetParam());
   const Graph& graph = *g.f.graph;
   const std::vector<RecordedSet> sets = testing::ReadV1Sets(GetParam());
   for (const RecordedSet& set : sets) {
-    // What breaks the training of cond_v1 is its triggers: the tensors are compared there too.
+    // In cond_v1 it is the triggers that break the training: the tensors are compared there as
+    // well.
     if (set.swaps.empty()) continue;
     SCOPED_TRACE(set.name);
     ++sets_compared_;
@@ -249,10 +250,10 @@ TEST_P(RecordedV1Test, SameTensorsSameConsumersButForRefusals) {
   }
 }
 
-// Whether v1's chain rule may take `trigger` in a graph that it has edited in part: an edge to a
-// backward consumer that goes through a swap-out and a swap-in by now is two steps longer, and
-// which do depends on the order in which v1 came to them. So such an edge gives a candidate at its
-// own step or two steps later, and the first step with a candidate for certain ends the search.
+// Whether v1's chain rule may take `trigger` in a graph that it has edited in part. An edge to a
+// backward consumer that already goes through a swap-out and a swap-in is two steps longer, and
+// which edges do so depends on v1's order of visits. So such an edge gives a candidate at its own
+// step or two steps later, and the first step with a certain candidate ends the search.
 bool ChainMayTake(const RealGraph& g, const ScopeOrder& order, int lb, NodeId f, NodeId b,
                   NodeId trigger, const std::set<std::pair<std::string, NodeId>>& swapped) {
   const Graph& graph = *g.f.graph;
@@ -297,8 +298,8 @@ bool ChainMayTake(const RealGraph& g, const ScopeOrder& order, int lb, NodeId f,
   return false;
 }
 
-// v1's own triggers are among the candidates that NaiveTriggers finds, so that ours may be held
-// against those.
+// v1's own triggers are among the candidates of NaiveTriggers, so Spillway's may be compared with
+// those.
 TEST_P(RecordedV1Test, TriggersOfV1AreCandidates) {
   const RealGraph g(GetParam());
   for (const RecordedSet& set : testing::ReadV1Sets(GetParam())) {
@@ -352,7 +353,7 @@ INSTANTIATE_TEST_SUITE_P(ScopeStrategy, RecordedV1Test,
                          ::testing::ValuesIn(testing::GraphsWithV1Orders()),
                          [](const auto& graph) { return graph.param; });
 
-// All graphs, also those that TFLMS v1 ends in an error or is too slow for.
+// All graphs, including those for which TFLMS v1 fails or is too slow.
 class RealTriggersTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RealTriggersTest, AreThoseThatTheSpecificationGives) {
@@ -390,9 +391,9 @@ TEST_P(RealTriggersTest, AreThoseThatTheSpecificationGives) {
   EXPECT_GT(swap_ins, 0);
 }
 
-// The parameter sets with which v1 ends in an error, does not end, or breaks the training: the
-// verifier accepts our answer, and in a graph without loops each node fares as before, whichever
-// branches are taken.
+// The parameter sets with which v1 fails, does not end, or breaks the training: the verifier
+// accepts Spillway's answer, and in a graph without loops each node stays as live as before,
+// whichever branches are taken.
 class BrokenV1Test : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(BrokenV1Test, OursIsSound) {

@@ -18,7 +18,7 @@ namespace {
 
 using testing::TestGraph;
 
-// Orders by name; the backward part is what is named `G/...`.
+// Orders by name; the backward part consists of the nodes named `G/...`.
 using Orders = std::map<std::string, int>;
 
 struct Result {
@@ -95,7 +95,7 @@ TEST(ScopeOrderTest, WhatTheSeedsReachCounts) {
 }
 
 TEST(ScopeOrderTest, WhatDoesNotLeadToTheBackwardPartDoesNotCount) {
-  // `argmax` counts its input, which leads on; `equal` and `mean` have nothing that counts.
+  // `argmax` counts its input, which leads on; `equal` and `mean` have no inputs that count.
   const Result r = OrderOf(R"(
       w = VariableV2()
       logits = Relu(w)
@@ -202,7 +202,7 @@ TEST(ScopeOrderTest, WithoutAnOrderedBackwardOpThereIsNoStart) {
 }
 
 TEST(ScopeOrderTest, ALoopsBackEdgeDoesNotCount) {
-  // v1 ends in an error here; the order of ours is that of the graph without the back edge.
+  // v1 fails here; Spillway's order is that of the graph without the back edge.
   const Result r = OrderOf(R"(
       w = VariableV2()
       enter = Enter(w) {frame_name="f"}
@@ -224,7 +224,7 @@ TEST(ScopeOrderTest, ALoopsBackEdgeDoesNotCount) {
                               {"G/g", 6}}));
 }
 
-// Backward ops, levels and start as TFLMS v1 itself recorded them, from its seeds.
+// Backward ops, levels and start as recorded by TFLMS v1 itself, from its seeds.
 class RecordedOrderTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RecordedOrderTest, EveryOpHasTheOrderThatV1Gives) {
@@ -273,7 +273,7 @@ TEST(ScopeOrderTest, StopsWhenTold) {
   const Topology topology = testing::ValueOrDie(Topology::Build(*graph, StopToken()), "topology");
   NodeFlags backward(graph->num_nodes(), false);
   backward.back() = true;
-  // Each of its loops must notice.
+  // Each of its loops must notice the stop.
   for (int steps : {2'000, 22'000, 42'000, 62'000}) {
     const StopToken stop = StopToken::AfterStepsForTest(steps);
     const auto order = BuildScopeOrder(*graph, topology, backward, {NodeId(0)}, stop);

@@ -33,7 +33,7 @@ using testing::PrintPlan;
 using testing::TestFacts;
 using testing::TestGraph;
 
-// RewriteOptions in protobuf's text form; the backward part is G/ unless they say otherwise.
+// RewriteOptions in protobuf's text form; the backward part is G/ by default.
 v1::RewriteOptions Options(const std::string& text) {
   v1::RewriteOptions options;
   if (!google::protobuf::TextFormat::MergeFromString(text, &options)) std::abort();
@@ -67,8 +67,8 @@ std::map<std::string, std::string> Verdicts(const std::string& graph, const std:
 
 // Five forward ops, and a backward op for each. The seed is f1, which reaches the four others that
 // feed the backward part. Orders: f1 0, f2 1, f3 2, f4 3, loss 4, g5 5, g4 6, g3 7, g2 8, g1 9, end
-// 10; the backward part starts at 5. Nobody knows the shapes of f4 and loss. How each trigger comes
-// about is told in trigger_search_test.
+// 10; the backward part starts at 5. The shapes of f4 and loss are unknown. trigger_search_test
+// explains each trigger.
 constexpr char kNet[] = R"(
     x = Placeholder() {dtype=float32, shape=(?,4)}
     f1 = Relu(x) {T=float32, _output_shapes=[(?,4)]}
@@ -173,14 +173,15 @@ INSTANTIATE_TEST_SUITE_P(
         PlanCase{"InclType", "scope { incl_types: 'Tanh' }", LinesOf({"f3"})},
         PlanCase{"InclBoth", "scope { incl_types: 'Tanh' incl_scopes: 'f1' }",
                  LinesOf({"f1", "f3"})},
-        // f4 is no Relu.
+        // f4 is not a Relu.
         PlanCase{"ExclGoesBeforeIncl", "scope { incl_types: 'Relu' excl_scopes: 'f1' }",
                  LinesOf({"f2", "loss"})},
-        // Starting at f3, what comes before is not visited; levels are two less, so all stays.
+        // Starting at f3, earlier nodes are not visited; levels are lower by two, so nothing else
+        // changes.
         PlanCase{"StartingOp", "scope { starting_op_names: 'f3' }", LinesOf({"f3", "f4", "loss"})},
         PlanCase{"StartingScope", "scope { starting_scope: 'f[34]' }",
                  LinesOf({"f3", "f4", "loss"})},
-        // An exact name: f is no op.
+        // An exact name: no op is called f.
         PlanCase{"MinBytes", "min_tensor_bytes: 40", LinesOf({"f1", "f3", "f4", "loss"})},
         PlanCase{"BatchSize", "step { batch_size: 8 } scope { incl_scopes: 'f1' }",
                  "f1:0 (128 bytes) -> G/g1[1] after G/g2\n"}),
@@ -203,7 +204,7 @@ TEST(ScopeStrategyTest, EveryTensorConsideredHasAVerdict) {
   EXPECT_EQ(Verdicts(kNet, "scope { n_tensors: 0 }"), Map{});
 }
 
-// G/early shares its level with loss and so has no order; what would be swapped for is G/w alone.
+// G/early shares its level with loss and so has no order; the only consumer left is G/w.
 TEST(ScopeStrategyTest, AWhileIsTheReasonThoughAnotherConsumerHasNoOrder) {
   constexpr char kLoop[] = R"(
       f1 = Placeholder() {dtype=float32}
@@ -306,7 +307,7 @@ TEST(ScopeStrategyTest, FusedTheyShareOneForTheEarliest) {
   const std::string graph = Changed(kTwoConsumers[0], kTwoConsumers[1]);
   EXPECT_EQ(Printed(graph, "scope { fuse_swapins: true incl_scopes: 'f1' }"),
             "f1:0 (? bytes) -> G/g3[2], G/g1[1] after G/g4\n");
-  // One consumer has nothing to share.
+  // A single consumer has nothing to share.
   EXPECT_EQ(Printed(kNet, "scope { fuse_swapins: true }"), kNetPlan);
 }
 
@@ -342,7 +343,7 @@ TEST(ScopeStrategyTest, BranchesAreSwappedBeyondTheThreshold) {
   EXPECT_EQ(Printed(graph,
                     absl::StrCat("scope { swap_branches: true branch_threshold: 2 ", only_f1, "}")),
             own);
-  // Without swap_branches the threshold means nothing.
+  // Without swap_branches the threshold has no effect.
   EXPECT_EQ(Printed(graph, absl::StrCat("scope { branch_threshold: 0 ", only_f1, "}")), own);
 }
 
@@ -458,7 +459,7 @@ INSTANTIATE_TEST_SUITE_P(
         ErrorCase{"StartingOp", "scope { starting_op_names: 'f1' starting_op_names: 'f' }",
                   kNothing, "'f'", "starting_op_names"},
         ErrorCase{"ExclScope", "scope { excl_scopes: 'f' }", kNothing, "'f'", "excl_scopes"},
-        // x is an op, but the starting ops do not reach it.
+        // x is an op, but cannot be reached from the starting ops.
         ErrorCase{"ExclScopeNotReached", "scope { excl_scopes: 'x' }", kNothing, "'x'",
                   "excl_scopes"},
         ErrorCase{"InclScope", "scope { incl_scopes: 'nope' }", kNothing, "'nope'", "incl_scopes"},
@@ -494,7 +495,7 @@ TEST(ScopeStrategyTest, WithoutOptimizerScopesAGraphWithoutGradientsIsRefused) {
   EXPECT_EQ(testing::ErrorDetailOf(result, "option"), "optimizer_scopes");
 }
 
-// Names are what the authors of these graphs gave; the structure must lead to the same swaps.
+// Names are given by the authors of these graphs; the structure must lead to the same swaps.
 TEST(ScopeStrategyTest, WithoutOptimizerScopesRealGraphsHaveTheSwapsThatNamesGive) {
   struct {
     const char* graph;

@@ -50,7 +50,7 @@ std::vector<std::string> SeedsOf(const std::string& text) {
   return Names(*graph, testing::ValueOrDie(Find(*graph, Backward(*graph, {"G/"})), "seeds"));
 }
 
-// The specification word for word: candidates, a walk from each, the maximum.
+// The specification, word for word: candidates, a walk from each, the maximum.
 std::vector<NodeId> NaiveSeeds(const Graph& graph, const NodeFlags& backward) {
   std::vector<NodeId> candidates;
   NodeFlags is_candidate(graph.num_nodes(), false);
@@ -118,7 +118,7 @@ TEST(SeedSearchTest, AllWithTheHighestCountAreSeeds) {
 }
 
 TEST(SeedSearchTest, AWalkDoesNotPassThroughTheBackwardPart) {
-  // a would reach b through G/a alone; c reaches d, so it is the seed.
+  // a would reach b only through G/a; c reaches d, so it is the seed.
   EXPECT_THAT(SeedsOf(R"(
       a = Const()
       G/a = Relu(a)
@@ -132,7 +132,7 @@ TEST(SeedSearchTest, AWalkDoesNotPassThroughTheBackwardPart) {
 }
 
 TEST(SeedSearchTest, ControlEdgesDoNotCount) {
-  // Over control edges a would be a candidate, or reach b.
+  // If control edges counted, a would be a candidate, or reach b.
   EXPECT_THAT(SeedsOf(R"(
       a = Const()
       b = Relu(a)

@@ -20,7 +20,7 @@ namespace {
 
 using testing::TestFacts;
 
-// A graph with the order that v1 gives it; the backward part is what is named `G/...`.
+// A graph with v1's order; the backward part consists of the nodes named `G/...`.
 class Triggers {
  public:
   Triggers(const std::string& text, const std::vector<std::string>& seeds) : f_(text) {
@@ -108,7 +108,7 @@ TEST(TriggerSearchTest, ChainRule) {
 
 TEST(TriggerSearchTest, ChainRuleUpToUb) {
   const Triggers t(kTriggerNet, {"f1"});
-  // ub drops by one each step and ends the search at 0, before that step's ops are looked at.
+  // ub drops by one each step and ends the search at 0, before the ops of that step are checked.
   EXPECT_EQ(t.Chain("f1", "G/g1", 1, 1), "-");
   EXPECT_EQ(t.Chain("f1", "G/g1", 1, 2), "G/g2");
   EXPECT_EQ(t.Chain("f1", "G/g1", 2, 2), "-");
@@ -116,7 +116,7 @@ TEST(TriggerSearchTest, ChainRuleUpToUb) {
 }
 
 TEST(TriggerSearchTest, ChainRuleGoesOnWhereAStepHasNoCandidate) {
-  // As kTriggerNet, but nothing backward consumes f2 or f3.
+  // As kTriggerNet, but without backward consumers of f2 and f3.
   const Triggers t(R"(
       f1 = Placeholder() {dtype=float32}
       f2 = Relu(f1) {T=float32}
@@ -163,8 +163,8 @@ TEST(TriggerSearchTest, DirectOrderDownToUb) {
 
 TEST(TriggerSearchTest, FromABackwardProducerTheOrderIsDirect) {
   const Triggers t(kTriggerNet, {"f1"});
-  // g5 (5) to end (10): level 10 - 1 - 1 = 8 is g2. By the chain rule there is no walk at all: all
-  // that follows g5 is backward.
+  // g5 (5) to end (10): level 10 - 1 - 1 = 8 is g2. The chain rule has no walk at all: all nodes
+  // behind g5 are backward.
   EXPECT_EQ(t.Chain("G/g5", "G/end", 1), "G/g2");
   EXPECT_EQ(t.Direct("G/g5", "G/end", 1), "G/g2");
 }
@@ -200,8 +200,8 @@ TEST(TriggerSearchTest, NamesInACondAreNoCandidates) {
 }
 
 TEST(TriggerSearchTest, NoTriggerWouldCloseACycle) {
-  // %s: nothing, or a control edge by which g2 waits for g1. Orders do not see it, since no data
-  // edge leads to `mid`: g2 stays at 5, before g1 at 6.
+  // %s: empty, or a control edge by which g2 waits for g1. Orders ignore it, since no data edge
+  // leads to `mid`: g2 stays at 5, before g1 at 6.
   const std::string text = R"(
       f1 = Placeholder() {dtype=float32}
       f2 = Relu(f1) {T=float32}
@@ -221,7 +221,7 @@ TEST(TriggerSearchTest, NoTriggerWouldCloseACycle) {
             "G/p");
 }
 
-// A conditional in the backward part: a node in one branch is no trigger for the other.
+// A conditional in the backward part: a node in one branch cannot trigger for the other.
 constexpr char kCond[] = R"(
     p = Placeholder() {dtype=bool}
     f1 = Placeholder() {dtype=float32}
@@ -247,8 +247,9 @@ TEST(TriggerSearchTest, NoTriggerFromTheBranchThatIsNotTaken) {
   // f2 is consumed by f2' (6) and t2 (7): each serves its own side.
   EXPECT_EQ(t.Chain("f1", "G/t1", 1), "G/t2");
   EXPECT_EQ(t.Chain("f1", "G/f1", 1), "G/f2");
-  // Behind the Merge neither side is always alive, and one step later (f3, consumed by t3) it is no
-  // better; then loss, consumed by s, is.
+  // Behind the Merge neither side is always alive, and one step later (f3, consumed by t3) this is
+  // no better; then comes
+  // loss, and its consumer s is alive.
   EXPECT_EQ(t.Chain("f1", "G/m1", 1), "G/s");
   EXPECT_EQ(t.Direct("f1", "G/m1", 2), "G/s");
   EXPECT_EQ(t.Direct("f1", "G/t1", 1), "G/t3");
@@ -266,7 +267,7 @@ TEST(TriggerSearchTest, AFusedSwapInHasATriggerThatIsSoundForAll) {
   EXPECT_EQ(find({"G/t1", "G/f1"}), "G/s");
 }
 
-// Updates of variables give references and have side effects: a swap-in does not wait for one.
+// Updates of variables produce references and have side effects: a swap-in does not wait for one.
 TEST(TriggerSearchTest, UpdatesAreNoTriggers) {
   std::string text = kTriggerNet;
   absl::StrAppend(&text, "v = VariableV2() {dtype=float32}\n");
@@ -296,7 +297,7 @@ std::string RandomText(uint32_t seed) {
     return absl::StrCat(i < forward ? "n" : i % 7 == 0 ? "G/cond/n" : i % 5 == 0 ? "u" : "G/n", i);
   };
   for (int i = 1; i < n; ++i) {
-    // Backward ops read forward ops anywhere, others read recent ops.
+    // Backward ops read any forward op, others read recent ops.
     const auto pick = [&] {
       return random() % 3 == 0 ? name(random() % i) : name(i - 1 - random() % std::min(i, 4));
     };
@@ -361,16 +362,16 @@ TEST(TriggerSearchTest, AgreesWithTheSpecificationOnRandomGraphs) {
   EXPECT_GT(none, 2'000);
 }
 
-// Consumers that hang beside the way to the backward part (swap_branches may serve them): there a
-// level may be lower than that of an op's input.
+// Consumers beside the way to the backward part (swap_branches may serve them): there, a level may
+// be lower than that of an op's input.
 TEST(TriggerSearchTest, AgreesForConsumersThatDoNotLeadToTheBackwardPart) {
   int found = 0, none = 0;
   CompareOnRandomGraphs(false, &found, &none);
   EXPECT_GT(found, 100);
 }
 
-// The same by hand. Orders: f1 0, f2 1, f3 2, dead 3 (reads f3, leads nowhere), dead2 0 (reads what
-// leads nowhere), f4 3, f5 4; beside 5 (reads f5 and dead2).
+// The same by hand. Orders: f1 0, f2 1, f3 2, dead 3 (reads f3, leads nowhere), dead2 0 (reads
+// dead), f4 3, f5 4; beside 5 (reads f5 and dead2).
 TEST(TriggerSearchTest, BesideTheWayTheHighestLevelComesFirstToo) {
   const Triggers t(R"(
       f1 = Placeholder() {dtype=float32}
@@ -389,7 +390,7 @@ TEST(TriggerSearchTest, BesideTheWayTheHighestLevelComesFirstToo) {
                    {"f1"});
   ASSERT_EQ(t.order().order[t.f().graph.Node("dead2")], 0);
   ASSERT_EQ(t.order().order[t.f().graph.Node("beside")], 5);
-  // Level 5 - 1 - 1 = 3 holds f4, whose name bars it, and dead.
+  // Level 5 - 1 - 1 = 3 holds f4, whose name excludes it, and dead.
   EXPECT_EQ(t.Direct("f1", "beside", 1), "dead");
 }
 
