@@ -161,7 +161,8 @@ bool TakeFromCache(const CacheEntry& entry, PreparedGraph* prepared) {
   return true;
 }
 
-// Shares the failure with waiting processes, except an exceeded deadline: they may have more time.
+// Shares the failure with waiting processes, unless this one was cancelled or ran out of time:
+// others may have more.
 void ShareFailure(const absl::Status& status, const PrepareRequest& request,
                   const CacheEntry& entry) {
   if (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)) return;

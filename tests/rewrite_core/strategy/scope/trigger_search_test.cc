@@ -248,8 +248,7 @@ TEST(TriggerSearchTest, NoTriggerFromTheBranchThatIsNotTaken) {
   EXPECT_EQ(t.Chain("f1", "G/t1", 1), "G/t2");
   EXPECT_EQ(t.Chain("f1", "G/f1", 1), "G/f2");
   // Behind the Merge neither side is always alive, and one step later (f3, consumed by t3) this is
-  // no better; then comes
-  // loss, and its consumer s is alive.
+  // no better; then comes loss, and its consumer s is alive.
   EXPECT_EQ(t.Chain("f1", "G/m1", 1), "G/s");
   EXPECT_EQ(t.Direct("f1", "G/m1", 2), "G/s");
   EXPECT_EQ(t.Direct("f1", "G/t1", 1), "G/t3");
