@@ -121,8 +121,8 @@ TEST_F(AnswerStreamTest, CancellationInTheMiddleStopsTheSearch) {
   EXPECT_EQ(rest.status.error_code(), StatusCode::CANCELLED);
   EXPECT_LT(rest.messages.size(), 900u) << "or there was nothing to cancel";
   EXPECT_TRUE(NothingInFlight());
-  // A stride of the stop token takes a tenth of a millisecond, and a simulation about as long: even
-  // a busy machine stops long before the rest of the search would be done.
+  // A stride of the stop token takes a tenth of a millisecond, and a simulation several: even a
+  // busy machine stops long before the rest of the search would be done.
   EXPECT_LT(absl::Now() - cancelled_at, absl::Seconds(5));
   EXPECT_EQ(Requests("Explore", "CANCELLED", "none"), 1);
 }

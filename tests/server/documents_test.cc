@@ -98,7 +98,7 @@ TEST(DocumentsTest, MetricsAreThoseOfAScrape) {
   EXPECT_EQ(documented, real);
 }
 
-// Records of requests with every field known, including a failed one.
+// A record with every field set, which is also that of a failure.
 TEST(DocumentsTest, FieldsAreThoseOfTheJournal) {
   std::set<std::string> documented;
   for (const auto& row : Table("Journal")) {
