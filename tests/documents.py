@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Tests that what documents point to is there: each link of each Markdown file of the repository,
 with its anchor; each file and folder named in code style; the README's length; that no measured
-figure stands in two documents, where one of them would be forgotten; and that the folders of tests
-mirror the tree, as tests/README.md says.
+figure stands in two documents, where one of them would be forgotten; that the folders of tests
+mirror the tree, as tests/README.md says; and that sources include along the layers alone that
+rewrite_core/README.md lists.
 
     tests/documents.py [FILE.md...]      all that git knows, if none is given
 
@@ -35,6 +36,12 @@ TEST_INPUTS = ("client_lib/python/stand_in", "client_lib/python/stand_in/horovod
                "client_lib/tensorflow_plugin/programs", "rewrite_core/analysis/op_zoo",
                "rewrite_core/analysis/tf2")
 TESTED_ABOVE = ("rewrite_core/analysis/shape_functions",)
+INCLUDE = re.compile(r'^#include [<"]([\w-]+/[^">]+)[">]')
+OURS = ("rewrite_core", "server", "client_lib", "tests")
+# What the core does without: it has no service, no metrics and no flags.
+NOT_IN_CORE = ("grpc/", "grpcpp/", "prometheus/", "absl/flags/")
+# A row of rewrite_core/README.md on a folder: `| `graph/` | `spillway_graph` | ...`.
+LAYER = re.compile(r"^\| `(\w+)/` \| `spillway_")
 PLACEHOLDER = re.compile(r"NAME|\bx/y")
 
 
@@ -149,6 +156,44 @@ def unpaired_folders():
     return sorted(wrong)
 
 
+def layer_of(name, layers):
+    """(part, position) of a source: in rewrite_core the position of its folder in the list, or the
+    last for files outside the folders; the other parts stand beyond."""
+    parts = pathlib.PurePosixPath(name).parts
+    if parts[0] != "rewrite_core":
+        return parts[0], len(layers) + 1
+    return parts[0], layers.index(parts[1]) if parts[1] in layers else len(layers)
+
+
+def may_include(name, included, layers):
+    """Whether the source may: the folders of rewrite_core those listed above them in its README, the
+    files beside the folders any of them, the server and the client the core but never each other,
+    and the command line only `base` of the core."""
+    part, position = layer_of(name, layers)
+    if not included.startswith(OURS):
+        return part != "rewrite_core" or not included.startswith(NOT_IN_CORE)
+    other, other_position = layer_of(included, layers)
+    if name.startswith("client_lib/cli/") and other == "rewrite_core":
+        return included.startswith("rewrite_core/base/")
+    return other_position <= position and other in (part, "rewrite_core")
+
+
+def wrong_includes():
+    """Messages on includes against the layers. The linker finds only some of them: a header whose
+    functions are inline needs no library."""
+    layers = [found.group(1) for _, line, _ in lines_of(ROOT / "rewrite_core" / "README.md")
+              for found in [LAYER.match(line)] if found]
+    if not layers:
+        return ["rewrite_core/README.md: no table lists its folders"]
+    sources = subprocess.run(
+        ["git", "ls-files"] + ["%s/*.%s" % (part, kind) for part in OURS[:3] for kind in ("h", "cc")],
+        cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    return ["%s:%d: includes %s, which its layer may not use" % (name, number, found.group(1))
+            for name in sources for number, line, _ in lines_of(ROOT / name)
+            for found in [INCLUDE.match(line)]
+            if found and not may_include(name, found.group(1), layers)]
+
+
 def check(document):
     """(checks, [messages]) of one file."""
     checks, wrong, number = 0, [], 0
@@ -184,6 +229,8 @@ def main(arguments):
         messages += repeated.get(document, [])
         if document == ROOT / "tests" / "README.md":
             messages += unpaired_folders()
+        if document == ROOT / "rewrite_core" / "README.md":
+            messages += wrong_includes()
         checks += some
         failed += bool(messages)
         for message in messages:

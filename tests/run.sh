@@ -13,7 +13,8 @@ clone; a few minutes when there is a build already.
   format       clang-format 14
   shell        the shell scripts: bash -n, and shellcheck
   documents    that links, anchors and paths in them lead somewhere, that no figure stands in two of
-               them, and, once there are programs, that these take the commands they show
+               them, that folders and includes are as they say, and, once there are programs, that
+               these take the commands they show
   API          buf on proto/: lint, and whether anything broke since proto/baseline.binpb; that it
                would notice
   release      builds the preset `release` (in build/), which the compiler may not warn of; ctest
