@@ -1,5 +1,6 @@
 #include "server/clock.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/alarm.h>
 
 #include <chrono>
@@ -11,6 +12,15 @@
 
 namespace spillway::server {
 namespace {
+
+// Keeps gRPC's library initialized.
+class GrpcInUse {
+ public:
+  GrpcInUse() { grpc_init(); }
+  ~GrpcInUse() { grpc_shutdown(); }
+  GrpcInUse(const GrpcInUse&) = delete;
+  GrpcInUse& operator=(const GrpcInUse&) = delete;
+};
 
 // The state that a timer shares with the callbacks of its alarms, which may outlive it.
 class AlarmState : public std::enable_shared_from_this<AlarmState> {
@@ -55,6 +65,10 @@ class AlarmState : public std::enable_shared_from_this<AlarmState> {
     Arm(next);
   }
 
+  // As long as a callback may run. Destroying the last alarm would else shut gRPC down, which joins
+  // the thread of the callback under the global lock, while that creates its next alarm and waits
+  // for the lock (grpc_shutdown_internal_locked and grpc_init in gRPC's init.cc).
+  const GrpcInUse grpc_in_use_;
   const Clock& clock_;
   const Clock::Callback callback_;
   std::mutex mu_;  // Guards the rest.
