@@ -217,6 +217,7 @@ finish() {
   if [[ ${#failed_sections[@]} != 0 ]]; then
     printf '\nFailed:\n'
     printf '  %s\n' "${failed_sections[@]}"
+    [[ ! -s $results/failures ]] || { echo; cat "$results/failures"; }
   fi
   echo
   if [[ $skipped == 0 ]]; then
@@ -284,6 +285,19 @@ check_warnings() {
   count 1 0 0
 }
 
+# show_failures LOG COMMAND...: keeps what LOG says of failures for the end of the output, where a
+# reader who has only the end finds it. Of a test that hung, the case that did not end.
+show_failures() {
+  local log=$1 found
+  found=$(grep -E '^(FAILED|FAIL|ERROR)\b|^not ok|\*\*\*(Failed|Timeout|Exception)|^\[  FAILED  \]' "$log" |
+    head -n 20 || true)
+  [[ $found != *'***Timeout'* ]] || found+=$'\n'$(grep -F '[ RUN ' "$log" | tail -n 1)
+  {
+    echo "${*:2} ($log):"
+    sed 's/^/  /' <<<"${found:-$(tail -n 10 "$log")}"
+  } | cut -c1-500 >>"$results/failures"
+}
+
 # run_ctest PRESET [CTEST ARGUMENT...]
 run_ctest() {
   local preset=$1 log=$results/ctest-$1.log code=0
@@ -291,6 +305,7 @@ run_ctest() {
   ctest --preset "$preset" --parallel "$cores" --no-tests=error "$@" 2>&1 | tee "$log" || code=$?
   local summary bad total away off
   summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests failed out of ([0-9]+)$/\1 \2/p' "$log")
+  [[ $code == 0 ]] || show_failures "$log" "ctest --preset $preset"
   [[ -n $summary ]] || { echo "ctest did not come to its summary."; return 1; }
   read -r bad total <<<"$summary"
   away=$(grep -cF '***Skipped' "$log" || true)
@@ -647,6 +662,7 @@ run_counted() {
   local log=$1 code=0 summary
   "${@:2}" 2>&1 | tee "$log" || code=$?
   summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1 | tr -c '0-9\n' ' ' || true)
+  [[ $code == 0 && -n $summary ]] || show_failures "$@"
   [[ -n $summary ]] || { echo "It ended without a summary: ${*:2}"; return 1; }
   local p f s
   read -r p f s <<<"$summary"
