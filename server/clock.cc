@@ -65,9 +65,9 @@ class AlarmState : public std::enable_shared_from_this<AlarmState> {
     Arm(next);
   }
 
-  // As long as a callback may run. Destroying the last alarm would else shut gRPC down, which joins
-  // the thread of the callback under the global lock, while that creates its next alarm and waits
-  // for the lock (grpc_shutdown_internal_locked and grpc_init in gRPC's init.cc).
+  // As long as a callback may run. Otherwise, destroying the last alarm could shut gRPC down, which
+  // joins the callback's thread under the global lock, while that thread waits for the lock to
+  // create its next alarm (grpc_shutdown_internal_locked and grpc_init in gRPC's init.cc).
   const GrpcInUse grpc_in_use_;
   const Clock& clock_;
   const Clock::Callback callback_;

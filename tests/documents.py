@@ -2,7 +2,7 @@
 """Tests that what documents point to is there: each link of each Markdown file of the repository,
 with its anchor; each file and folder named in code style; the README's length; that no measured
 figure stands in two documents, where one of them would be forgotten; that the folders of tests
-mirror the tree, as tests/README.md says; and that sources include along the layers alone that
+mirror the tree, as tests/README.md says; and that sources include only what the layers allow, which
 rewrite_core/README.md lists.
 
     tests/documents.py [FILE.md...]      all that git knows, if none is given
@@ -37,12 +37,18 @@ TEST_INPUTS = ("client_lib/python/stand_in", "client_lib/python/stand_in/horovod
                "rewrite_core/analysis/tf2")
 TESTED_ABOVE = ("rewrite_core/analysis/shape_functions",)
 INCLUDE = re.compile(r'^#include [<"]([\w-]+/[^">]+)[">]')
-OURS = ("rewrite_core", "server", "client_lib", "tests")
+PRODUCT = ("rewrite_core", "server", "client_lib")
 # What the core does without: it has no service, no metrics and no flags.
 NOT_IN_CORE = ("grpc/", "grpcpp/", "prometheus/", "absl/flags/")
 # A row of rewrite_core/README.md on a folder: `| `graph/` | `spillway_graph` | ...`.
 LAYER = re.compile(r"^\| `(\w+)/` \| `spillway_")
 PLACEHOLDER = re.compile(r"NAME|\bx/y")
+
+
+def tracked(*patterns):
+    """The names of the files that git knows, relative to the root."""
+    return subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True,
+                          stdout=subprocess.PIPE, text=True).stdout.split()
 
 
 def lines_of(path):
@@ -140,9 +146,7 @@ def repeated_figures(documents):
 def unpaired_folders():
     """Messages on what tests/README.md says of the folders: each folder of tests of a part answers
     to a folder of that part, and each folder of rewrite_core has tests."""
-    listed = subprocess.run(["git", "ls-files", "*.cc", "*.py", "*.sh"], cwd=ROOT, check=True,
-                            stdout=subprocess.PIPE, text=True).stdout.split()
-    folders = {pathlib.PurePosixPath(name).parent for name in listed}
+    folders = {pathlib.PurePosixPath(name).parent for name in tracked("*.cc", "*.py", "*.sh")}
     tested = {folder.relative_to("tests") for folder in folders
               if len(folder.parts) > 1 and folder.parts[0] == "tests"}
     wrong = ["tests/%s: there is no folder %s that it tests" % (folder, folder)
@@ -170,7 +174,7 @@ def may_include(name, included, layers):
     files beside the folders any of them, the server and the client the core but never each other,
     and the command line only `base` of the core."""
     part, position = layer_of(name, layers)
-    if not included.startswith(OURS):
+    if included.split("/")[0] not in (*PRODUCT, "tests"):
         return part != "rewrite_core" or not included.startswith(NOT_IN_CORE)
     other, other_position = layer_of(included, layers)
     if name.startswith("client_lib/cli/") and other == "rewrite_core":
@@ -185,9 +189,7 @@ def wrong_includes():
               for found in [LAYER.match(line)] if found]
     if not layers:
         return ["rewrite_core/README.md: no table lists its folders"]
-    sources = subprocess.run(
-        ["git", "ls-files"] + ["%s/*.%s" % (part, kind) for part in OURS[:3] for kind in ("h", "cc")],
-        cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    sources = tracked(*("%s/*.%s" % (part, kind) for part in PRODUCT for kind in ("h", "cc")))
     return ["%s:%d: includes %s, which its layer may not use" % (name, number, found.group(1))
             for name in sources for number, line, _ in lines_of(ROOT / name)
             for found in [INCLUDE.match(line)]
@@ -218,10 +220,7 @@ def main(arguments):
     if arguments:
         documents = [pathlib.Path(name).resolve() for name in arguments]
     else:
-        listed = subprocess.run(
-            ["git", "ls-files", "*.md"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
-        ).stdout.split()
-        documents = [ROOT / name for name in listed]
+        documents = [ROOT / name for name in tracked("*.md")]
     checks = failed = 0
     repeated = repeated_figures(documents)
     for document in documents:

@@ -73,8 +73,8 @@ stop those after it, and one that takes longer than 45 minutes is ended, and has
 The last line is, alone on its line, `N passed, N failed` or
 `N passed, N failed, N skipped`: ctest's tests, the checks of deploy, the clients' and TensorFlow's
 cases, fuzz targets, one each for format, shell syntax, shellcheck, warnings, lint, breaking
-changes and tables, and one for any other section that fails. Exit code 0: nothing failed; 1:
-something did; 2: bad usage.
+changes and tables, and one for any other section that fails. Before it stands once more what
+failed, with its log. Exit code 0: nothing failed; 1: something did; 2: bad usage.
 
 What cannot be had here (clang, clang-format, shellcheck, Node, Go, Python's venv, TensorFlow,
 Prometheus, HAProxy, Slurm, buildah) is skipped, with a line that says so.
@@ -285,13 +285,13 @@ check_warnings() {
   count 1 0 0
 }
 
-# show_failures LOG COMMAND...: keeps what LOG says of failures for the end of the output, where a
+# keep_failures LOG COMMAND...: keeps what LOG says of failures for the end of the output, where a
 # reader who has only the end finds it. Of a test that hung, the case that did not end.
-show_failures() {
+keep_failures() {
   local log=$1 found
   found=$(grep -E '^(FAILED|FAIL|ERROR)\b|^not ok|\*\*\*(Failed|Timeout|Exception)|^\[  FAILED  \]' "$log" |
     head -n 20 || true)
-  [[ $found != *'***Timeout'* ]] || found+=$'\n'$(grep -F '[ RUN ' "$log" | tail -n 1)
+  [[ $found != *'***Timeout'* ]] || found+=$'\n'$(grep -F '[ RUN ' "$log" | tail -n 1 || true)
   {
     echo "${*:2} ($log):"
     sed 's/^/  /' <<<"${found:-$(tail -n 10 "$log")}"
@@ -305,7 +305,7 @@ run_ctest() {
   ctest --preset "$preset" --parallel "$cores" --no-tests=error "$@" 2>&1 | tee "$log" || code=$?
   local summary bad total away off
   summary=$(sed -nE 's/^[0-9]+% tests passed, ([0-9]+) tests failed out of ([0-9]+)$/\1 \2/p' "$log")
-  [[ $code == 0 ]] || show_failures "$log" "ctest --preset $preset"
+  [[ $code == 0 ]] || keep_failures "$log" "ctest --preset $preset"
   [[ -n $summary ]] || { echo "ctest did not come to its summary."; return 1; }
   read -r bad total <<<"$summary"
   away=$(grep -cF '***Skipped' "$log" || true)
@@ -662,7 +662,7 @@ run_counted() {
   local log=$1 code=0 summary
   "${@:2}" 2>&1 | tee "$log" || code=$?
   summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1 | tr -c '0-9\n' ' ' || true)
-  [[ $code == 0 && -n $summary ]] || show_failures "$@"
+  [[ $code == 0 && -n $summary ]] || keep_failures "$@"
   [[ -n $summary ]] || { echo "It ended without a summary: ${*:2}"; return 1; }
   local p f s
   read -r p f s <<<"$summary"
