@@ -7,8 +7,8 @@ rewrite_core/README.md lists.
 
     tests/documents.py [FILE.md...]      all that git knows, if none is given
 
-Prints a line FILE:LINE: what is wrong, and last `N passed, N failed`, of documents. Exit code 1 if
-one failed.
+Prints a line FILE:LINE: what is wrong, and last `N passed, N failed`, of documents. Exit code 1: one
+failed; 2: an argument is not such a file.
 """
 
 import pathlib
@@ -219,6 +219,11 @@ def main(arguments):
         return 0
     if arguments:
         documents = [pathlib.Path(name).resolve() for name in arguments]
+        for name, document in zip(arguments, documents):
+            if not document.is_file() or ROOT not in document.parents or document.suffix != ".md":
+                print("documents.py: %r is no Markdown file of this repository; name one, or none "
+                      "for all" % name, file=sys.stderr)
+                return 2
     else:
         documents = [ROOT / name for name in tracked("*.md")]
     checks = failed = 0
