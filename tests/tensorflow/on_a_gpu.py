@@ -303,7 +303,12 @@ def main():
     wrong = check_overlap()
     if wrong:
         bench.failures.append(wrong)
-    if bench.run() is None:
+    try:
+        found = bench.run()
+    except RuntimeError as error:
+        say("on_a_gpu.py: %s" % error)
+        return 1
+    if found is None:
         say("on_a_gpu.py: TensorFlow sees no GPU here; install tensorflow[and-cuda] on a machine "
             "with one, or give --rehearse")
         return 2
