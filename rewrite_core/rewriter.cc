@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/active_nodes.h"
+#include "rewrite_core/analysis/flow/active_nodes.h"
 #include "rewrite_core/apply/inlining_verifier.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"

@@ -8,9 +8,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "rewrite_core/analysis/function_library.h"
-#include "rewrite_core/analysis/op_rows.h"
+#include "rewrite_core/analysis/shapes/function_library.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/op_rows.h"
 
 namespace spillway::core {
 namespace {

@@ -7,12 +7,12 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "rewrite_core/analysis/function_body.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/no_limits.h"
+#include "rewrite_core/graph/topology.h"
 
 namespace spillway::core {
 namespace {

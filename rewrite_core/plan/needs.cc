@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "rewrite_core/analysis/write_ops.h"
+#include "rewrite_core/analysis/flow/training_ops.h"
 
 namespace spillway::core {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/buffers.h"
-#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/memory/buffers.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/control_edge.h"

@@ -28,8 +28,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/memory/unknown_memory.h"
 #include "rewrite_core/analysis/step_facts.h"
-#include "rewrite_core/analysis/unknown_memory.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/workload.h"

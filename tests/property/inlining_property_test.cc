@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/apply/inlining_verifier.h"
 #include "rewrite_core/capabilities.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/graph/topology.h"
 #include "rewrite_core/inline/inline_calls.h"
 #include "rewrite_core/inline/looked_through.h"
 #include "rewrite_core/inspect/graph_diff.h"

@@ -1,4 +1,4 @@
-"""Writes rewrite_core/analysis/output_names.inc from TensorFlow's own op registry.
+"""Writes rewrite_core/analysis/shapes/output_names.inc from TensorFlow's own op registry.
 
     python tests/tensorflow/make_output_name_table.py OUT [--check]
 
@@ -29,4 +29,4 @@ def table():
 
 
 if __name__ == "__main__":
-    op_registry.write_or_check(__doc__, "rewrite_core/analysis/output_names.inc", table)
+    op_registry.write_or_check(__doc__, "rewrite_core/analysis/shapes/output_names.inc", table)

@@ -15,7 +15,7 @@
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/apply/bad_plan.h"
 #include "rewrite_core/strategy/apply/plan_cycle.h"
-#include "rewrite_core/strategy/search_budget.h"
+#include "rewrite_core/strategy/common/search_budget.h"
 
 namespace spillway::core {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/strategy/budget/gpu_plan.h"
-#include "rewrite_core/strategy/fit_failure.h"
-#include "rewrite_core/strategy/gpu_budgets.h"
+#include "rewrite_core/strategy/common/fit_failure.h"
+#include "rewrite_core/strategy/common/gpu_budgets.h"
+#include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
-#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 namespace {

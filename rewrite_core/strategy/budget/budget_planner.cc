@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "rewrite_core/analysis/cost.h"
-#include "rewrite_core/strategy/budget/pace_gate.h"
-#include "rewrite_core/strategy/budget/slot_room.h"
+#include "rewrite_core/strategy/order/pace_gate.h"
+#include "rewrite_core/strategy/order/slot_room.h"
 
 namespace spillway::core {
 namespace {

@@ -31,8 +31,8 @@
 #include "rewrite_core/plan/readers.h"
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
-#include "rewrite_core/strategy/budget/step_order.h"
-#include "rewrite_core/strategy/op_filter.h"
+#include "rewrite_core/strategy/common/op_filter.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 

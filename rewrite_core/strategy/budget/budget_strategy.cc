@@ -13,10 +13,10 @@
 #include "rewrite_core/strategy/budget/objective.h"
 #include "rewrite_core/strategy/budget/ordered_step.h"
 #include "rewrite_core/strategy/budget/variations.h"
-#include "rewrite_core/strategy/device_fit.h"
-#include "rewrite_core/strategy/gpu_budgets.h"
-#include "rewrite_core/strategy/op_filter.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
+#include "rewrite_core/strategy/common/device_fit.h"
+#include "rewrite_core/strategy/common/gpu_budgets.h"
+#include "rewrite_core/strategy/common/op_filter.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 
 namespace spillway::core {
 namespace {

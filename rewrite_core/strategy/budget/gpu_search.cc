@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/strategy/budget/order_chain.h"
-#include "rewrite_core/strategy/budget/order_edges.h"
 #include "rewrite_core/strategy/budget/variations.h"
+#include "rewrite_core/strategy/order/order_chain.h"
+#include "rewrite_core/strategy/order/order_edges.h"
 
 namespace spillway::core {
 namespace {

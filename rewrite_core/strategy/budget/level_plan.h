@@ -15,8 +15,8 @@
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
-#include "rewrite_core/strategy/search_budget.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
+#include "rewrite_core/strategy/common/search_budget.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 

@@ -22,7 +22,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/simulate/best_fit_allocator.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "rewrite_core/strategy/budget/launch_ranks.h"
-#include "rewrite_core/strategy/budget/order_edges.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/launch_ranks.h"
+#include "rewrite_core/strategy/order/order_edges.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 namespace {

@@ -3,10 +3,10 @@
 #include <iterator>
 
 #include "absl/container/flat_hash_set.h"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/level/inactive_ops.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
-#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 namespace {

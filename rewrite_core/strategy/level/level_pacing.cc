@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "rewrite_core/strategy/budget/launch_ranks.h"
-#include "rewrite_core/strategy/budget/order_edges.h"
-#include "rewrite_core/strategy/budget/pace_gate.h"
+#include "rewrite_core/strategy/order/launch_ranks.h"
+#include "rewrite_core/strategy/order/order_edges.h"
+#include "rewrite_core/strategy/order/pace_gate.h"
 
 namespace spillway::core {
 namespace {

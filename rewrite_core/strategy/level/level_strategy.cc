@@ -7,13 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "rewrite_core/analysis/hardware.h"
-#include "rewrite_core/analysis/placement.h"
+#include "rewrite_core/analysis/machine/hardware.h"
+#include "rewrite_core/analysis/machine/placement.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/fit_error.h"
-#include "rewrite_core/strategy/counted_simulator.h"
-#include "rewrite_core/strategy/device_fit.h"
-#include "rewrite_core/strategy/gpu_budgets.h"
+#include "rewrite_core/strategy/common/counted_simulator.h"
+#include "rewrite_core/strategy/common/device_fit.h"
+#include "rewrite_core/strategy/common/gpu_budgets.h"
+#include "rewrite_core/strategy/common/search_budget.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -22,8 +24,6 @@
 #include "rewrite_core/strategy/level/level_planner.h"
 #include "rewrite_core/strategy/level/level_tuning.h"
 #include "rewrite_core/strategy/level/serialization.h"
-#include "rewrite_core/strategy/search_budget.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
 
 namespace spillway::core {
 namespace {

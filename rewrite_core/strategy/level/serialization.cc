@@ -10,7 +10,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/soundness.h"
-#include "rewrite_core/strategy/cond_scope.h"
+#include "rewrite_core/strategy/common/cond_scope.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/python_slice.h"
 

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "rewrite_core/analysis/backward_part.h"
+#include "rewrite_core/analysis/flow/backward_part.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/near_in_graph.h"
-#include "rewrite_core/strategy/name_pattern.h"
+#include "rewrite_core/strategy/common/name_pattern.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/seed_search.h"
 
