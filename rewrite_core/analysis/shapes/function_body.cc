@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -38,18 +37,6 @@ bool ReadArguments(absl::string_view signature, uint32_t field,
 }
 
 namespace {
-
-struct OutputNames {
-  absl::string_view op;
-  absl::string_view names;
-};
-
-// Sorted by op.
-constexpr OutputNames kOutputNames[] = {
-#define SPILLWAY_OUTPUTS(op, names) {op, names},
-#include "rewrite_core/analysis/shapes/output_names.inc"
-#undef SPILLWAY_OUTPUTS
-};
 
 // Writes a body as a GraphDef: `_Arg` nodes for the arguments, and the nodes with their inputs
 // spelled as in a graph (`node:port` for `node:output:index`).
@@ -105,7 +92,6 @@ class BodyBuilder {
   // The facts about an op type.
   struct Op {
     absl::string_view name;
-    absl::string_view outputs;  // Their names, if the table has them.
     OpInfo info;
   };
   struct Node {
@@ -158,10 +144,6 @@ class BodyBuilder {
       op = std::make_unique<Op>();
       op->name = name;
       op->info = FindOp(name);
-      const auto row = std::lower_bound(
-          std::begin(kOutputNames), std::end(kOutputNames), name,
-          [](const OutputNames& names, absl::string_view wanted) { return names.op < wanted; });
-      if (row != std::end(kOutputNames) && row->op == name) op->outputs = row->names;
     }
     return *op;
   }
@@ -185,9 +167,9 @@ class BodyBuilder {
 
   // The position of an output argument among the op's; -1 if it has none of that name.
   int FindOutput(const Op& op, absl::string_view name) {
-    if (!op.outputs.empty()) {
+    if (!op.info.output_names.empty()) {
       int position = 0;
-      for (absl::string_view candidate : absl::StrSplit(op.outputs, ' ')) {
+      for (absl::string_view candidate : absl::StrSplit(op.info.output_names, ' ')) {
         if (candidate == name) return position;
         ++position;
       }
