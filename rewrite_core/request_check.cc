@@ -30,9 +30,6 @@ absl::Status CheckValues(const v1::RewriteOptions& options) {
   if (!v1::DecisionDetail_IsValid(options.decision_detail())) {
     return UnknownValue("decision_detail", options.decision_detail());
   }
-  if (!v1::SwapEncoding_IsValid(options.swap_encoding())) {
-    return UnknownValue("swap_encoding", options.swap_encoding());
-  }
   if (!v1::Simulation_IsValid(options.simulation())) {
     return UnknownValue("simulation", options.simulation());
   }

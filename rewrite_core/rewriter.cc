@@ -229,9 +229,6 @@ class Rewriter {
         Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned_on); });
     if (!result.ok()) return result.status();
     planned->result = *std::move(result);
-    if (planned->result.plan.encoding == v1::SWAP_ENCODING_UNSPECIFIED) {
-      planned->result.plan.encoding = options_.swap_encoding();
-    }
     const SwapPlan* plan = &planned->result.plan;
     SwapPlan moved;
     if (original != nullptr) {
@@ -366,7 +363,7 @@ class Rewriter {
     int64_t added = 0;
     auto bytes = Stage(v1::STAGE_APPLY, [&]() -> absl::StatusOr<std::string> {
       GraphEdit edit(graph);  // Freed before the verifier needs memory.
-      auto written = WritePlan(graph, plan, plan.encoding, stop_, &edit);
+      auto written = WritePlan(graph, plan, stop_, &edit);
       if (!written.ok()) return written.status();
       names = *std::move(written);
       added = edit.num_new_nodes();

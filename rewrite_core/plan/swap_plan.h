@@ -62,8 +62,6 @@ struct SwapPlan {
   std::vector<ControlEdge> controls;
   // The device of all swap nodes; empty: the CPU beside each producer.
   std::string cpu_device;
-  // The encoding of the swaps; unspecified: that of the options.
-  v1::SwapEncoding encoding = v1::SWAP_ENCODING_UNSPECIFIED;
 
   bool empty() const { return swaps.empty() && controls.empty(); }
 };

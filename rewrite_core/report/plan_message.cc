@@ -15,7 +15,6 @@ absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const SwapP
   message->set_format_version(kPlanFormatVersion);
   message->set_graph_sha256(*std::move(sha256));
   message->set_cpu_device(plan.cpu_device);
-  message->set_swap_encoding(plan.encoding);
   ToldNames told(graph, "the plan", stop);
   for (const PlannedSwap& planned : plan.swaps) {
     v1::PlannedSwap* swap = message->add_swaps();

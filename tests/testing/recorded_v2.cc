@@ -200,4 +200,12 @@ std::string ApplyRecordedV2(const std::string& graph_def, const std::string& nam
   return editor.Serialize();
 }
 
+v1::Hardware P100AsObserved() {
+  v1::Hardware hardware;
+  hardware.set_preset("p100_pcie");
+  hardware.set_d2h_bytes_per_s(6e9);
+  hardware.set_h2d_bytes_per_s(6e9);
+  return hardware;
+}
+
 }  // namespace spillway::testing

@@ -160,8 +160,6 @@ std::string Hardware::MemoryOrigin() const {
   switch (gpu_memory_source) {
     case v1::MEMORY_SOURCE_OPTION:
       return absl::StrCat("gpu_memory_bytes", less);
-    case v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM:
-      return absl::StrCat("autotune_gpu_mem", less);
     case v1::MEMORY_SOURCE_NVIDIA_SMI:
       return absl::StrCat("nvidia-smi", less);
     default:

@@ -47,9 +47,6 @@ constexpr char kL40sPage[] = "https://www.nvidia.com/en-us/data-center/l40s/";
 constexpr char kH100Page[] = "https://www.nvidia.com/en-us/data-center/h100/";
 constexpr char kH200Page[] = "https://www.nvidia.com/en-us/data-center/h200/";
 constexpr char kGh200Page[] = "https://www.nvidia.com/en-us/data-center/grace-hopper-superchip/";
-constexpr char kTflmsRun[] =
-    "TFLMS v2's demo of 2020: tf_cnn_benchmarks, ResNet-50, batch 200, 21 of 255 images/s";
-constexpr char kG10[] = "https://doi.org/10.1145/3613424.3614309";
 
 // How much of the card's peak the kernels of a generation reach.
 struct Kind {
@@ -89,7 +86,6 @@ class Preset {
     Set(&Hardware::launch_s, kind.launch_s);
     return Set(&Hardware::copy_latency_s, kind.copy_latency_s);
   }
-  Preset& CopyLatency(double seconds) { return Set(&Hardware::copy_latency_s, seconds); }
 
  private:
   template <typename Value>
@@ -116,15 +112,6 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(10.6e12)
           .MemoryBandwidth(732e9)
           .Link(kPcie3)
-          .Kernels(kFp32),
-      Preset("p100_pcie_observed")
-          .About("the same with the link that a published run of TFLMS v2 reached")
-          .Source(kTflmsRun, "20.33 GiB out and 31.36 GiB in, each step")
-          .GpuMemory(kOf16Gb)
-          .HostMemory(kHost)
-          .PeakFlops(10.6e12)
-          .MemoryBandwidth(732e9)
-          .Link(6e9)
           .Kernels(kFp32),
       Preset("v100_pcie")
           .About("V100 16 GB, PCIe 3.0; not calibrated")
@@ -154,16 +141,6 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(1555e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Preset("a100_40gb_g10")
-          .About("A100 40 GB with the link and the host memory of the G10 simulator (MICRO'23)")
-          .Source(kG10, "128 GB of host memory, PCIe 3.0 x16 at 15.754 GB/s, 45 us")
-          .GpuMemory(kOf40Gb)
-          .HostMemory(kSmallHost)
-          .PeakFlops(156e12)
-          .MemoryBandwidth(1555e9)
-          .Link(15.754e9)
-          .Kernels(kTf32)
-          .CopyLatency(45e-6),
       Preset("h100_pcie5")
           .About("H100 80 GB, PCIe 5.0, TF32; not calibrated")
           .Source(kH100Page,

@@ -81,11 +81,6 @@ absl::Status CheckHead(const v1::Plan& plan) {
         absl::StrCat("graph_sha256 is ", Quoted(sha256), ", which is not 64 hexadecimal digits"),
         {{"field", "graph_sha256"}});
   }
-  if (!v1::SwapEncoding_IsValid(plan.swap_encoding())) {
-    return BadPlanError(absl::StrCat("swap_encoding is ", static_cast<int>(plan.swap_encoding()),
-                                     ", which this server does not know"),
-                        {{"field", "swap_encoding"}});
-  }
   const std::string& cpu = plan.cpu_device();
   if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
     return BadPlanError(absl::StrCat("cpu_device is ", Quoted(cpu), ", which no device is called"),
@@ -99,7 +94,6 @@ absl::Status CheckHead(const v1::Plan& plan) {
 absl::Status CheckApplyStrategy(const v1::RewriteOptions& options, const StopToken&) {
   if (!options.cpu_device().empty()) return PlanSettles("cpu_device");
   if (options.min_tensor_bytes() != 0) return PlanSettles("min_tensor_bytes");
-  if (options.swap_encoding() != v1::SWAP_ENCODING_UNSPECIFIED) return PlanSettles("swap_encoding");
   if (options.inline_calls() != v1::INLINE_CALLS_UNSPECIFIED) return PlanSettles("inline_calls");
   absl::StatusOr<v1::Plan> plan = ParsePlan(options.apply().plan());
   if (!plan.ok()) return plan.status();

@@ -39,7 +39,6 @@ class PlanReader {
   absl::StatusOr<SwapPlan> Read() {
     SwapPlan result;
     result.cpu_device = plan_.cpu_device();
-    result.encoding = plan_.swap_encoding();
     for (const v1::PlannedSwap& from : plan_.swaps()) {
       PlannedSwap swap;
       if (absl::Status s = ReadSwap(from, &swap); !s.ok()) return s;

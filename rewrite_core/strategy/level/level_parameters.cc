@@ -1,14 +1,12 @@
 #include "rewrite_core/strategy/level/level_parameters.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::core {
 namespace {
 
-// The maximum of serialization_by_size and autotune_gpu_mem, in GiB: bytes fit in 63 bits.
+// The maximum of serialization_by_size, in GiB: bytes fit in 63 bits.
 constexpr double kMaxGib = double{int64_t{1} << 32};
 
 absl::Status BadOption(absl::string_view option, absl::string_view value,
@@ -63,25 +61,7 @@ absl::Status CheckLevelOptions(const v1::LevelStrategy& options) {
     return BadOption("serialization_by_size", absl::StrCat(by_size),
                      "give a size in GiB, 0 (none) or more");
   }
-  const double memory = options.autotune_gpu_mem();
-  if (options.has_autotune_gpu_mem() &&
-      !(memory <= kMaxGib && std::floor(memory * kBytesPerGib) >= 1)) {
-    return BadOption("autotune_gpu_mem", absl::StrCat(memory),
-                     "give the GPU's memory in GiB, above 0, or leave it out for that of the "
-                     "hardware");
-  }
   return absl::OkStatus();
-}
-
-v1::Step LevelStep(const v1::RewriteOptions& options) {
-  v1::Step step = options.step();
-  if (options.level().has_autotune_gpu_mem()) {
-    v1::Hardware& hardware = *step.mutable_hardware();
-    hardware.set_gpu_memory_bytes(
-        static_cast<int64_t>(options.level().autotune_gpu_mem() * kBytesPerGib));
-    hardware.set_gpu_memory_source(v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM);
-  }
-  return step;
 }
 
 }  // namespace spillway::core
