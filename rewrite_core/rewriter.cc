@@ -253,7 +253,7 @@ class Rewriter {
     const bool all_inlined = is_inlined_ && report().inlining().kept_call_count() == 0;
     if (!all_inlined) WarnOfFunctions(subject->graph(), &report());
     report().MergeFrom(planned.forecast);
-    TellKept();
+    ReportKept();
     last_warnings_ = planned.forecast_warnings;
     absl::Status status;
     if (plan.empty()) {
@@ -273,13 +273,13 @@ class Rewriter {
   }
 
   // Reports why the memory of calls is unknown.
-  void TellKept() {
+  void ReportKept() {
     const v1::Inlining& inlining = report().inlining();
     if (report().has_forecast_before()) {
-      TellKeptCalls(inlining, report().mutable_forecast_before());
+      ReportKeptCalls(inlining, report().mutable_forecast_before());
     }
     if (report().has_forecast_after()) {
-      TellKeptCalls(inlining, report().mutable_forecast_after());
+      ReportKeptCalls(inlining, report().mutable_forecast_after());
     }
   }
 

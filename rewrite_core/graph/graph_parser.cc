@@ -151,12 +151,12 @@ class GraphParser {
   }
 
   // The minimum size of a new node, given its name, attributes and undo record.
-  static constexpr size_t kLeastNewNode = 128;
+  static constexpr size_t kMinNewNode = 128;
   void MakeRoomForEdited() {
     const size_t before = original_->bytes().size();
     const size_t grown = graph_.bytes_.size() - std::min(graph_.bytes_.size(), before);
-    graph_.nodes_.reserve(original_->num_nodes() + grown / kLeastNewNode);
-    graph_.inputs_.reserve(original_->num_inputs() + 2 * grown / kLeastNewNode);
+    graph_.nodes_.reserve(original_->num_nodes() + grown / kMinNewNode);
+    graph_.inputs_.reserve(original_->num_inputs() + 2 * grown / kMinNewNode);
     edited_.origins.reserve(graph_.nodes_.capacity());
   }
 

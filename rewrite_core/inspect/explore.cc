@@ -17,7 +17,7 @@
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inline/kept_calls.h"
-#include "rewrite_core/inline/looked_through.h"
+#include "rewrite_core/inline/step_graph.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/eligibility.h"
@@ -128,10 +128,10 @@ class Explorer {
 
   absl::StatusOr<v1::ExploreReport> Run(absl::string_view graph_def) {
     if (absl::Status s = CheckOptions(); !s.ok()) return s;
-    auto looked = LookedThrough::Parse(graph_def, options_.step(), limits_, stop_);
-    if (!looked.ok()) return looked.status();
-    looked_ = *std::move(looked);
-    if (looked_->has_calls()) *report_.mutable_inlining() = looked_->inlining();
+    auto step_graph = StepGraph::Parse(graph_def, options_.step(), limits_, stop_);
+    if (!step_graph.ok()) return step_graph.status();
+    step_graph_ = *std::move(step_graph);
+    if (step_graph_->has_calls()) *report_.mutable_inlining() = step_graph_->inlining();
     if (absl::Status s = TrySizes(); !s.ok()) return s;
     // Without a budget all sizes fit, and none is the largest.
     if (!options_.no_budget()) {
@@ -159,7 +159,7 @@ class Explorer {
       }
     }
     for (auto& [size, explored] : tried_) {
-      TellKeptCalls(report_.inlining(), explored.mutable_unswapped());
+      ReportKeptCalls(report_.inlining(), explored.mutable_unswapped());
       *report_.add_sizes() = std::move(explored);
     }
     AddOverflow();
@@ -246,7 +246,7 @@ class Explorer {
     v1::SimulateOptions options;
     *options.mutable_step() = StepAt(size);
     options.set_no_budget(options_.no_budget());
-    return SimulateGraph(looked_->graph(), options, stop_);
+    return SimulateGraph(step_graph_->graph(), options, stop_);
   }
 
   // Whether the step fits at that size with swapping. Each size is only tried once.
@@ -261,7 +261,7 @@ class Explorer {
     *options.mutable_step() = StepAt(size);
     options.mutable_budget();
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
-    auto step = ForecastSwapped(looked_->graph(), options, limits_, stop_);
+    auto step = ForecastSwapped(step_graph_->graph(), options, limits_, stop_);
     if (!step.ok()) return AtSize(size, step.status());
     explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
     if (step->bound_ns > 0) explored.set_bound_sizes_per_s(PerSecond(step->bound_ns) * size);
@@ -440,7 +440,7 @@ class Explorer {
   const v1::Limits& limits_;
   const StopToken& stop_;
   const ExploredSizeSink& on_size_;
-  std::unique_ptr<const LookedThrough> looked_;
+  std::unique_ptr<const StepGraph> step_graph_;
   bool by_batch_size_ = false;
   int64_t multiple_ = 1;
   Search unswapped_;

@@ -22,7 +22,7 @@
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/graph/topology.h"
-#include "rewrite_core/inline/looked_through.h"
+#include "rewrite_core/inline/step_graph.h"
 #include "rewrite_core/inspect/tensor_list.h"
 #include "rewrite_core/report/tensor_summary.h"
 
@@ -62,9 +62,9 @@ void AddCount(absl::string_view name, int64_t count, NameCounts* counts) {
 // Collects the summary of one graph.
 class Inspector {
  public:
-  Inspector(const LookedThrough& looked, const v1::InspectOptions& options, const StopToken& stop)
-      : file_(looked.file()), graph_(looked.graph()), options_(options), stop_(stop) {
-    if (looked.has_calls()) *summary_.mutable_inlining() = looked.inlining();
+  Inspector(const StepGraph& step_graph, const v1::InspectOptions& options, const StopToken& stop)
+      : file_(step_graph.file()), graph_(step_graph.graph()), options_(options), stop_(stop) {
+    if (step_graph.has_calls()) *summary_.mutable_inlining() = step_graph.inlining();
   }
 
   absl::StatusOr<v1::GraphSummary> Run() {
@@ -405,19 +405,20 @@ absl::Status CheckOptions(const v1::InspectOptions& options) {
 absl::Status Inspect(absl::string_view graph_def, const v1::InspectOptions& options,
                      const v1::Limits& limits, const StopToken& stop, const InspectSink& sink) {
   if (absl::Status s = CheckOptions(options); !s.ok()) return s;
-  auto looked = LookedThrough::Parse(graph_def, options.step(), limits, stop);
-  if (!looked.ok()) return looked.status();
-  Inspector inspector(**looked, options, stop);
+  auto step_graph = StepGraph::Parse(graph_def, options.step(), limits, stop);
+  if (!step_graph.ok()) return step_graph.status();
+  Inspector inspector(**step_graph, options, stop);
   auto summary = inspector.Run();
   if (!summary.ok()) return summary.status();
   v1::InspectResponse first;
   *first.mutable_summary() = *std::move(summary);
   if (!sink(std::move(first)) || !options.tensors()) return absl::OkStatus();
-  return ListTensors((*looked)->graph(), inspector.shapes(), stop, [&sink](v1::TensorList&& list) {
-    v1::InspectResponse response;
-    *response.mutable_tensors() = std::move(list);
-    return sink(std::move(response));
-  });
+  return ListTensors((*step_graph)->graph(), inspector.shapes(), stop,
+                     [&sink](v1::TensorList&& list) {
+                       v1::InspectResponse response;
+                       *response.mutable_tensors() = std::move(list);
+                       return sink(std::move(response));
+                     });
 }
 
 absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,

@@ -101,7 +101,7 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   return result;
 }
 
-v1::Reason Eligibility::Judge(Tensor tensor) const {
+v1::Reason Eligibility::ReasonFor(Tensor tensor) const {
   const Subject subject{*facts_, tensor, facts_->shapes().type(tensor)};
   for (const Rule& rule : kRules) {
     if (rule.forbids(subject)) return rule.reason;

@@ -345,7 +345,7 @@ class LoopFinder {
   bool Count() {
     const std::vector<NodeId>& order = result_.order_.empty() ? topology_.order() : result_.order_;
     std::vector<std::vector<NodeId>> exits(result_.loops_.size());
-    std::vector<bool> told(result_.loops_.size(), false);
+    std::vector<bool> reported(result_.loops_.size(), false);
     for (NodeId id : order) {
       if (poll_.Tick()) return false;
       if (kind(id) != ControlFlow::kExit) continue;
@@ -359,8 +359,8 @@ class LoopFinder {
       if (number < 0) continue;
       Loops::Loop& loop = result_.loops_[number];
       if (loop.count == kUnknownCount) loop.count = CountOf(id).value_or(kUnknownCount);
-      if (loop.count == kUnknownCount || told[number]) continue;
-      told[number] = true;
+      if (loop.count == kUnknownCount || reported[number]) continue;
+      reported[number] = true;
       for (NodeId exit : exits[number]) {  // The final values of counters, for other loops.
         if (poll_.Tick()) return false;
         const absl::Span<const Tensor> inputs = graph_.inputs(exit);

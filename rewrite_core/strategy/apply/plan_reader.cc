@@ -87,7 +87,8 @@ class PlanReader {
     }
     if (absl::Status s = FindNodes(from.deadline_nodes(), &swap->deadlines); !s.ok()) return s;
     for (NodeId node : swap->deadlines) {
-      if (absl::Status s = Judge(tensor->node, node, soundness_.WaitInOrder(tensor->node, node));
+      if (absl::Status s =
+              CheckEdge(tensor->node, node, soundness_.WaitInOrder(tensor->node, node));
           !s.ok()) {
         return s;
       }
@@ -119,7 +120,7 @@ class PlanReader {
       }
     }
     for (NodeId node : swap_in->paces) {
-      if (absl::Status s = Judge(tensor.node, node, soundness_.WaitInOrder(tensor.node, node));
+      if (absl::Status s = CheckEdge(tensor.node, node, soundness_.WaitInOrder(tensor.node, node));
           !s.ok()) {
         return s;
       }
@@ -139,7 +140,7 @@ class PlanReader {
                        ", which is neither serialization nor order"),
           {{"node", from.node()}});
     }
-    absl::Status s = Judge(*source, *node, soundness_.WaitInOrder(*source, *node));
+    absl::Status s = CheckEdge(*source, *node, soundness_.WaitInOrder(*source, *node));
     if (!s.ok()) return s;
     return ControlEdge{*source, *node, from.kind()};
   }
@@ -171,7 +172,7 @@ class PlanReader {
   }
 
   // Checks an edge between two original nodes, or through a swap node.
-  absl::Status Judge(NodeId from, NodeId to, EdgeFault fault) {
+  absl::Status CheckEdge(NodeId from, NodeId to, EdgeFault fault) {
     if (steps_.Spend()) return TooLong();
     absl::string_view why = EdgeFaultText(fault);
     if (fault == EdgeFault::kNone) {
@@ -184,7 +185,7 @@ class PlanReader {
                         {{"node", graph_.name(to)}, {"source", graph_.name(from)}});
   }
   absl::Status JudgeWait(NodeId from, NodeId to) {
-    return Judge(from, to, soundness_.WaitAnywhere(from, to));
+    return CheckEdge(from, to, soundness_.WaitAnywhere(from, to));
   }
 
   // Parses `node:port`, checked as far as possible without a reader.

@@ -52,7 +52,7 @@ class AllGpusPlan {
   std::vector<PlannedSwap> OtherSwaps(size_t k) const;
   absl::StatusOr<int64_t> TooSlowTogether();
   absl::Status TakeLevelIfFaster(const absl::Status& planned);
-  bool are_all() const;  // Whether `gpus` are all GPUs of the machine.
+  bool is_whole_machine() const;  // Whether `gpus` are all GPUs of the machine.
   std::vector<std::vector<int64_t>> AllBudgets() const;
 
   const std::vector<WantedGpu>& gpus_;

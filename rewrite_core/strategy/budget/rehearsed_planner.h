@@ -17,7 +17,7 @@
 namespace spillway::core {
 
 struct RehearsedPlan {
-  std::vector<Away> aways;
+  std::vector<Eviction> evictions;
   bool fits = false;         // In its last rehearsal.
   int64_t step_time_ns = 0;  // In its last rehearsal.
 };
@@ -32,7 +32,7 @@ class RehearsedPlanner {
 
   RehearsedPlan Make(const BudgetSetting& setting);
   // `gate_slots`: for the gaps that it adds.
-  RehearsedPlan Mend(std::vector<Away> aways, int32_t gate_slots);
+  RehearsedPlan Mend(std::vector<Eviction> evictions, int32_t gate_slots);
 
  private:
   const BudgetPlanner& planner_;

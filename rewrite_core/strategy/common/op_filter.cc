@@ -65,7 +65,7 @@ absl::StatusOr<OpFilter> OpFilter::Create(const Graph& graph, const OpFilterOpti
   return filter;
 }
 
-v1::Reason OpFilter::Judge(NodeId id) const {
+v1::Reason OpFilter::ReasonFor(NodeId id) const {
   const int32_t op = graph_->op_id(id);
   if (excl_type_[op] || (!excl_scope_.empty() && excl_scope_[id])) return v1::REASON_EXCLUDED;
   if (options_.incl_scopes.empty() && options_.incl_types.empty()) return v1::REASON_SWAPPED;
@@ -78,7 +78,7 @@ absl::Status OpFilter::CheckLeft(const StopToken& stop) const {
   StopPoller poll(stop);
   for (NodeId id(0); id < graph_->num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
-    if (Judge(id) == v1::REASON_SWAPPED) return absl::OkStatus();
+    if (ReasonFor(id) == v1::REASON_SWAPPED) return absl::OkStatus();
   }
   return LeavesNothing();
 }

@@ -60,7 +60,7 @@ class OpFilter {
 
   // Returns REASON_SWAPPED if the op passes, otherwise REASON_EXCLUDED or REASON_NOT_INCLUDED.
   // Without include lists, every op is included; with two, either may include it.
-  v1::Reason Judge(NodeId id) const;
+  v1::Reason ReasonFor(NodeId id) const;
 
   // Returns LeavesNothing() if the filter is given and no op of the graph passes. Errors: also
   // those of `stop`.

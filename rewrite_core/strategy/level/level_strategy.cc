@@ -250,7 +250,7 @@ class Strategy {
       *device.mutable_tuning() = std::move(tuned->report);
       tuned->fit.set_budget_bytes(whole);
       not_needed = tuned->fit.not_needed();
-      if (!order_edges().empty()) TellAsItCame(gpu.index, &tuned->fit);
+      if (!order_edges().empty()) ReportUnswapped(gpu.index, &tuned->fit);
       unswapped_peak_bytes_ = std::max(unswapped_peak_bytes_, tuned->fit.unswapped_peak_bytes());
       *result_.report.add_fits() = std::move(tuned->fit);
     } else {
@@ -270,7 +270,7 @@ class Strategy {
   }
 
   // Restores the figures of the unswapped step: the tuner saw the one with the order edges.
-  void TellAsItCame(GpuIndex gpu, v1::DeviceFit* fit) const {
+  void ReportUnswapped(GpuIndex gpu, v1::DeviceFit* fit) const {
     const StepResult& unswapped = pacing_->unswapped();
     fit->set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
     fit->set_full_speed_step_time_ns(unswapped.step_time_ns());

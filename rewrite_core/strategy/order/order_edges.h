@@ -26,8 +26,8 @@
 
 namespace spillway::core {
 
-// Outputs smaller than 1/kLeastOrderedPart of the peak are not worth an edge.
-inline constexpr int64_t kLeastOrderedPart = 256;
+// Outputs smaller than 1/kMinOrderedPart of the peak are not worth an edge.
+inline constexpr int64_t kMinOrderedPart = 256;
 
 // Returns the edges that postpone outputs on the GPU of `order`, where that frees more than it
 // keeps live: the inputs that must stay live for longer. Outputs below `least_bytes` are left

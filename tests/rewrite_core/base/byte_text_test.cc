@@ -46,7 +46,7 @@ TEST(ByteTextTest, Durations) {
 
 TEST(ParseBytesTest, TheGrammarOfAllPrograms) {
   const auto sizes = size_table::ReadSizes();
-  EXPECT_GE(sizes.size(), size_table::kLeastSizes);
+  EXPECT_GE(sizes.size(), size_table::kMinSizes);
   for (const auto& [text, bytes] : sizes) EXPECT_EQ(ParseBytes(text).value_or(-1), bytes) << text;
 }
 

@@ -64,16 +64,16 @@ void Gradient(ShapeContext& c) {
 void CallBranches(ShapeContext& c, const std::vector<absl::string_view>& branches) {
   const std::vector<TensorFact> arguments = Arguments(c, 1);
   std::vector<TensorFact> joined, results;
-  bool told = !branches.empty();
-  for (size_t b = 0; told && b < branches.size(); ++b) {
-    told = c.Call(branches[b], 1, arguments, &results);
+  bool known = !branches.empty();
+  for (size_t b = 0; known && b < branches.size(); ++b) {
+    known = c.Call(branches[b], 1, arguments, &results);
     if (b == 0) joined = results;
-    told = told && joined.size() == results.size();
-    for (size_t i = 0; told && i < joined.size(); ++i) {
+    known = known && joined.size() == results.size();
+    for (size_t i = 0; known && i < joined.size(); ++i) {
       joined[i] = c.JoinFacts(joined[i], results[i]);
     }
   }
-  if (told) SetResults(c, joined);
+  if (known) SetResults(c, joined);
   // What the node states holds for every branch.
   const std::vector<ShapeId> stated = c.ShapesAttr("output_shapes");
   for (int i = 0; i < static_cast<int>(stated.size()); ++i) c.refine(i, stated[i]);

@@ -35,11 +35,11 @@ struct Band {
 
 absl::optional<Band> ReadBand(ShapeContext& c, int input) {
   // More than any dimension, so that sums do not overflow.
-  constexpr int64_t kMost = int64_t{1} << 40;
+  constexpr int64_t kMax = int64_t{1} << 40;
   const auto k = c.Value(input);
   if (!k || k->empty() || k->size() > 2) return absl::nullopt;
   for (int64_t item : *k) {
-    if (item < -kMost || item > kMost) return absl::nullopt;
+    if (item < -kMax || item > kMax) return absl::nullopt;
   }
   if (k->front() > k->back()) return absl::nullopt;
   return Band{k->front(), k->back()};

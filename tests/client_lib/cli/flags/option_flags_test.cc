@@ -548,7 +548,7 @@ TEST(OptionValueTest, BytesTakeUnits) {
   EXPECT_EQ(bytes("1TiB"), 1099511627776);
   EXPECT_EQ(bytes("-1"), -1);  // The range is the core's to judge.
   const auto sizes = size_table::ReadSizes();
-  EXPECT_GE(sizes.size(), size_table::kLeastSizes);
+  EXPECT_GE(sizes.size(), size_table::kMinSizes);
   for (const auto& [text, size] : sizes) {
     if (text[0] == '-') continue;  // As above.
     EXPECT_EQ(bytes(text.c_str()), size < 0 ? -7 : size) << text;

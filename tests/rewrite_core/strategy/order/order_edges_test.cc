@@ -18,7 +18,7 @@ using testing::OrderedStep;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
-constexpr int64_t kLeast = 1024;  // In bytes: an output of one matrix justifies an edge.
+constexpr int64_t kMinBytes = 1024;  // In bytes: an output of one matrix justifies an edge.
 
 // A chain from x; `decay` needs only the variable, and is ready when the step begins.
 constexpr char kChain[] =
@@ -35,7 +35,7 @@ std::vector<std::string> Edges(const std::string& rest, const std::vector<std::s
   const OrderedStep step(absl::StrCat(kChain, rest), options);
   std::vector<std::string> edges;
   for (const ControlEdge& edge :
-       testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kLeast, {}), "")) {
+       testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kMinBytes, {}), "")) {
     EXPECT_EQ(edge.kind, v1::EDGE_KIND_ORDER);
     edges.push_back(absl::StrCat(step.graph->name(edge.from), " => ", step.graph->name(edge.to)));
   }
@@ -99,7 +99,7 @@ TEST(OrderEdgesTest, NotWhatIsFed) {
   const OrderedStep step(
       absl::StrCat(kChain, "sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"),
       options);
-  EXPECT_THAT(testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kLeast, {}), ""),
+  EXPECT_THAT(testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kMinBytes, {}), ""),
               IsEmpty());
 }
 
@@ -111,7 +111,7 @@ TEST(OrderEdgesTest, ThePeakFalls) {
       absl::StrCat(kChain, "sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"),
       options);
   SwapPlan plan;
-  plan.controls = testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kLeast, {}), "");
+  plan.controls = testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kMinBytes, {}), "");
   const int64_t before = step.unswapped.peak_bytes(GpuIndex(0));
   const int64_t after = step.Simulate(plan).peak_bytes(GpuIndex(0));
   EXPECT_EQ(before - after, 256 << 10);

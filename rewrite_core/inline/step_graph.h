@@ -1,8 +1,8 @@
 // A graph for forecasts: with its calls inlined, if it has any.
 //
 // Thread safety: immutable once made.
-#ifndef SPILLWAY_REWRITE_CORE_INLINE_LOOKED_THROUGH_H_
-#define SPILLWAY_REWRITE_CORE_INLINE_LOOKED_THROUGH_H_
+#ifndef SPILLWAY_REWRITE_CORE_INLINE_STEP_GRAPH_H_
+#define SPILLWAY_REWRITE_CORE_INLINE_STEP_GRAPH_H_
 
 #include <memory>
 #include <string>
@@ -18,13 +18,13 @@
 
 namespace spillway::core {
 
-class LookedThrough {
+class StepGraph {
  public:
   // `graph_def` must outlive it. Errors: those of Graph::Parse, and of `stop`.
-  static absl::StatusOr<std::unique_ptr<LookedThrough>> Parse(absl::string_view graph_def,
-                                                              const v1::Step& step,
-                                                              const v1::Limits& limits,
-                                                              const StopToken& stop);
+  static absl::StatusOr<std::unique_ptr<StepGraph>> Parse(absl::string_view graph_def,
+                                                          const v1::Step& step,
+                                                          const v1::Limits& limits,
+                                                          const StopToken& stop);
 
   // The original graph, and the graph with its calls inlined: the same if it has none.
   const Graph& file() const { return *file_; }
@@ -37,7 +37,7 @@ class LookedThrough {
   const v1::Inlining& inlining() const { return inlining_; }
 
  private:
-  LookedThrough() = default;
+  StepGraph() = default;
 
   absl::optional<Graph> file_;
   std::string bytes_;  // The bytes of inlined_.
@@ -47,4 +47,4 @@ class LookedThrough {
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_INLINE_LOOKED_THROUGH_H_
+#endif  // SPILLWAY_REWRITE_CORE_INLINE_STEP_GRAPH_H_

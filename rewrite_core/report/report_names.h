@@ -1,8 +1,8 @@
 // Limits the total size of the names in a report, patch or plan. Each node is named as often as in
 // the plan, so a name of a megabyte may be repeated very often; normally all names are a fraction
 // of the graph.
-#ifndef SPILLWAY_REWRITE_CORE_REPORT_TOLD_NAMES_H_
-#define SPILLWAY_REWRITE_CORE_REPORT_TOLD_NAMES_H_
+#ifndef SPILLWAY_REWRITE_CORE_REPORT_REPORT_NAMES_H_
+#define SPILLWAY_REWRITE_CORE_REPORT_REPORT_NAMES_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace spillway::core {
 
 // Errors: RESULT_TOO_LARGE if all names together are many times as large as the graph; those of
 // `stop`. One thread at a time.
-class ToldNames {
+class ReportNames {
  public:
   // `what`: "the report", for the error.
-  ToldNames(const Graph& graph, absl::string_view what, const StopToken& stop)
+  ReportNames(const Graph& graph, absl::string_view what, const StopToken& stop)
       : graph_(graph),
         what_(what),
         stop_(stop),
@@ -70,4 +70,4 @@ class ToldNames {
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_REPORT_TOLD_NAMES_H_
+#endif  // SPILLWAY_REWRITE_CORE_REPORT_REPORT_NAMES_H_
