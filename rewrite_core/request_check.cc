@@ -73,7 +73,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
   if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
     return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                         absl::StrCat("cpu_device is ", Quoted(cpu),
-                                     ", which no device is called; give one like /device:CPU:0"),
+                                     ", which is no name of a device; give one like /device:CPU:0"),
                         {{"option", "cpu_device"}, {"value", cpu}});
   }
   // Not left to the simulation, which may be disabled.

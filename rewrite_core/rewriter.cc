@@ -70,13 +70,12 @@ class Rewriter {
     const EarlierRewrite earlier = FindEarlierRewrite(subject.graph());
     if (!earlier.ours && earlier.foreign_node == kNoNode) {
       return Unchanged(subject.graph(), v1::OUTCOME_NOTHING_TO_DO,
-                       "Spillway has not rewritten this graph: there is nothing to take out");
+                       "Spillway has not rewritten this graph: there are no edits to remove");
     }
     auto stripped = Stage(v1::STAGE_APPLY,
                           [&] { return ParseStripped(subject.graph(), step_, limits_, stop_); });
     if (!stripped.ok()) return stripped.status();
-    return Unchanged((*stripped)->graph(), v1::OUTCOME_STRIPPED,
-                     "the edits of Spillway were taken out");
+    return Unchanged((*stripped)->graph(), v1::OUTCOME_STRIPPED, "Spillway's edits were removed");
   }
 
   absl::Status RunStrategy(const PlanningStrategy& strategy, std::unique_ptr<StepSubject> subject) {
@@ -86,10 +85,10 @@ class Rewriter {
         return InStage(v1::STAGE_ANALYSIS, s);
       }
       if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
-      return Unchanged(subject->graph(), v1::OUTCOME_FOREIGN,
-                       absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
-                                    subject->graph().name(earlier.foreign_node),
-                                    "): it is returned as it came"));
+      return Unchanged(
+          subject->graph(), v1::OUTCOME_FOREIGN,
+          absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
+                       subject->graph().name(earlier.foreign_node), "): it is returned unchanged"));
     }
     if (!earlier.ours) return RunOnOriginal(strategy, std::move(subject));
     // Plans are made on the graph from before any rewrite, so that rewriting one device after
@@ -117,10 +116,11 @@ class Rewriter {
       return PlanAndWrite(strategy, *eligibility, original, subject.get());
     }
     if (options_.already_rewritten() == v1::ALREADY_REWRITTEN_REPLAN) {
-      AddWarning(v1::WARNING_CODE_ALREADY_REWRITTEN,
-                 "Spillway had rewritten this graph: its earlier edits, on all devices, were taken "
-                 "out first",
-                 &report());
+      AddWarning(
+          v1::WARNING_CODE_ALREADY_REWRITTEN,
+          "Spillway had rewritten this graph: its earlier edits, on all devices, were removed "
+          "first",
+          &report());
       if (inlined == nullptr && !WantsInlining()) {
         return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, original);
       }
@@ -129,7 +129,7 @@ class Rewriter {
     }
     if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
     return Unchanged(subject->graph(), v1::OUTCOME_KEPT,
-                     "Spillway has rewritten this graph before: it is returned as it came "
+                     "Spillway has rewritten this graph before: it is returned unchanged "
                      "(already_rewritten = REPLAN strips it first)");
   }
 

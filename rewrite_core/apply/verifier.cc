@@ -325,7 +325,7 @@ class Verifier {
     }
     const OutputType source = TypeOf(inputs[0]);
     if (source.is_ref || source.dtype == kDtInvalid || source.dtype != TypeOfNew(id)) {
-      return Fail("data", name, "a new node's type is not that of the tensor it hands on");
+      return Fail("data", name, "a new node's type is not that of the tensor that it forwards");
     }
     return absl::OkStatus();
   }

@@ -198,11 +198,10 @@ class Explorer {
     by_batch_size_ = !in_feed;
     report_.set_size_is_batch(is_batch);
     if (by_batch_size_ && options_.step().has_batch_size()) {
-      return InvalidError(
-          v1::ERROR_REASON_CONFLICTING_OPTIONS,
-          "batch_size is given, and no dimension of the feeds is left open: nothing "
-          "varies; leave batch_size out, or leave a dimension open",
-          {{"option", "batch_size"}});
+      return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                          "batch_size is given, and no dimension of the feeds is open: nothing "
+                          "varies; leave batch_size out, or leave a dimension open",
+                          {{"option", "batch_size"}});
     }
     if (options_.no_budget() && options_.sizes().empty()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,

@@ -383,7 +383,7 @@ absl::Status CheckStep(const v1::Step& step) {
   if (option.empty()) return absl::OkStatus();
   return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                       absl::StrCat(option,
-                                   " is given, which says nothing of a graph as such; leave "
+                                   " is given, which matters only for a simulation; leave "
                                    "it out, or simulate the graph"),
                       {{"option", option}});
 }

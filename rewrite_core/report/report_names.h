@@ -38,7 +38,7 @@ class ReportNames {
     if (bytes_ <= limit_) return absl::OkStatus();
     return Error(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
                  absl::StrCat(what_, " would have more than ", limit_,
-                              " bytes of names; ask for the graph alone (outputs), swap fewer "
+                              " bytes of names; request only the graph (outputs), swap fewer "
                               "tensors (n_tensors), or shorten names of megabytes"),
                  {{"limit", absl::StrCat(limit_)}});
   }

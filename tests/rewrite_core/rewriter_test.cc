@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "already_rewritten: ALREADY_REWRITTEN_REPLAN", v1::OUTCOME_FOREIGN,
                       "lms/swapin_3"},
         UnchangedCase{"NothingToStrip", kNet, "strip {}", v1::OUTCOME_NOTHING_TO_DO,
-                      "nothing to take out"}),
+                      "no edits to remove"}),
     testing::CaseName());
 
 TEST(RewriterTest, StripGivesTheBytesBack) {

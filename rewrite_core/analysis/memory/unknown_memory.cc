@@ -36,7 +36,7 @@ std::string Message(const Graph& graph, v1::FitUnknownCause cause, int64_t count
       if (IsOutsideHandle(graph, id)) {
         return absl::StrCat("the size of ", Count(count, "buffer"), " on GPUs is unknown, ",
                             count == 1 ? "" : "one of them ", "the variable behind node ",
-                            Quoted(node), ", whose shape nobody states; give it as the feed of ",
+                            Quoted(node), ", whose shape is not stated; give it as the feed of ",
                             "that name (feeds), or a profile");
       }
       return absl::StrCat("the size of ", Count(count, "buffer"), " on GPUs is unknown, ", at,

@@ -427,7 +427,7 @@ absl::Status GraphInference::Mismatch(NodeId id, absl::string_view failure) cons
       v1::ERROR_REASON_BAD_INPUT,
       absl::StrCat("node ", Quoted(graph.name(id)), " (", Quoted(graph.op(id)),
                    ") cannot take its inputs, of shapes ", shapes, ": ", failure,
-                   "; mend the graph, or the feeds and batch_size if they are given"),
+                   "; correct the graph, or the feeds and batch_size if they are given"),
       {{"node", graph.name(id)}, {"field", "input"}, {"value", shapes}});
 }
 
@@ -454,7 +454,7 @@ absl::Status GraphInference::CheckValue(NodeId id, int port, const FedTensor& fe
   if (range == std::end(kIntegers)) {
     return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                         absl::StrCat("feed ", Quoted(tensor), " has values, and is of type ", type,
-                                     "; give values of integers and bools alone"),
+                                     "; give values only of integers and bools"),
                         {{"option", "feeds"}, {"value", tensor}});
   }
   for (int64_t value : pool_[feed.value]) {
@@ -473,7 +473,7 @@ absl::Status GraphInference::TooManyShapes(NodeId id) const {
       v1::ERROR_REASON_LIMIT_EXCEEDED,
       absl::StrCat("the graph has more different shapes than fit into ", ShapePool::kMaxItems,
                    " numbers, reached at node ", Quoted(in_.graph.name(id)),
-                   "; this is no graph to train: give another one"),
+                   "; this graph cannot be trained: give another one"),
       {{"node", in_.graph.name(id)}});
 }
 
@@ -483,7 +483,7 @@ absl::Status GraphInference::TooLarge(NodeId id, int port, ShapeId shape) const 
       v1::ERROR_REASON_BAD_ATTRIBUTE,
       absl::StrCat("output ", port, " of node ", Quoted(in_.graph.name(id)), " has the shape [",
                    dims,
-                   "], whose size in bytes does not fit 63 bits; mend the shape, the feed or "
+                   "], whose size in bytes does not fit 63 bits; correct the shape, the feed or "
                    "batch_size"),
       {{"node", in_.graph.name(id)}, {"field", kOutputShapesAttr}, {"value", dims}});
 }

@@ -43,7 +43,7 @@ absl::StatusOr<v1::Plan> ParsePlan(const std::string& bytes) {
                                      kMaxPlanMemoryBytes));
   }
   if (!plan.ParseFromString(bytes)) {
-    return BadPlanError("the bytes are no serialized spillway.v1.Plan");
+    return BadPlanError("the bytes are not a serialized spillway.v1.Plan");
   }
   return plan;
 }
@@ -83,8 +83,9 @@ absl::Status CheckHead(const v1::Plan& plan) {
   }
   const std::string& cpu = plan.cpu_device();
   if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
-    return BadPlanError(absl::StrCat("cpu_device is ", Quoted(cpu), ", which no device is called"),
-                        {{"field", "cpu_device"}});
+    return BadPlanError(
+        absl::StrCat("cpu_device is ", Quoted(cpu), ", which is no name of a device"),
+        {{"field", "cpu_device"}});
   }
   return absl::OkStatus();
 }

@@ -175,7 +175,7 @@ class BudgetRun {
       return;
     }
     result_.why_nothing = absl::StrCat(
-        "the graph fits as it came, and no plan was found with which a step takes less "
+        "the unswapped graph fits, and no plan was found with which a step takes less "
         "memory and at most ",
         request_.objective.MaxSlowdownText());
   }

@@ -177,7 +177,7 @@ class Serializer {
 absl::Status CheckSerialization(const v1::LevelStrategy& options) {
   for (const std::string& text : options.serialization()) {
     if (SelectPositions(text, /*size=*/1).has_value()) continue;
-    return BadItem(text, "is no index and no Python slice of levels");
+    return BadItem(text, "is neither an index nor a Python slice of levels");
   }
   return absl::OkStatus();
 }

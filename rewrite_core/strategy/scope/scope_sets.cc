@@ -183,7 +183,7 @@ absl::Status NoStartingOp(const Graph& graph, const v1::ScopeStrategy& options,
               ? absl::StrCat("the part that was found has ", size,
                              ": name it with optimizer_scopes")
               : absl::StrCat("optimizer_scopes ", Quoted(scopes), " cover ", size,
-                             ": name those of the gradients and the optimizer alone"),
+                             ": name only those of the gradients and the optimizer"),
           ", or name the start with starting_op_names"),
       {{"option", "optimizer_scopes"}, {"value", scopes}});
 }

@@ -222,7 +222,8 @@ void Range(ShapeContext& c) {
   int64_t span;
   if (__builtin_sub_overflow(delta > 0 ? limit : start, delta > 0 ? start : limit, &span)) return;
   if (span < 0) {
-    return c.Fail(absl::StrCat("from ", start, " to ", limit, " by ", delta, " goes away from it"));
+    return c.Fail(
+        absl::StrCat("from ", start, " to ", limit, " by ", delta, " leads away from it"));
   }
   int64_t count = 0;
   if (span > 0) count = delta > 0 ? (span - 1) / delta + 1 : -((span - 1) / delta) + 1;
