@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/repeated_field.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
@@ -37,8 +38,8 @@ class ReportNames {
     bytes_ += static_cast<int64_t>(bytes);
     if (bytes_ <= limit_) return absl::OkStatus();
     return Error(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
-                 absl::StrCat(what_, " would have more than ", limit_,
-                              " bytes of names; request only the graph (outputs), swap fewer "
+                 absl::StrCat(what_, " would have more than ", BytesText(limit_),
+                              " of names; request only the graph (outputs), swap fewer "
                               "tensors (n_tensors), or shorten names of megabytes"),
                  {{"limit", absl::StrCat(limit_)}});
   }

@@ -159,7 +159,7 @@ class ProfileReader {
 
   absl::StatusOr<Profile> Read(absl::string_view bytes, const StopToken& stop) {
     if (bytes.size() > static_cast<size_t>(kMaxMessageBytes)) {
-      return BadProfile(absl::StrCat("has ", bytes.size(), " bytes, more than a message may"));
+      return BadProfile(absl::StrCat("has ", bytes.size(), " bytes, more than a message may have"));
     }
     std::vector<DeviceEntry> devices;
     if (!FindDevices(bytes, &devices)) {

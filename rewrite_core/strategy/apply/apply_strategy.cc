@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/analysis/machine/hardware.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/base/message_cost.h"
@@ -39,8 +40,9 @@ absl::StatusOr<v1::Plan> ParsePlan(const std::string& bytes) {
   // Three bytes on the wire may become an entry of a hundred in memory.
   if (const int64_t memory_bytes = CostOf(*v1::Plan::descriptor(), bytes).memory_bytes;
       memory_bytes > kMaxPlanMemoryBytes) {
-    return BadPlanError(absl::StrCat("it takes ", memory_bytes, " bytes of memory, and a plan may ",
-                                     kMaxPlanMemoryBytes));
+    return BadPlanError(absl::StrCat("it takes ", BytesText(memory_bytes),
+                                     " of memory, and a plan may take ",
+                                     BytesText(kMaxPlanMemoryBytes)));
   }
   if (!plan.ParseFromString(bytes)) {
     return BadPlanError("the bytes are not a serialized spillway.v1.Plan");
