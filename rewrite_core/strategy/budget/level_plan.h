@@ -1,5 +1,5 @@
-// The plan of the strategy `level` for a GPU's budget, so that `budget` is never slower: if its own
-// plan is far from the bound, or there is none, `level` is tuned.
+// The plan of the strategy `level` for a GPU's budget: if the own plan of `budget` is far from the
+// bound, or there is none, `level` is tuned.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_LEVEL_PLAN_H_
