@@ -113,7 +113,7 @@ constexpr absl::string_view kForwarding[] = {
 };
 
 // Ops whose GPU kernels put their outputs in host memory whatever the type (int32 outputs are in
-// host memory by rule, see analysis/placement.h).
+// host memory by rule, see analysis/machine/placement.h).
 constexpr absl::string_view kHostOutputs[] = {
     "BroadcastArgs",
     "BroadcastGradientArgs",
