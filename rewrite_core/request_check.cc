@@ -61,11 +61,8 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
         {{"option", "inline_calls"}, {"other_option", "outputs"}});
   }
   if (options.min_tensor_bytes() < 0) {
-    const std::string value = absl::StrCat(options.min_tensor_bytes());
-    return InvalidError(
-        v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("min_tensor_bytes is ", value, "; give a size in bytes, 0 or more"),
-        {{"option", "min_tensor_bytes"}, {"value", value}});
+    return BadOptionError("min_tensor_bytes", options.min_tensor_bytes(),
+                          "give a size in bytes, 0 or more");
   }
   // The same rule as for the devices of a graph's nodes, because the result must be a valid graph,
   // too.

@@ -35,11 +35,6 @@ constexpr int64_t kTheSize = -1;
 // The maximum number of sizes in one call (simulate.proto).
 constexpr int kMaxSizes = 10'000;
 
-absl::Status BadOption(absl::string_view option, int64_t value, absl::string_view what) {
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat(option, " is ", value, "; ", what),
-                      {{"option", option}, {"value", absl::StrCat(value)}});
-}
-
 // Whether bytes or times of a tensor, or their sums, overflow 63 bits: larger than any memory.
 bool IsOverflow(const absl::Status& status) {
   const v1::ErrorReason reason = GetErrorReason(status);
@@ -217,14 +212,15 @@ class Explorer {
     }
     multiple_ = options_.has_multiple_of() ? options_.multiple_of() : 1;
     if (multiple_ < 1 || multiple_ > kMaxSize) {
-      return BadOption("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
+      return BadOptionError("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
     }
     if (options_.sizes_size() > kMaxSizes) {
-      return BadOption("sizes", options_.sizes_size(), absl::StrCat("give at most ", kMaxSizes));
+      return BadOptionError("sizes", options_.sizes_size(),
+                            absl::StrCat("give at most ", kMaxSizes));
     }
     for (int64_t size : options_.sizes()) {
       if (size < 1 || size > kMaxSize) {
-        return BadOption("sizes", size, absl::StrCat("give sizes from 1 to ", kMaxSize));
+        return BadOptionError("sizes", size, absl::StrCat("give sizes from 1 to ", kMaxSize));
       }
     }
     return absl::OkStatus();

@@ -392,10 +392,7 @@ absl::Status CheckStep(const v1::Step& step) {
 absl::Status CheckOptions(const v1::InspectOptions& options) {
   if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
   if (options.largest_tensor_count() < 0) {
-    const std::string value = absl::StrCat(options.largest_tensor_count());
-    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                        absl::StrCat("largest_tensor_count is ", value, "; give 0 or more"),
-                        {{"option", "largest_tensor_count"}, {"value", value}});
+    return BadOptionError("largest_tensor_count", options.largest_tensor_count(), "give 0 or more");
   }
   return CheckStep(options.step());
 }

@@ -71,10 +71,8 @@ __int128 KeptUnits(double allocator_reserve) {
 }
 
 absl::Status BadNumber(absl::string_view name, const std::string& value, absl::string_view range) {
-  const std::string option = absl::StrCat("hardware.", name);
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                      absl::StrCat(option, " is ", value, "; give a number ", range),
-                      {{"option", option}, {"value", value}});
+  return BadOptionError(absl::StrCat("hardware.", name), value,
+                        absl::StrCat("give a number ", range));
 }
 
 std::string UpperEndText(double high) {

@@ -125,10 +125,8 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
   inputs.producer = ReadProducer(graph);
   if (step.has_batch_size()) {
     if (step.batch_size() < 1 || step.batch_size() > kMaxDim) {
-      return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                          absl::StrCat("batch_size is ", step.batch_size(),
-                                       "; give the examples of one step, 1 to ", kMaxDim),
-                          {{"option", "batch_size"}, {"value", absl::StrCat(step.batch_size())}});
+      return BadOptionError("batch_size", step.batch_size(),
+                            absl::StrCat("give the examples of one step, 1 to ", kMaxDim));
     }
     inputs.batch_size = step.batch_size();
   }

@@ -9,13 +9,6 @@ namespace {
 // The maximum of serialization_by_size, in GiB: bytes fit in 63 bits.
 constexpr double kMaxGib = double{int64_t{1} << 32};
 
-absl::Status BadOption(absl::string_view option, absl::string_view value,
-                       absl::string_view remedy) {
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                      absl::StrCat(option, " is ", value, "; ", remedy),
-                      {{"option", option}, {"value", value}});
-}
-
 }  // namespace
 
 LevelParameters::LevelParameters(const v1::LevelStrategy& options)
@@ -32,9 +25,9 @@ LevelParameters::LevelParameters(const v1::LevelStrategy& options)
 absl::Status CheckLevelOptions(const v1::LevelStrategy& options) {
   const auto check = [](absl::string_view option, bool has, int32_t value, bool may_be_zero) {
     if (!has || value == kAuto || value > 0 || (value == 0 && may_be_zero)) return absl::OkStatus();
-    return BadOption(option, absl::StrCat(value),
-                     absl::StrCat("give a number of levels, ", may_be_zero ? 0 : 1,
-                                  " or more, or -1 to have it tuned"));
+    return BadOptionError(option, value,
+                          absl::StrCat("give a number of levels, ", may_be_zero ? 0 : 1,
+                                       " or more, or -1 to have it tuned"));
   };
   if (absl::Status s = check("swapout_threshold", options.has_swapout_threshold(),
                              options.swapout_threshold(), /*may_be_zero=*/false);
@@ -52,14 +45,14 @@ absl::Status CheckLevelOptions(const v1::LevelStrategy& options) {
     return s;
   }
   if (options.sync_mode() < 0 || options.sync_mode() > 3) {
-    return BadOption("sync_mode", absl::StrCat(options.sync_mode()),
-                     "give 0 (nothing waits for copies), 1 (for swap-outs), 2 (for swap-ins) or 3 "
-                     "(for both)");
+    return BadOptionError(
+        "sync_mode", options.sync_mode(),
+        "give 0 (nothing waits for copies), 1 (for swap-outs), 2 (for swap-ins) or 3 "
+        "(for both)");
   }
   const double by_size = options.serialization_by_size();
   if (!(by_size >= 0 && by_size <= kMaxGib)) {
-    return BadOption("serialization_by_size", absl::StrCat(by_size),
-                     "give a size in GiB, 0 (none) or more");
+    return BadOptionError("serialization_by_size", by_size, "give a size in GiB, 0 (none) or more");
   }
   return absl::OkStatus();
 }

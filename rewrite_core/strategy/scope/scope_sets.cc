@@ -52,12 +52,6 @@ std::vector<PatternList> PatternLists(const v1::ScopeStrategy& options) {
   };
 }
 
-absl::Status BadNumber(absl::string_view option, int value, absl::string_view remedy) {
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                      absl::StrCat(option, " is ", value, "; ", remedy),
-                      {{"option", option}, {"value", absl::StrCat(value)}});
-}
-
 absl::Status ScopeMatchesNothing(absl::string_view option, absl::string_view value,
                                  absl::string_view where, absl::string_view near) {
   return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
@@ -225,8 +219,8 @@ absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
 
 absl::Status CheckScopeOptions(const v1::ScopeStrategy& options, const StopToken& stop) {
   const ScopeDefaults values(options);
-  if (values.lb < 1) return BadNumber("lb", values.lb, "give a distance in levels, 1 or more");
-  if (values.ub < 1) return BadNumber("ub", values.ub, "give a distance in levels, 1 or more");
+  if (values.lb < 1) return BadOptionError("lb", values.lb, "give a distance in levels, 1 or more");
+  if (values.ub < 1) return BadOptionError("ub", values.ub, "give a distance in levels, 1 or more");
   if (values.lb > values.ub) {
     return InvalidError(
         v1::ERROR_REASON_CONFLICTING_OPTIONS,
@@ -237,12 +231,12 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options, const StopToken
          {"other_value", absl::StrCat(values.ub)}});
   }
   if (options.branch_threshold() < 0) {
-    return BadNumber("branch_threshold", options.branch_threshold(),
-                     "give a distance in levels, 0 or more");
+    return BadOptionError("branch_threshold", options.branch_threshold(),
+                          "give a distance in levels, 0 or more");
   }
   if (options.has_debug_level() && (options.debug_level() < 1 || options.debug_level() > 2)) {
-    return BadNumber("debug_level", options.debug_level(),
-                     "give 1 for the starting ops, or 2 for every op that the walk passes");
+    return BadOptionError("debug_level", options.debug_level(),
+                          "give 1 for the starting ops, or 2 for every op that the walk passes");
   }
   if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.ctrld_strategy())) {
     return InvalidError(
