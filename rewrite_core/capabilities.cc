@@ -1,6 +1,6 @@
 #include "rewrite_core/capabilities.h"
 
-#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/strategy/strategies.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "rewrite_core/strategy/strategy_result.h"
+#include "rewrite_core/strategy/common/strategy_result.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/cost.h"
-#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/strategy/strategies.h"
@@ -29,9 +29,6 @@ absl::Status CheckValues(const v1::RewriteOptions& options) {
   }
   if (!v1::DecisionDetail_IsValid(options.decision_detail())) {
     return UnknownValue("decision_detail", options.decision_detail());
-  }
-  if (!v1::SwapEncoding_IsValid(options.swap_encoding())) {
-    return UnknownValue("swap_encoding", options.swap_encoding());
   }
   if (!v1::Simulation_IsValid(options.simulation())) {
     return UnknownValue("simulation", options.simulation());
@@ -64,11 +61,8 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
         {{"option", "inline_calls"}, {"other_option", "outputs"}});
   }
   if (options.min_tensor_bytes() < 0) {
-    const std::string value = absl::StrCat(options.min_tensor_bytes());
-    return InvalidError(
-        v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("min_tensor_bytes is ", value, "; give a size in bytes, 0 or more"),
-        {{"option", "min_tensor_bytes"}, {"value", value}});
+    return BadOptionError("min_tensor_bytes", options.min_tensor_bytes(),
+                          "give a size in bytes, 0 or more");
   }
   // The same rule as for the devices of a graph's nodes, because the result must be a valid graph,
   // too.
@@ -76,7 +70,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
   if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
     return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                         absl::StrCat("cpu_device is ", Quoted(cpu),
-                                     ", which no device is called; give one like /device:CPU:0"),
+                                     ", which is no name of a device; give one like /device:CPU:0"),
                         {{"option", "cpu_device"}, {"value", cpu}});
   }
   // Not left to the simulation, which may be disabled.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/active_nodes.h"
+#include "rewrite_core/analysis/flow/active_nodes.h"
 #include "rewrite_core/apply/inlining_verifier.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
@@ -70,13 +70,12 @@ class Rewriter {
     const EarlierRewrite earlier = FindEarlierRewrite(subject.graph());
     if (!earlier.ours && earlier.foreign_node == kNoNode) {
       return Unchanged(subject.graph(), v1::OUTCOME_NOTHING_TO_DO,
-                       "Spillway has not rewritten this graph: there is nothing to take out");
+                       "Spillway has not rewritten this graph: there are no edits to remove");
     }
     auto stripped = Stage(v1::STAGE_APPLY,
                           [&] { return ParseStripped(subject.graph(), step_, limits_, stop_); });
     if (!stripped.ok()) return stripped.status();
-    return Unchanged((*stripped)->graph(), v1::OUTCOME_STRIPPED,
-                     "the edits of Spillway were taken out");
+    return Unchanged((*stripped)->graph(), v1::OUTCOME_STRIPPED, "Spillway's edits were removed");
   }
 
   absl::Status RunStrategy(const PlanningStrategy& strategy, std::unique_ptr<StepSubject> subject) {
@@ -86,10 +85,10 @@ class Rewriter {
         return InStage(v1::STAGE_ANALYSIS, s);
       }
       if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
-      return Unchanged(subject->graph(), v1::OUTCOME_FOREIGN,
-                       absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
-                                    subject->graph().name(earlier.foreign_node),
-                                    "): it is returned as it came"));
+      return Unchanged(
+          subject->graph(), v1::OUTCOME_FOREIGN,
+          absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
+                       subject->graph().name(earlier.foreign_node), "): it is returned unchanged"));
     }
     if (!earlier.ours) return RunOnOriginal(strategy, std::move(subject));
     // Plans are made on the graph from before any rewrite, so that rewriting one device after
@@ -117,10 +116,11 @@ class Rewriter {
       return PlanAndWrite(strategy, *eligibility, original, subject.get());
     }
     if (options_.already_rewritten() == v1::ALREADY_REWRITTEN_REPLAN) {
-      AddWarning(v1::WARNING_CODE_ALREADY_REWRITTEN,
-                 "Spillway had rewritten this graph: its earlier edits, on all devices, were taken "
-                 "out first",
-                 &report());
+      AddWarning(
+          v1::WARNING_CODE_ALREADY_REWRITTEN,
+          "Spillway had rewritten this graph: its earlier edits, on all devices, were removed "
+          "first",
+          &report());
       if (inlined == nullptr && !WantsInlining()) {
         return PlanAndWrite(strategy, *eligibility, /*original=*/nullptr, original);
       }
@@ -129,7 +129,7 @@ class Rewriter {
     }
     if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
     return Unchanged(subject->graph(), v1::OUTCOME_KEPT,
-                     "Spillway has rewritten this graph before: it is returned as it came "
+                     "Spillway has rewritten this graph before: it is returned unchanged "
                      "(already_rewritten = REPLAN strips it first)");
   }
 
@@ -229,9 +229,6 @@ class Rewriter {
         Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned_on); });
     if (!result.ok()) return result.status();
     planned->result = *std::move(result);
-    if (planned->result.plan.encoding == v1::SWAP_ENCODING_UNSPECIFIED) {
-      planned->result.plan.encoding = options_.swap_encoding();
-    }
     const SwapPlan* plan = &planned->result.plan;
     SwapPlan moved;
     if (original != nullptr) {
@@ -256,7 +253,7 @@ class Rewriter {
     const bool all_inlined = is_inlined_ && report().inlining().kept_call_count() == 0;
     if (!all_inlined) WarnOfFunctions(subject->graph(), &report());
     report().MergeFrom(planned.forecast);
-    TellKept();
+    ReportKept();
     last_warnings_ = planned.forecast_warnings;
     absl::Status status;
     if (plan.empty()) {
@@ -276,13 +273,13 @@ class Rewriter {
   }
 
   // Reports why the memory of calls is unknown.
-  void TellKept() {
+  void ReportKept() {
     const v1::Inlining& inlining = report().inlining();
     if (report().has_forecast_before()) {
-      TellKeptCalls(inlining, report().mutable_forecast_before());
+      ReportKeptCalls(inlining, report().mutable_forecast_before());
     }
     if (report().has_forecast_after()) {
-      TellKeptCalls(inlining, report().mutable_forecast_after());
+      ReportKeptCalls(inlining, report().mutable_forecast_after());
     }
   }
 
@@ -366,7 +363,7 @@ class Rewriter {
     int64_t added = 0;
     auto bytes = Stage(v1::STAGE_APPLY, [&]() -> absl::StatusOr<std::string> {
       GraphEdit edit(graph);  // Freed before the verifier needs memory.
-      auto written = WritePlan(graph, plan, plan.encoding, stop_, &edit);
+      auto written = WritePlan(graph, plan, stop_, &edit);
       if (!written.ok()) return written.status();
       names = *std::move(written);
       added = edit.num_new_nodes();

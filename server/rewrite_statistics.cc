@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/names.h"
 
 namespace spillway::server {

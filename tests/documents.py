@@ -33,9 +33,9 @@ PATH = re.compile(r"^(?:%s)/[A-Za-z0-9_./-]*$" % TOP)
 # whose tests are one table in the folder above.
 MIRRORED = ("rewrite_core", "server", "client_lib", "deploy")
 TEST_INPUTS = ("client_lib/python/stand_in", "client_lib/python/stand_in/horovod",
-               "client_lib/tensorflow_plugin/programs", "rewrite_core/analysis/op_zoo",
-               "rewrite_core/analysis/tf2")
-TESTED_ABOVE = ("rewrite_core/analysis/shape_functions",)
+               "client_lib/tensorflow_plugin/programs", "rewrite_core/analysis/shapes/op_zoo",
+               "rewrite_core/analysis/shapes/tf2")
+TESTED_ABOVE = ("rewrite_core/analysis/shapes/shape_functions",)
 INCLUDE = re.compile(r'^#include [<"]([\w-]+/[^">]+)[">]')
 PRODUCT = ("rewrite_core", "server", "client_lib")
 # What the core does without: it has no service, no metrics and no flags.

@@ -544,12 +544,6 @@ have_tensorflow() {
 check_op_tables() {
   "$venv/bin/python" tests/tensorflow/make_op_table.py rewrite_core/graph/op_table.inc --check
   count 1 0 0
-  "$venv/bin/python" tests/tensorflow/make_output_name_table.py \
-    rewrite_core/analysis/output_names.inc --check
-  count 1 0 0
-  "$venv/bin/python" tests/tensorflow/make_stateful_table.py \
-    rewrite_core/inline/stateful_ops.inc --check
-  count 1 0 0
   "$venv/bin/python" tests/tensorflow/make_attribute_table.py \
     client_lib/format/attribute_names.inc --check
   count 1 0 0

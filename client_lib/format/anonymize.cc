@@ -16,7 +16,7 @@
 #include "client_lib/format/private_names.h"
 #include "google/protobuf/arena.h"
 #include "nlohmann/json.hpp"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/graph_def_fields.h"

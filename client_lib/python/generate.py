@@ -301,7 +301,7 @@ from spillway._types import Feeds, Levels, Machine, Names, Profile, Size
 LMS_V2 = ("swapout_threshold", "swapin_ahead", "swapin_groupby", "sync_mode", "serialization",
           "serialization_by_size")
 # Determined by the plan that is applied.
-SETTLED = ("min_tensor_bytes", "swap_encoding", "inline_calls")
+SETTLED = ("min_tensor_bytes", "inline_calls")
 STRATEGIES = {"scope": "ScopeStrategy", "level": "LevelStrategy", "budget": "BudgetStrategy"}
 # Fields of RewriteOptions that are given in other ways in Python.
 NOT_KEYWORDS = {"step", "outputs"}

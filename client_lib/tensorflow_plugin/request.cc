@@ -30,8 +30,6 @@ int64_t GpuMemory(const Library& library) {
 
 // The memory of a GPU, from the settings or nvidia-smi. False: neither has it.
 bool FillMemory(const Library& library, json& options) {
-  const auto level = options.find("level");
-  if (level != options.end() && level->contains("autotune_gpu_mem")) return true;
   json& hardware = ObjectAt(ObjectAt(options, "step"), "hardware");
   if (hardware.contains("gpu_memory_bytes") || hardware.contains("preset")) return true;
   const int64_t bytes = GpuMemory(library);

@@ -8,9 +8,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "rewrite_core/analysis/function_library.h"
-#include "rewrite_core/analysis/op_rows.h"
+#include "rewrite_core/analysis/shapes/function_library.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/op_rows.h"
 
 namespace spillway::core {
 namespace {
@@ -349,11 +349,8 @@ absl::Status CheckWorkspace(int64_t convolution_workspace_bytes) {
   if (convolution_workspace_bytes >= 0 && convolution_workspace_bytes <= kMaxWorkspaceBytes) {
     return absl::OkStatus();
   }
-  const std::string value = absl::StrCat(convolution_workspace_bytes);
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                      absl::StrCat("convolution_workspace_bytes is ", value,
-                                   "; give a size in bytes, 0 to ", kMaxWorkspaceBytes),
-                      {{"option", "convolution_workspace_bytes"}, {"value", value}});
+  return BadOptionError("convolution_workspace_bytes", convolution_workspace_bytes,
+                        absl::StrCat("give a size in bytes, 0 to ", kMaxWorkspaceBytes));
 }
 
 absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,

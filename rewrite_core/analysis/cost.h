@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/buffers.h"
-#include "rewrite_core/analysis/hardware.h"
-#include "rewrite_core/analysis/placement.h"
-#include "rewrite_core/analysis/profile.h"
-#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/machine/hardware.h"
+#include "rewrite_core/analysis/machine/placement.h"
+#include "rewrite_core/analysis/machine/profile.h"
+#include "rewrite_core/analysis/memory/buffers.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 

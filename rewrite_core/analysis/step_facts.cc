@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/gpu_memory.h"
-#include "rewrite_core/analysis/variable_aliases.h"
+#include "rewrite_core/analysis/machine/gpu_memory.h"
+#include "rewrite_core/analysis/memory/variable_aliases.h"
 
 namespace spillway::core {
 namespace {

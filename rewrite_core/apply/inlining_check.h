@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph.h"

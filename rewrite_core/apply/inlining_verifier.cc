@@ -7,8 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "rewrite_core/analysis/function_body.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/apply/inlining_check.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
@@ -17,6 +16,7 @@
 #include "rewrite_core/graph/no_limits.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/graph/topology.h"
 #include "rewrite_core/graph/undo.h"
 #include "rewrite_core/inline/attr_binding.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
@@ -16,10 +16,13 @@ std::string Spelling(absl::string_view name, int port) {
   return port == 0 ? std::string(name) : absl::StrCat(name, ":", port);
 }
 
-NodeSpec SwapNode(std::string name, absl::string_view op, std::string device, DataType dtype) {
+// It copies because it is on the host.
+constexpr char kSwapOp[] = "Identity";
+
+NodeSpec SwapNode(std::string name, std::string device, DataType dtype) {
   NodeSpec node;
   node.name = std::move(name);
-  node.op = std::string(op);
+  node.op = kSwapOp;
   node.device = std::move(device);
   node.attrs = {{"T", TypeAttr(dtype)}, {kGrapplerKeepAttr, BoolAttr(true)}};
   return node;
@@ -28,10 +31,8 @@ NodeSpec SwapNode(std::string name, absl::string_view op, std::string device, Da
 }  // namespace
 
 absl::StatusOr<std::vector<SwapNodeNames>> WritePlan(const Graph& graph, const SwapPlan& plan,
-                                                     v1::SwapEncoding encoding,
                                                      const StopToken& stop, GraphEdit* edit) {
   StopPoller poll(stop);
-  const bool copy = encoding == v1::SWAP_ENCODING_COPY;
   std::vector<SwapNodeNames> names;
   names.reserve(plan.swaps.size());
   std::vector<std::string> host_devices(graph.num_devices());  // By device id, once requested.
@@ -41,23 +42,19 @@ absl::StatusOr<std::vector<SwapNodeNames>> WritePlan(const Graph& graph, const S
     const absl::string_view producer_device = graph.device(swap.tensor.node);
     std::string& host_device = host_devices[graph.device_id(swap.tensor.node)];
     if (host_device.empty()) host_device = HostDeviceOf(producer_device);
-    // The copying ops run on the GPU; an Identity copies because it is on the host.
-    const std::string device = copy                       ? std::string(producer_device)
-                               : !plan.cpu_device.empty() ? plan.cpu_device
-                                                          : host_device;
+    const std::string& device = plan.cpu_device.empty() ? host_device : plan.cpu_device;
     std::string stem = TensorName(graph, swap.tensor);
     std::replace(stem.begin(), stem.end(), '/', '_');
     std::replace(stem.begin(), stem.end(), ':', '_');
     SwapNodeNames of_swap;
     of_swap.swap_out = edit->UniqueName(absl::StrCat("lms/swapout_", stem));
-    NodeSpec out =
-        SwapNode(of_swap.swap_out, copy ? "_CopyFromGpuToHost" : "Identity", device, swap.dtype);
+    NodeSpec out = SwapNode(of_swap.swap_out, device, swap.dtype);
     out.inputs = {Spelling(graph.name(swap.tensor.node), swap.tensor.port)};
     edit->AddNode(std::move(out));
     for (const PlannedSwapIn& planned : swap.swap_ins) {
       if (edit->too_large()) break;
       std::string name = edit->UniqueName(absl::StrCat("lms/swapin_", stem));
-      NodeSpec in = SwapNode(name, copy ? "_CopyFromHostToGpu" : "Identity", device, swap.dtype);
+      NodeSpec in = SwapNode(name, device, swap.dtype);
       in.inputs = {of_swap.swap_out};
       for (NodeId trigger : planned.triggers) {
         if (poll.Tick()) return stop.status("apply");

@@ -9,7 +9,6 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph_edit.h"
 #include "rewrite_core/plan/swap_plan.h"
-#include "spillway/v1/options.pb.h"
 
 namespace spillway::core {
 
@@ -23,7 +22,6 @@ struct SwapNodeNames {
 // tensor with `/` and `:` as `_`, made unique. Returns their names, swap by swap; only those of the
 // first swaps if the edits get too large (GraphEdit::Apply then fails). Errors: those of `stop`.
 absl::StatusOr<std::vector<SwapNodeNames>> WritePlan(const Graph& graph, const SwapPlan& plan,
-                                                     v1::SwapEncoding encoding,
                                                      const StopToken& stop, GraphEdit* edit);
 
 }  // namespace spillway::core

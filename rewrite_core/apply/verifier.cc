@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -16,6 +15,7 @@
 #include "rewrite_core/graph/no_limits.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/graph/topology.h"
 
 namespace spillway::core {
 namespace {
@@ -325,7 +325,7 @@ class Verifier {
     }
     const OutputType source = TypeOf(inputs[0]);
     if (source.is_ref || source.dtype == kDtInvalid || source.dtype != TypeOfNew(id)) {
-      return Fail("data", name, "a new node's type is not that of the tensor it hands on");
+      return Fail("data", name, "a new node's type is not that of the tensor that it forwards");
     }
     return absl::OkStatus();
   }

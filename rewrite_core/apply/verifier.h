@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "rewrite_core/analysis/control_flow.h"
+#include "rewrite_core/analysis/flow/control_flow.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "spillway/v1/step.pb.h"

@@ -2,7 +2,6 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
 namespace spillway::core {
@@ -35,6 +34,13 @@ absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_v
 absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
                           absl::Span<const ErrorDetail> details) {
   return Error(absl::StatusCode::kInvalidArgument, reason, message, details);
+}
+
+absl::Status BadOptionError(absl::string_view option, const absl::AlphaNum& value,
+                            absl::string_view remedy) {
+  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                      absl::StrCat(option, " is ", value, "; ", remedy),
+                      {{"option", option}, {"value", value.Piece()}});
 }
 
 absl::Status WithDetail(const absl::Status& status, absl::string_view key,

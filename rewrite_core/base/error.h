@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "spillway/v1/error.pb.h"
@@ -26,6 +27,10 @@ absl::Status Error(absl::StatusCode code, v1::ErrorReason reason, absl::string_v
 // The same with code INVALID_ARGUMENT.
 absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
                           absl::Span<const ErrorDetail> details = {});
+
+// BAD_OPTION, for a value out of its range: `OPTION is VALUE; REMEDY`.
+absl::Status BadOptionError(absl::string_view option, const absl::AlphaNum& value,
+                            absl::string_view remedy);
 
 // `status` with that detail, which replaces one with the same key; unchanged if it is OK or carries
 // no info.

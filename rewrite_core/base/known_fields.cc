@@ -7,17 +7,32 @@
 #include "rewrite_core/base/error.h"
 
 namespace spillway::core {
+namespace {
+
+absl::Status UnknownField(const google::protobuf::Descriptor& message, int number) {
+  const std::string field = absl::StrCat(number);
+  for (int i = 0; i < message.reserved_range_count() && i < message.reserved_name_count(); ++i) {
+    if (message.reserved_range(i)->start != number) continue;
+    const std::string& name = message.reserved_name(i);
+    return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                        absl::StrCat(message.name(), " has field ", field, ", ", name,
+                                     ", which was removed from the API; leave it out"),
+                        {{"option", name}, {"value", field}});
+  }
+  return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                      absl::StrCat(message.name(), " has field ", field,
+                                   ", which this server does not know; ask GetCapabilities what "
+                                   "it does, or update the server"),
+                      {{"option", message.name()}, {"value", field}});
+}
+
+}  // namespace
 
 absl::Status CheckKnownFields(const google::protobuf::Message& message) {
   const auto* reflection = message.GetReflection();
   const auto& unknown = reflection->GetUnknownFields(message);
   if (!unknown.empty()) {
-    const std::string field = absl::StrCat(unknown.field(0).number());
-    return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
-                        absl::StrCat(message.GetDescriptor()->name(), " has field ", field,
-                                     ", which this server does not know; ask GetCapabilities what "
-                                     "it does, or update the server"),
-                        {{"option", message.GetDescriptor()->name()}, {"value", field}});
+    return UnknownField(*message.GetDescriptor(), unknown.field(0).number());
   }
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   reflection->ListFields(message, &fields);

@@ -18,7 +18,7 @@ constexpr size_t kMaxNear = 3;
 // One letter in kLettersPerMistake may be wrong; in short words at least one.
 constexpr size_t kLettersPerMistake = 3;
 // Shorter prefixes are not significant.
-constexpr size_t kLeastBeginning = 3;
+constexpr size_t kMinBeginning = 3;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ std::vector<std::string> NearNames(absl::string_view word,
     const size_t distance = EditDistance(word, known[i], limit);
     if (distance <= limit) {
       near.push_back({distance, i});
-    } else if (word.size() >= kLeastBeginning && absl::StartsWithIgnoreCase(known[i], word)) {
+    } else if (word.size() >= kMinBeginning && absl::StartsWithIgnoreCase(known[i], word)) {
       near.push_back({limit + 1, i});
     }
   }

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/wire_reader.h"
@@ -191,9 +192,10 @@ absl::Status GraphEdit::TooLarge() const {
   return Error(
       absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
       absl::StrCat("the rewritten graph would be larger than TensorFlow can read (",
-                   kMaxMessageBytes, " bytes), or its new nodes larger than ", max_new_bytes_,
-                   " bytes; swap fewer tensors (n_tensors), shorten names and devices of "
-                   "megabytes, or keep constants out of the graph"),
+                   BytesText(kMaxMessageBytes), "), or its new nodes larger than ",
+                   BytesText(max_new_bytes_),
+                   "; swap fewer tensors (n_tensors), shorten names and devices of megabytes, or "
+                   "keep constants out of the graph"),
       {{"value", absl::StrCat(max_new_bytes_)}});
 }
 

@@ -151,12 +151,12 @@ class GraphParser {
   }
 
   // The minimum size of a new node, given its name, attributes and undo record.
-  static constexpr size_t kLeastNewNode = 128;
+  static constexpr size_t kMinNewNode = 128;
   void MakeRoomForEdited() {
     const size_t before = original_->bytes().size();
     const size_t grown = graph_.bytes_.size() - std::min(graph_.bytes_.size(), before);
-    graph_.nodes_.reserve(original_->num_nodes() + grown / kLeastNewNode);
-    graph_.inputs_.reserve(original_->num_inputs() + 2 * grown / kLeastNewNode);
+    graph_.nodes_.reserve(original_->num_nodes() + grown / kMinNewNode);
+    graph_.inputs_.reserve(original_->num_inputs() + 2 * grown / kMinNewNode);
     edited_.origins.reserve(graph_.nodes_.capacity());
   }
 
@@ -521,7 +521,7 @@ class GraphParser {
         v1::ERROR_REASON_BAD_INPUT,
         absl::StrCat("node ", Quoted(graph_.name(id)), " input ", i, " is ", Quoted(spelling),
                      late ? ", a data input behind a control input; put control inputs last"
-                          : ", which is not of the form node, node:port or ^node; mend it"),
+                          : ", which is not of the form node, node:port or ^node; correct it"),
         {{"node", graph_.name(id)},
          {"field", "input"},
          {"input_index", absl::StrCat(i)},
@@ -544,7 +544,7 @@ class GraphParser {
         v1::ERROR_REASON_PORT_OUT_OF_RANGE,
         absl::StrCat("node ", Quoted(graph_.name(id)), " input ", i, " reads output ", input.port,
                      " of ", Quoted(graph_.name(input.node)), ", a ", graph_.op(input.node),
-                     " with ", count, count == 1 ? " output" : " outputs", "; mend the port"),
+                     " with ", count, count == 1 ? " output" : " outputs", "; correct the port"),
         {{"node", graph_.name(id)},
          {"field", "input"},
          {"input_index", absl::StrCat(i)},

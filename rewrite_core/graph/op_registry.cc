@@ -11,17 +11,21 @@ namespace {
 struct TableRow {
   absl::string_view name;
   absl::string_view outputs;
+  absl::string_view output_names;
+  bool is_stateful;
 };
 
 // Sorted by name, so that a look-up is a binary search and start-up costs nothing.
 constexpr TableRow kTable[] = {
-#define SPILLWAY_OP(name, outputs) {name, outputs},
+#define SPILLWAY_OP(name, outputs, output_names, is_stateful) \
+  {name, outputs, output_names, is_stateful},
 #include "rewrite_core/graph/op_table.inc"
 #undef SPILLWAY_OP
 };
 
 // Registered only by TensorFlow's GPU builds, so not in the table, which comes from a CPU build.
-constexpr TableRow kGpuOnly[] = {{"_CopyFromGpuToHost", "T"}, {"_CopyFromHostToGpu", "T"}};
+constexpr TableRow kGpuOnly[] = {{"_CopyFromGpuToHost", "T", "", false},
+                                 {"_CopyFromHostToGpu", "T", "", false}};
 
 struct ControlFlowRow {
   absl::string_view name;
@@ -109,7 +113,7 @@ constexpr absl::string_view kForwarding[] = {
 };
 
 // Ops whose GPU kernels put their outputs in host memory whatever the type (int32 outputs are in
-// host memory by rule, see analysis/placement.h).
+// host memory by rule, see analysis/machine/placement.h).
 constexpr absl::string_view kHostOutputs[] = {
     "BroadcastArgs",
     "BroadcastGradientArgs",
@@ -155,6 +159,8 @@ OpInfo FindOp(absl::string_view name) {
   if (row == nullptr) return info;
   info.name = row->name;
   info.outputs = row->outputs;
+  info.output_names = row->output_names;
+  info.is_stateful = row->is_stateful;
   info.known = true;
   info.fixed_output_count = FixedOutputCount(row->outputs);
   if (const ControlFlowRow* cf = FindRow(kControlFlow, name)) info.control_flow = cf->kind;

@@ -24,8 +24,11 @@ enum class ControlFlow : uint8_t {
 
 struct OpInfo {
   absl::string_view name;
-  // Output signature in the form described in op_table.inc.
+  // Output signature and names of outputs in the form described in op_table.inc.
   absl::string_view outputs;
+  absl::string_view output_names;
+  // It has state, or an effect besides its outputs (OpDef.is_stateful).
+  bool is_stateful = false;
   // Known to TensorFlow 2.15. If not, its outputs are unknown.
   bool known = false;
   ControlFlow control_flow = ControlFlow::kNone;

@@ -6,8 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/device_name.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
@@ -16,6 +15,7 @@
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
 #include "rewrite_core/graph/op_outputs.h"
+#include "rewrite_core/graph/topology.h"
 
 namespace spillway::core {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "rewrite_core/analysis/control_flow.h"
+#include "rewrite_core/analysis/flow/control_flow.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/inline/attr_binding.h"
 #include "rewrite_core/inline/function_table.h"

@@ -7,22 +7,15 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "rewrite_core/analysis/function_body.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/no_limits.h"
+#include "rewrite_core/graph/topology.h"
 
 namespace spillway::core {
 namespace {
-
-// Sorted.
-constexpr absl::string_view kStateful[] = {
-#define SPILLWAY_STATEFUL(op) op,
-#include "rewrite_core/inline/stateful_ops.inc"
-#undef SPILLWAY_STATEFUL
-};
 
 // Stateful ops that need not run: IsExemptFromSideEffectsExecutionValidation in TensorFlow's
 // grappler/optimizers/function_optimizer.cc.
@@ -70,11 +63,6 @@ constexpr absl::string_view kWithoutEffect[] = {
 
 // A field of OpDef.
 constexpr uint32_t kIsStateful = 17;
-
-template <size_t size>
-bool IsIn(const absl::string_view (&sorted)[size], absl::string_view op) {
-  return std::binary_search(std::begin(sorted), std::end(sorted), op);
-}
 
 class BodyReader {
  public:
@@ -161,7 +149,7 @@ class BodyReader {
     const Graph& graph = *body_->graph;
     for (int32_t op = 0; op < graph.num_ops(); ++op) {
       body_->kinds.push_back(table_.KindOf(graph.op_name(op)));
-      has_effect_.push_back(HasEffect(graph.op_name(op), graph.op_type_info(op).known));
+      has_effect_.push_back(HasEffect(graph.op_name(op), graph.op_type_info(op)));
     }
     for (NodeId id(0); id < graph.num_nodes(); ++id) {
       if (poll_.Tick()) return false;
@@ -198,9 +186,12 @@ class BodyReader {
   }
 
   // An unknown op may have any effect.
-  bool HasEffect(absl::string_view op, bool is_known) const {
-    if (op == "_Arg" || IsIn(kWithoutEffect, op)) return false;
-    if (is_known) return IsIn(kStateful, op);
+  bool HasEffect(absl::string_view op, const OpInfo& info) const {
+    if (op == "_Arg" ||
+        std::binary_search(std::begin(kWithoutEffect), std::end(kWithoutEffect), op)) {
+      return false;
+    }
+    if (info.known) return info.is_stateful;
     const int32_t function = table_.Find(op);
     if (function == FunctionTable::kNoFunction) return true;
     bool stateful = false;

@@ -50,7 +50,7 @@ absl::string_view KeptCallText(v1::KeptCallReason reason) {
   }
 }
 
-void TellKeptCalls(const v1::Inlining& inlining, v1::Forecast* forecast) {
+void ReportKeptCalls(const v1::Inlining& inlining, v1::Forecast* forecast) {
   TellCauses(inlining, forecast->mutable_fit_unknown());
 }
 

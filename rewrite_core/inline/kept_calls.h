@@ -14,7 +14,7 @@ namespace spillway::core {
 absl::string_view KeptCallText(v1::KeptCallReason reason);
 
 // Adds to each cause that is a call the reason why it was not inlined.
-void TellKeptCalls(const v1::Inlining& inlining, v1::Forecast* forecast);
+void ReportKeptCalls(const v1::Inlining& inlining, v1::Forecast* forecast);
 
 }  // namespace spillway::core
 

@@ -12,12 +12,12 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inline/kept_calls.h"
-#include "rewrite_core/inline/looked_through.h"
+#include "rewrite_core/inline/step_graph.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/eligibility.h"
@@ -34,11 +34,6 @@ constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 constexpr int64_t kTheSize = -1;
 // The maximum number of sizes in one call (simulate.proto).
 constexpr int kMaxSizes = 10'000;
-
-absl::Status BadOption(absl::string_view option, int64_t value, absl::string_view what) {
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION, absl::StrCat(option, " is ", value, "; ", what),
-                      {{"option", option}, {"value", absl::StrCat(value)}});
-}
 
 // Whether bytes or times of a tensor, or their sums, overflow 63 bits: larger than any memory.
 bool IsOverflow(const absl::Status& status) {
@@ -128,10 +123,10 @@ class Explorer {
 
   absl::StatusOr<v1::ExploreReport> Run(absl::string_view graph_def) {
     if (absl::Status s = CheckOptions(); !s.ok()) return s;
-    auto looked = LookedThrough::Parse(graph_def, options_.step(), limits_, stop_);
-    if (!looked.ok()) return looked.status();
-    looked_ = *std::move(looked);
-    if (looked_->has_calls()) *report_.mutable_inlining() = looked_->inlining();
+    auto step_graph = StepGraph::Parse(graph_def, options_.step(), limits_, stop_);
+    if (!step_graph.ok()) return step_graph.status();
+    step_graph_ = *std::move(step_graph);
+    if (step_graph_->has_calls()) *report_.mutable_inlining() = step_graph_->inlining();
     if (absl::Status s = TrySizes(); !s.ok()) return s;
     // Without a budget all sizes fit, and none is the largest.
     if (!options_.no_budget()) {
@@ -159,7 +154,7 @@ class Explorer {
       }
     }
     for (auto& [size, explored] : tried_) {
-      TellKeptCalls(report_.inlining(), explored.mutable_unswapped());
+      ReportKeptCalls(report_.inlining(), explored.mutable_unswapped());
       *report_.add_sizes() = std::move(explored);
     }
     AddOverflow();
@@ -198,11 +193,10 @@ class Explorer {
     by_batch_size_ = !in_feed;
     report_.set_size_is_batch(is_batch);
     if (by_batch_size_ && options_.step().has_batch_size()) {
-      return InvalidError(
-          v1::ERROR_REASON_CONFLICTING_OPTIONS,
-          "batch_size is given, and no dimension of the feeds is left open: nothing "
-          "varies; leave batch_size out, or leave a dimension open",
-          {{"option", "batch_size"}});
+      return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                          "batch_size is given, and no dimension of the feeds is open: nothing "
+                          "varies; leave batch_size out, or leave a dimension open",
+                          {{"option", "batch_size"}});
     }
     if (options_.no_budget() && options_.sizes().empty()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
@@ -218,14 +212,15 @@ class Explorer {
     }
     multiple_ = options_.has_multiple_of() ? options_.multiple_of() : 1;
     if (multiple_ < 1 || multiple_ > kMaxSize) {
-      return BadOption("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
+      return BadOptionError("multiple_of", multiple_, absl::StrCat("give 1 to ", kMaxSize));
     }
     if (options_.sizes_size() > kMaxSizes) {
-      return BadOption("sizes", options_.sizes_size(), absl::StrCat("give at most ", kMaxSizes));
+      return BadOptionError("sizes", options_.sizes_size(),
+                            absl::StrCat("give at most ", kMaxSizes));
     }
     for (int64_t size : options_.sizes()) {
       if (size < 1 || size > kMaxSize) {
-        return BadOption("sizes", size, absl::StrCat("give sizes from 1 to ", kMaxSize));
+        return BadOptionError("sizes", size, absl::StrCat("give sizes from 1 to ", kMaxSize));
       }
     }
     return absl::OkStatus();
@@ -246,7 +241,7 @@ class Explorer {
     v1::SimulateOptions options;
     *options.mutable_step() = StepAt(size);
     options.set_no_budget(options_.no_budget());
-    return SimulateGraph(looked_->graph(), options, stop_);
+    return SimulateGraph(step_graph_->graph(), options, stop_);
   }
 
   // Whether the step fits at that size with swapping. Each size is only tried once.
@@ -261,7 +256,7 @@ class Explorer {
     *options.mutable_step() = StepAt(size);
     options.mutable_budget();
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
-    auto step = ForecastSwapped(looked_->graph(), options, limits_, stop_);
+    auto step = ForecastSwapped(step_graph_->graph(), options, limits_, stop_);
     if (!step.ok()) return AtSize(size, step.status());
     explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
     if (step->bound_ns > 0) explored.set_bound_sizes_per_s(PerSecond(step->bound_ns) * size);
@@ -440,7 +435,7 @@ class Explorer {
   const v1::Limits& limits_;
   const StopToken& stop_;
   const ExploredSizeSink& on_size_;
-  std::unique_ptr<const LookedThrough> looked_;
+  std::unique_ptr<const StepGraph> step_graph_;
   bool by_batch_size_ = false;
   int64_t multiple_ = 1;
   Search unswapped_;

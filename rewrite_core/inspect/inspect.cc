@@ -10,10 +10,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/control_flow.h"
-#include "rewrite_core/analysis/shapes.h"
-#include "rewrite_core/analysis/topology.h"
-#include "rewrite_core/analysis/write_ops.h"
+#include "rewrite_core/analysis/flow/control_flow.h"
+#include "rewrite_core/analysis/flow/training_ops.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/base/shown_name.h"
@@ -22,7 +21,8 @@
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
-#include "rewrite_core/inline/looked_through.h"
+#include "rewrite_core/graph/topology.h"
+#include "rewrite_core/inline/step_graph.h"
 #include "rewrite_core/inspect/tensor_list.h"
 #include "rewrite_core/report/tensor_summary.h"
 
@@ -62,9 +62,9 @@ void AddCount(absl::string_view name, int64_t count, NameCounts* counts) {
 // Collects the summary of one graph.
 class Inspector {
  public:
-  Inspector(const LookedThrough& looked, const v1::InspectOptions& options, const StopToken& stop)
-      : file_(looked.file()), graph_(looked.graph()), options_(options), stop_(stop) {
-    if (looked.has_calls()) *summary_.mutable_inlining() = looked.inlining();
+  Inspector(const StepGraph& step_graph, const v1::InspectOptions& options, const StopToken& stop)
+      : file_(step_graph.file()), graph_(step_graph.graph()), options_(options), stop_(stop) {
+    if (step_graph.has_calls()) *summary_.mutable_inlining() = step_graph.inlining();
   }
 
   absl::StatusOr<v1::GraphSummary> Run() {
@@ -383,7 +383,7 @@ absl::Status CheckStep(const v1::Step& step) {
   if (option.empty()) return absl::OkStatus();
   return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                       absl::StrCat(option,
-                                   " is given, which says nothing of a graph as such; leave "
+                                   " is given, which matters only for a simulation; leave "
                                    "it out, or simulate the graph"),
                       {{"option", option}});
 }
@@ -392,10 +392,7 @@ absl::Status CheckStep(const v1::Step& step) {
 absl::Status CheckOptions(const v1::InspectOptions& options) {
   if (absl::Status s = CheckKnownFields(options); !s.ok()) return s;
   if (options.largest_tensor_count() < 0) {
-    const std::string value = absl::StrCat(options.largest_tensor_count());
-    return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                        absl::StrCat("largest_tensor_count is ", value, "; give 0 or more"),
-                        {{"option", "largest_tensor_count"}, {"value", value}});
+    return BadOptionError("largest_tensor_count", options.largest_tensor_count(), "give 0 or more");
   }
   return CheckStep(options.step());
 }
@@ -405,19 +402,20 @@ absl::Status CheckOptions(const v1::InspectOptions& options) {
 absl::Status Inspect(absl::string_view graph_def, const v1::InspectOptions& options,
                      const v1::Limits& limits, const StopToken& stop, const InspectSink& sink) {
   if (absl::Status s = CheckOptions(options); !s.ok()) return s;
-  auto looked = LookedThrough::Parse(graph_def, options.step(), limits, stop);
-  if (!looked.ok()) return looked.status();
-  Inspector inspector(**looked, options, stop);
+  auto step_graph = StepGraph::Parse(graph_def, options.step(), limits, stop);
+  if (!step_graph.ok()) return step_graph.status();
+  Inspector inspector(**step_graph, options, stop);
   auto summary = inspector.Run();
   if (!summary.ok()) return summary.status();
   v1::InspectResponse first;
   *first.mutable_summary() = *std::move(summary);
   if (!sink(std::move(first)) || !options.tensors()) return absl::OkStatus();
-  return ListTensors((*looked)->graph(), inspector.shapes(), stop, [&sink](v1::TensorList&& list) {
-    v1::InspectResponse response;
-    *response.mutable_tensors() = std::move(list);
-    return sink(std::move(response));
-  });
+  return ListTensors((*step_graph)->graph(), inspector.shapes(), stop,
+                     [&sink](v1::TensorList&& list) {
+                       v1::InspectResponse response;
+                       *response.mutable_tensors() = std::move(list);
+                       return sink(std::move(response));
+                     });
 }
 
 absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,

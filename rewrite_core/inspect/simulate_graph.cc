@@ -7,7 +7,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/inline/kept_calls.h"
-#include "rewrite_core/inline/looked_through.h"
+#include "rewrite_core/inline/step_graph.h"
 #include "rewrite_core/report/forecast_report.h"
 #include "rewrite_core/report/simulated_step.h"
 
@@ -59,12 +59,12 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
   if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
     return hardware.status();
   }
-  auto looked = LookedThrough::Parse(graph_def, options.step(), limits, stop);
-  if (!looked.ok()) return looked.status();
-  auto report = SimulateGraph((*looked)->graph(), options, stop);
-  if (report.ok() && (*looked)->has_calls()) {
-    *report->mutable_inlining() = (*looked)->inlining();
-    TellKeptCalls(report->inlining(), report->mutable_forecast());
+  auto step_graph = StepGraph::Parse(graph_def, options.step(), limits, stop);
+  if (!step_graph.ok()) return step_graph.status();
+  auto report = SimulateGraph((*step_graph)->graph(), options, stop);
+  if (report.ok() && (*step_graph)->has_calls()) {
+    *report->mutable_inlining() = (*step_graph)->inlining();
+    ReportKeptCalls(report->inlining(), report->mutable_forecast());
   }
   return report;
 }

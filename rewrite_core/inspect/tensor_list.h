@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "spillway/v1/inspect.pb.h"

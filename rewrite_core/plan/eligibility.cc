@@ -2,7 +2,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 
@@ -101,7 +101,7 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   return result;
 }
 
-v1::Reason Eligibility::Judge(Tensor tensor) const {
+v1::Reason Eligibility::ReasonFor(Tensor tensor) const {
   const Subject subject{*facts_, tensor, facts_->shapes().type(tensor)};
   for (const Rule& rule : kRules) {
     if (rule.forbids(subject)) return rule.reason;

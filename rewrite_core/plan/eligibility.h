@@ -24,7 +24,7 @@ class Eligibility {
                                             const StopToken& stop);
 
   // Returns REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
-  v1::Reason Judge(Tensor tensor) const;
+  v1::Reason ReasonFor(Tensor tensor) const;
 
   // Whether nodes on this device may have their outputs swapped; false for CPUs.
   bool IsDeviceWanted(DeviceId id) const { return device_rule_[id] == kWanted; }

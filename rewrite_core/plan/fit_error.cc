@@ -20,12 +20,12 @@ std::string FailureText(const FitFailure& failure, int64_t budget_bytes) {
   if (IsProof(failure, budget_bytes)) {
     return absl::StrCat("node ", Quoted(failure.lower_bound_node), " alone takes ",
                         BytesText(failure.lower_bound_bytes),
-                        " while it runs, with what is resident");
+                        " while it runs, with the resident buffers");
   }
   if (failure.node.empty()) {
-    return absl::StrCat("what is resident (variables, constants) takes ",
+    return absl::StrCat("the resident buffers (variables, constants) take ",
                         BytesText(failure.resident_bytes),
-                        failure.fragmented ? ", and does not find a place for each" : "");
+                        failure.fragmented ? ", and there is no place for each of them" : "");
   }
   return absl::StrCat("at best, node ", Quoted(failure.node), " asks for ",
                       BytesText(failure.requested_bytes), " where ",

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/machine/hardware.h"
 
 namespace spillway::core {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "rewrite_core/analysis/write_ops.h"
+#include "rewrite_core/analysis/flow/training_ops.h"
 
 namespace spillway::core {
 namespace {
@@ -35,7 +35,7 @@ absl::StatusOr<Needs> Needs::Find(const StepFacts& facts, const StopToken& stop)
   };
   StopPoller poll(stop);
   // Whether the node has its own bit: the writes that most steps end with have no readers.
-  const auto is_told_apart = [&](NodeId id) {
+  const auto is_distinct = [&](NodeId id) {
     const Kind kind = kind_of(id);
     if (kind == kWriteOp) return graph.readers(id).size() > 0;
     if (kind != kOtherOp) return false;
@@ -47,7 +47,7 @@ absl::StatusOr<Needs> Needs::Find(const StepFacts& facts, const StopToken& stop)
   size_t num_needs = 0;
   for (NodeId id : facts.topology().order()) {
     if (poll.Tick()) return stop.status("strategy");
-    num_needs += is_told_apart(id);
+    num_needs += is_distinct(id);
   }
   const auto nodes = static_cast<size_t>(std::max(1, graph.num_nodes()));
   const size_t bits = kFirstBit + std::min(num_needs, kMaxNeeds);
@@ -63,7 +63,7 @@ absl::StatusOr<Needs> Needs::Find(const StepFacts& facts, const StopToken& stop)
       for (size_t i = 0; i < needs.words_; ++i) own[i] |= of_input[i];
     }
     if (kind_of(id) == kVariableOp) own[0] |= kVariables;
-    if (!is_told_apart(id)) {
+    if (!is_distinct(id)) {
       if (kind_of(id) == kWriteOp) own[0] |= kTooMany;  // No node may wait for it.
       continue;
     }

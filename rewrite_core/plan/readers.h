@@ -42,7 +42,7 @@ class SwapInReaders {
       return readers->empty();
     };
     if (drop([this](NodeId reader) { return !IsLoop(reader); })) return v1::REASON_READ_BY_LOOP;
-    const v1::Reason verdict = eligibility_.Judge(tensor);
+    const v1::Reason verdict = eligibility_.ReasonFor(tensor);
     if (verdict != v1::REASON_SWAPPED) return verdict;
     if (drop([&](NodeId reader) { return SharesFrame(tensor, reader); })) {
       return v1::REASON_IN_LOOP;

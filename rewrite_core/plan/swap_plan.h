@@ -10,8 +10,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/buffers.h"
-#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/memory/buffers.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/control_edge.h"
@@ -62,8 +62,6 @@ struct SwapPlan {
   std::vector<ControlEdge> controls;
   // The device of all swap nodes; empty: the CPU beside each producer.
   std::string cpu_device;
-  // The encoding of the swaps; unspecified: that of the options.
-  v1::SwapEncoding encoding = v1::SWAP_ENCODING_UNSPECIFIED;
 
   bool empty() const { return swaps.empty() && controls.empty(); }
 };

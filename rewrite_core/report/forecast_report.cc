@@ -80,14 +80,15 @@ std::string WorseSides(const StepFacts& facts) {
     if (++count > kShown) continue;
     absl::StrAppend(&text, count == 1 ? "" : ", ", "'", NameOf(facts, choice.predicate.node),
                     "' is taken for ", choice.value ? "true" : "false", " (",
-                    BytesText(choice.bytes[choice.value]), " are made there, ",
+                    BytesText(choice.bytes[choice.value]), " are allocated there, ",
                     BytesText(choice.bytes[!choice.value]), " on the other side)");
   }
   if (count == 0) return "";
   if (count > kShown) absl::StrAppend(&text, " and ", Count(count - kShown, "other"));
-  return absl::StrCat("the value of ", Count(count, "predicate"),
-                      " of conditionals is not known, and the side that makes more memory counts: ",
-                      text, "; give what is fed with its value, among the feeds");
+  return absl::StrCat(
+      "the value of ", Count(count, "predicate"),
+      " of conditionals is not known, and the side that allocates more memory is assumed: ", text,
+      "; give the value that is fed, among the feeds");
 }
 
 // For the unchanged graph.
@@ -260,9 +261,9 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_UPPER_BOUNDS,
         absl::StrCat("the size of ", Count(bounded, "buffer"),
-                     " on GPUs hangs on values (Unique, Where and their like) and counts as its "
-                     "upper bound, so peaks, times and what no plan can beat may be too high; a "
-                     "profile of a real run has what they are")));
+                     " on GPUs depends on values (Unique, Where and the like) and counts as its "
+                     "upper bound, so peaks, times and bounds may be too high; a profile of a real "
+                     "run has the sizes")));
   }
   if (notes.unknown_costs > 0) {
     warnings.push_back(MakeWarning(

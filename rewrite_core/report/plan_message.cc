@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rewrite_core/graph/canonical_form.h"
-#include "rewrite_core/report/told_names.h"
+#include "rewrite_core/report/report_names.h"
 
 namespace spillway::core {
 
@@ -15,34 +15,33 @@ absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const SwapP
   message->set_format_version(kPlanFormatVersion);
   message->set_graph_sha256(*std::move(sha256));
   message->set_cpu_device(plan.cpu_device);
-  message->set_swap_encoding(plan.encoding);
-  ToldNames told(graph, "the plan", stop);
+  ReportNames counted(graph, "the plan", stop);
   for (const PlannedSwap& planned : plan.swaps) {
     v1::PlannedSwap* swap = message->add_swaps();
     swap->set_tensor(TensorName(graph, planned.tensor));
     swap->set_dtype(std::string(DataTypeName(planned.dtype)));
     if (planned.size_bytes != kUnknownSize) swap->set_size_bytes(planned.size_bytes);
-    absl::Status s = told.Count(swap->tensor().size());
+    absl::Status s = counted.Count(swap->tensor().size());
     for (const PlannedSwapIn& planned_in : planned.swap_ins) {
       v1::PlannedSwapIn* swap_in = swap->add_swap_ins();
       for (const InputPosition& consumer : planned_in.consumers) {
         v1::InputRef* ref = swap_in->add_consumers();
         ref->set_input_index(consumer.index);
-        if (s.ok()) s = told.Add(consumer.node, ref->mutable_node());
+        if (s.ok()) s = counted.Add(consumer.node, ref->mutable_node());
         if (!s.ok()) return s;
       }
-      if (s.ok()) s = told.AddAll(planned_in.triggers, swap_in->mutable_triggers());
-      if (s.ok()) s = told.AddAll(planned_in.paces, swap_in->mutable_pace_nodes());
+      if (s.ok()) s = counted.AddAll(planned_in.triggers, swap_in->mutable_triggers());
+      if (s.ok()) s = counted.AddAll(planned_in.paces, swap_in->mutable_pace_nodes());
       if (!s.ok()) return s;
     }
-    if (s.ok()) s = told.AddAll(planned.deadlines, swap->mutable_deadline_nodes());
+    if (s.ok()) s = counted.AddAll(planned.deadlines, swap->mutable_deadline_nodes());
     if (!s.ok()) return s;
   }
   for (const ControlEdge& planned : plan.controls) {
     v1::AddedControl* control = message->add_controls();
     control->set_kind(planned.kind);
-    absl::Status s = told.Add(planned.to, control->mutable_node());
-    if (s.ok()) s = told.Add(planned.from, control->mutable_source());
+    absl::Status s = counted.Add(planned.to, control->mutable_node());
+    if (s.ok()) s = counted.Add(planned.from, control->mutable_source());
     if (!s.ok()) return s;
   }
   return absl::OkStatus();

@@ -12,8 +12,8 @@ namespace spillway::core {
 
 // Fills in what is needed to apply `plan` to `graph` again: all of `message` except the step,
 // whether calls are inlined, and the fields for human readers. `file` is the original graph;
-// `graph` is the same, or has its calls inlined. Errors: RESULT_TOO_LARGE (told_names.h), those of
-// CanonicalSha256 and of `stop`.
+// `graph` is the same, or has its calls inlined. Errors: RESULT_TOO_LARGE (report_names.h), those
+// of CanonicalSha256 and of `stop`.
 absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const SwapPlan& plan,
                               const StopToken& stop, v1::Plan* message);
 

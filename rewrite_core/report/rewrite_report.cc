@@ -12,7 +12,7 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
-#include "rewrite_core/report/told_names.h"
+#include "rewrite_core/report/report_names.h"
 
 namespace spillway::core {
 namespace {
@@ -112,7 +112,7 @@ void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* 
 absl::Status ReportSwaps(const Graph& graph, const SwapPlan& plan,
                          const std::vector<SwapNodeNames>& names, const StopToken& stop,
                          v1::RewriteReport* report) {
-  ToldNames told(graph, "the report", stop);
+  ReportNames counted(graph, "the report", stop);
   for (size_t i = 0; i < plan.swaps.size(); ++i) {
     const PlannedSwap& planned = plan.swaps[i];
     v1::TensorSwap* swap = report->add_swaps();
@@ -121,21 +121,21 @@ absl::Status ReportSwaps(const Graph& graph, const SwapPlan& plan,
     swap->set_device(std::string(graph.device(planned.tensor.node)));
     if (planned.size_bytes != kUnknownSize) swap->set_size_bytes(planned.size_bytes);
     absl::Status s =
-        told.Count(swap->tensor().size() + swap->swap_out().size() + swap->device().size());
+        counted.Count(swap->tensor().size() + swap->swap_out().size() + swap->device().size());
     for (size_t k = 0; s.ok() && k < planned.swap_ins.size(); ++k) {
       const PlannedSwapIn& planned_in = planned.swap_ins[k];
       v1::SwapIn* swap_in = swap->add_swap_ins();
       swap_in->set_name(names[i].swap_ins[k]);
-      s = told.Count(swap_in->name().size());
+      s = counted.Count(swap_in->name().size());
       for (size_t c = 0; s.ok() && c < planned_in.consumers.size(); ++c) {
         v1::InputRef* ref = swap_in->add_consumers();
         ref->set_input_index(planned_in.consumers[c].index);
-        s = told.Add(planned_in.consumers[c].node, ref->mutable_node());
+        s = counted.Add(planned_in.consumers[c].node, ref->mutable_node());
       }
-      if (s.ok()) s = told.AddAll(planned_in.triggers, swap_in->mutable_triggers());
-      if (s.ok()) s = told.AddAll(planned_in.paces, swap_in->mutable_pace_nodes());
+      if (s.ok()) s = counted.AddAll(planned_in.triggers, swap_in->mutable_triggers());
+      if (s.ok()) s = counted.AddAll(planned_in.paces, swap_in->mutable_pace_nodes());
     }
-    if (s.ok()) s = told.AddAll(planned.deadlines, swap->mutable_deadline_nodes());
+    if (s.ok()) s = counted.AddAll(planned.deadlines, swap->mutable_deadline_nodes());
     if (!s.ok()) return s;
   }
   return absl::OkStatus();
@@ -193,7 +193,7 @@ std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
 absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
                        v1::GraphPatch* patch) {
   patch->Clear();
-  ToldNames told(graph, "the patch", stop);
+  ReportNames counted(graph, "the patch", stop);
   // One at a time: there may be very many, and each takes several times its serialized size.
   for (WireReader nodes(edit.new_nodes()); nodes.Next();) {
     const NodeSpec node = ReadNode(nodes.bytes());
@@ -201,9 +201,9 @@ absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToke
     out->set_name(node.name);
     out->set_op(node.op);
     out->set_device(node.device);
-    absl::Status s = told.Count(node.name.size() + node.op.size() + node.device.size());
+    absl::Status s = counted.Count(node.name.size() + node.op.size() + node.device.size());
     for (const std::string& input : node.inputs) {
-      if (s.ok()) s = told.Count(input.size());
+      if (s.ok()) s = counted.Count(input.size());
       if (!s.ok()) return s;
       out->add_inputs(input);
     }
@@ -227,8 +227,8 @@ absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToke
     }
     const absl::string_view old = inputs[rewire.index];
     v1::RewiredInput* out = patch->add_rewired_inputs();
-    absl::Status s = told.Add(rewire.node, out->mutable_node());
-    if (s.ok()) s = told.Count(old.size() + rewire.spelling.size());
+    absl::Status s = counted.Add(rewire.node, out->mutable_node());
+    if (s.ok()) s = counted.Count(old.size() + rewire.spelling.size());
     if (!s.ok()) return s;
     out->set_input_index(rewire.index);
     out->set_old_input(std::string(old));
@@ -236,8 +236,8 @@ absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToke
   }
   for (const GraphEdit::Control& control : edit.controls()) {
     v1::AddedControl* out = patch->add_added_controls();
-    absl::Status s = told.Add(control.node, out->mutable_node());
-    if (s.ok()) s = told.Count(control.source.size());
+    absl::Status s = counted.Add(control.node, out->mutable_node());
+    if (s.ok()) s = counted.Count(control.source.size());
     if (!s.ok()) return s;
     out->set_source(control.source);
     out->set_kind(control.kind);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/graph/graph.h"
 #include "spillway/v1/inspect.pb.h"
 

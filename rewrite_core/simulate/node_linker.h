@@ -26,7 +26,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/simulate/plan_overlay.h"
 #include "rewrite_core/simulate/simulator.h"

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "rewrite_core/analysis/unknown_memory.h"
+#include "rewrite_core/analysis/memory/unknown_memory.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/lower_bounds.h"

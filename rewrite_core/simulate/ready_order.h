@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "rewrite_core/analysis/gpu_index.h"
+#include "rewrite_core/analysis/machine/gpu_index.h"
 
 namespace spillway::core {
 

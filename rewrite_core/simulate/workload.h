@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "rewrite_core/analysis/gpu_index.h"
+#include "rewrite_core/analysis/machine/gpu_index.h"
 #include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/graph/graph.h"
 

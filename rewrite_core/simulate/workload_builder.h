@@ -13,7 +13,7 @@
 //   inputs, and for those nodes behind its dead inputs that do run (NodeLinker::WaitBeyond). Where
 //   nothing decides which side is taken, both run.
 // - The back edge of a loop is cut: each body runs as one iteration, whose operations last as long
-//   as all iterations together (analysis/loops.h says how many), while their outputs take the
+//   as all iterations together (analysis/flow/loops.h says how many), while their outputs take the
 //   memory of one. What a loop keeps in lists is live from its first writer on, for all iterations.
 //   The nodes after a loop wait for the end of its body. An unknown number of iterations counts as
 //   1.
@@ -28,8 +28,8 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/memory/unknown_memory.h"
 #include "rewrite_core/analysis/step_facts.h"
-#include "rewrite_core/analysis/unknown_memory.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/workload.h"

@@ -2,15 +2,14 @@
 
 #include "rewrite_core/strategy/apply/apply_strategy.h"
 #include "rewrite_core/strategy/budget/budget_strategy.h"
-#include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
 #include "rewrite_core/strategy/scope/scope_strategy.h"
 
 namespace spillway::core {
 namespace {
 
-constexpr v1::Strategy kStrategies[] = {v1::STRATEGY_BUDGET, v1::STRATEGY_LEVEL, v1::STRATEGY_SCOPE,
-                                        v1::STRATEGY_APPLY, v1::STRATEGY_STRIP};
+constexpr v1::Strategy kStrategies[] = {v1::STRATEGY_BUDGET, v1::STRATEGY_LEVEL,
+                                        v1::STRATEGY_SCOPE};
 
 }  // namespace
 
@@ -41,7 +40,7 @@ const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
   constexpr auto any_graph = [](const v1::RewriteOptions&, const Graph&, const StopToken&) {
     return absl::OkStatus();
   };
-  static constexpr PlanningStrategy kLevel = {CheckLevelStrategy, LevelNeedsSimulator, LevelStep,
+  static constexpr PlanningStrategy kLevel = {CheckLevelStrategy, LevelNeedsSimulator, step,
                                               any_graph, PlanLevel};
   static constexpr PlanningStrategy kScope = {CheckScopeStrategy, never, step, any_graph,
                                               PlanScope};

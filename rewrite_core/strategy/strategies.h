@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rewrite_core/strategy/strategy_result.h"
+#include "rewrite_core/strategy/common/strategy_result.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 
@@ -23,7 +23,7 @@ struct PlanningStrategy {
   // Whether it needs a simulator.
   bool (*needs_simulator)(const v1::RewriteOptions& options);
   // The step for which facts are computed: options.step, unless the strategy's own options add to
-  // it (LevelStrategy.autotune_gpu_mem).
+  // it (ApplyStrategy.plan).
   v1::Step (*step)(const v1::RewriteOptions& options);
   // Refuses a graph, without Spillway's edits, if the options are for another one
   // (ApplyStrategy.plan names its graph): INVALID_ARGUMENT. Also those of `stop`.
@@ -34,7 +34,8 @@ struct PlanningStrategy {
   absl::StatusOr<StrategyResult> (*plan)(const StrategyInput& input);
 };
 
-// The strategies of this build, strongest first; the first one is the default.
+// The strategies of this build that choose swaps, strongest first; the first one is the default.
+// `apply` and `strip` choose none.
 absl::Span<const v1::Strategy> Strategies();
 
 // Returns the strategy that `options` ask for.

@@ -57,7 +57,8 @@ std::string ReadFile(const std::string& name) {
 
 v1::RewriteOptions TunedOptions() {
   v1::RewriteOptions options;
-  options.mutable_level()->set_autotune_gpu_mem(4);
+  options.mutable_level();
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{4} << 30);
   options.mutable_step()->set_batch_size(64);
   options.add_outputs(v1::OUTPUT_GRAPH);
   return options;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
 #include "tests/benchmarks/floor.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"

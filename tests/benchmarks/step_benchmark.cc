@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "rewrite_core/analysis/control_flow.h"
-#include "rewrite_core/analysis/variable_aliases.h"
+#include "rewrite_core/analysis/flow/control_flow.h"
+#include "rewrite_core/analysis/memory/variable_aliases.h"
 #include "rewrite_core/simulate/simulator.h"
 #include "tests/benchmarks/floor.h"
 #include "tests/testing/core_test_util.h"

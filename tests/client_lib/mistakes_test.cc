@@ -56,9 +56,9 @@ struct Mistake {
   std::string name, call, code, reason, text;
   int exit_code = -1;
   std::string graph, graph_b;
-  std::string options;  // Protobuf text.
-  v1::Plan plan;        // Of apply.
-  bool newer = false;
+  std::string options;                        // Protobuf text.
+  v1::Plan plan;                              // Of apply.
+  int unknown_field = 0;                      // Its number; 0: none.
   std::map<std::string, std::string> not_by;  // Why, by door.
 };
 
@@ -142,8 +142,8 @@ std::vector<Mistake> ReadMistakes() {
       now.plan.set_graph_sha256(*core::CanonicalSha256(now.graph, {}));
       google::protobuf::TextFormat::Parser parser;
       EXPECT_TRUE(parser.MergeFromString(value, &now.plan)) << value;
-    } else if (key == "newer") {
-      now.newer = true;
+    } else if (key == "field") {
+      EXPECT_TRUE(absl::SimpleAtoi(value, &now.unknown_field)) << value;
     } else if (key == "says") {
       const std::vector<std::string> parts = absl::StrSplit(value, absl::MaxSplits(' ', 3));
       now.code = parts.at(0);
@@ -180,9 +180,10 @@ std::unique_ptr<Message> OptionsOf(const Mistake& mistake) {
   google::protobuf::TextFormat::Parser parser;
   google::protobuf::TextFormat::Parser* merging = &parser;
   EXPECT_TRUE(merging->MergeFromString(mistake.options, options.get())) << mistake.options;
-  constexpr int kNewerField = 4000;
-  if (mistake.newer) {
-    options->GetReflection()->MutableUnknownFields(options.get())->AddVarint(kNewerField, 1);
+  if (mistake.unknown_field > 0) {
+    options->GetReflection()
+        ->MutableUnknownFields(options.get())
+        ->AddVarint(mistake.unknown_field, 1);
   }
   return options;
 }

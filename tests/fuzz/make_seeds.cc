@@ -208,17 +208,17 @@ void WriteOptions(const Folder& folder) {
       "step { feeds { name: 'in_0' dims: 4 dims: 1000000000 } batch_size: 2147483647 targets: "
       "'in_1:0' } cpu_device: '/cpu:0' "
       "min_tensor_bytes: 9223372036854775807",
-      "outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT decision_detail: DECISION_DETAIL_NONE "
-      "swap_encoding: SWAP_ENCODING_COPY",
+      "outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT decision_detail: DECISION_DETAIL_NONE",
       "scope { optimizer_scopes: '((((a{1,1000}){1,1000}){1,1000}))' }",
       "level {}",
       "level { swapout_threshold: 1 swapin_ahead: 1 swapin_groupby: 0 sync_mode: 3 "
       "serialization: '3:10' serialization: '-4:' serialization: '1' }",
       "level { swapout_threshold: 2 swapin_ahead: 2 swapin_groupby: 3 serialization: '::2' "
       "serialization_by_size: 1e-5 excl_output_by_scopes: 'net' incl_input_by_types: 'ReluGrad' }",
-      "level { sync_mode: 1 autotune_gpu_mem: 1e-6 is_training: false } devices: '/gpu:0'",
+      "level { sync_mode: 1 is_training: false } devices: '/gpu:0' step { hardware { "
+      "gpu_memory_bytes: 1073 } }",
       "level { swapout_threshold: 0 sync_mode: 4 serialization: '99999999999999999999:-' "
-      "serialization_by_size: nan autotune_gpu_mem: -inf }",
+      "serialization_by_size: nan }",
       "scope { optimizer_scopes: '[' incl_scopes: '\\\\' lb: -1 ub: 2147483647 }",
   };
   int number = 0;

@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "google/protobuf/arena.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/analysis/shapes.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"

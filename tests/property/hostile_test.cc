@@ -312,7 +312,7 @@ TEST(Growth, OfReportAndPatchIsRefusedWithLittleMemory) {
     options.add_outputs(output);
     EXPECT_THAT(TimedRewrite(graph, options),
                 FailsWith(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
-                          "ask for the graph alone"));
+                          "request only the graph"));
   }
   v1::RewriteOptions options = Options();
   options.add_outputs(v1::OUTPUT_GRAPH);

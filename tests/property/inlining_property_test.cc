@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/apply/inlining_verifier.h"
 #include "rewrite_core/capabilities.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/graph/topology.h"
 #include "rewrite_core/inline/inline_calls.h"
-#include "rewrite_core/inline/looked_through.h"
+#include "rewrite_core/inline/step_graph.h"
 #include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/function_graph.h"
@@ -203,8 +203,8 @@ TEST(InliningProperty, BrokenBytesCrashNothing) {
           bytes.erase(at, random.Between(1, 4));
       }
     }
-    const auto looked = core::LookedThrough::Parse(bytes, {}, DefaultLimits(), StopToken());
-    parsed += looked.ok();
+    const auto step_graph = core::StepGraph::Parse(bytes, {}, DefaultLimits(), StopToken());
+    parsed += step_graph.ok();
     v1::RewriteOptions options;
     options.mutable_level()->set_swapout_threshold(1);
     options.mutable_level()->set_swapin_ahead(1);

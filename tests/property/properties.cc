@@ -1,7 +1,6 @@
 #include "tests/property/properties.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -457,7 +456,6 @@ void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions*
   if (random->OneIn(8)) options->set_min_tensor_bytes(random->Below(5000));
   if (random->OneIn(4)) options->mutable_step()->set_batch_size(random->Between(1, 64));
   if (random->OneIn(8)) options->add_devices("/gpu:0");
-  if (random->OneIn(8)) options->set_swap_encoding(v1::SWAP_ENCODING_COPY);
   if (random->OneIn(8)) options->set_decision_detail(v1::DECISION_DETAIL_NONE);
   // From far too little memory to ample; the copies' rates make them wait for each other.
   if (random->OneIn(2)) {
@@ -580,8 +578,6 @@ v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random) {
   if (random->OneIn(10)) level.add_excl_input_by_types(type());
   if (random->OneIn(16)) level.add_incl_input_by_types(type());
   if (random->OneIn(4)) level.set_is_training(false);
-  // From far too little to ample.
-  if (random->OneIn(4)) level.set_autotune_gpu_mem(std::ldexp(1.0, -random->Between(0, 24)));
   if (random->OneIn(6)) options.set_cpu_device("/job:worker/device:CPU:0");
   AddCommonOptions(graph, random, &options);
   if (IsTuned(level) && !random->OneIn(8)) {
@@ -614,7 +610,6 @@ v1::RewriteOptions RandomPacedLevelOptions(const GraphDef& graph, Random* random
   if (random->OneIn(2)) level.clear_serialization();
   if (random->OneIn(2)) level.clear_serialization_by_size();
   if (random->OneIn(2)) {
-    level.clear_autotune_gpu_mem();
     options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
     GiveMemory(graph, random, options.mutable_step());
   }

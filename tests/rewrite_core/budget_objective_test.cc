@@ -138,7 +138,7 @@ TEST(BudgetObjectiveTest, ASwapThatDoesNotHideIsMadeOnlyWhereItMayBeSlow) {
                       absl::StrCat(HandMachine(kSlow, 1 << 30), "budget { ", budget, " }"))
             .report();
     EXPECT_EQ(report.outcome(), v1::OUTCOME_NOTHING_TO_DO) << budget;
-    EXPECT_THAT(report.summary(), HasSubstr("the graph fits as it came, and no plan was found"));
+    EXPECT_THAT(report.summary(), HasSubstr("the unswapped graph fits, and no plan was found"));
     EXPECT_TRUE(report.fits(0).not_needed());
   }
   const v1::RewriteReport report =

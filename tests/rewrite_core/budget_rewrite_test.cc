@@ -282,11 +282,11 @@ TEST(BudgetRewriteTest, NothingSmallerThanAskedForIsSwapped) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
   const int64_t memory = ample.fits(0).unswapped_peak_bytes();  // Minus a tenth.
-  constexpr int64_t kLeast = 20 << 20;
+  constexpr int64_t kMinBytes = 20 << 20;
   const v1::RewriteReport report =
-      WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "min_tensor_bytes: ", kLeast)).report();
+      WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "min_tensor_bytes: ", kMinBytes)).report();
   ASSERT_GT(report.swaps_size(), 0);
-  for (const v1::TensorSwap& swap : report.swaps()) EXPECT_GE(swap.size_bytes(), kLeast);
+  for (const v1::TensorSwap& swap : report.swaps()) EXPECT_GE(swap.size_bytes(), kMinBytes);
 }
 
 // Excluded tensors are not swapped at any cost; with inclusions, only included ones are.

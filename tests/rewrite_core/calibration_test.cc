@@ -80,7 +80,7 @@ TEST(CalibrationTest, TheSynchronousPlanOfTflmsV2IsAsSlowAsItWas) {
   const std::string graph = testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb");
   const std::string rewritten = testing::ApplyRecordedV2(graph, "tfcnn_resnet50_b200", "sync3");
   v1::SimulateOptions options;
-  options.mutable_step()->mutable_hardware()->set_preset("p100_pcie_observed");
+  *options.mutable_step()->mutable_hardware() = testing::P100AsObserved();
   // It did run; whether it also fits does not matter here.
   options.set_no_budget(true);
   const v1::Forecast before = Simulate(graph, options);

@@ -26,8 +26,8 @@ std::string Figures(v1::Forecast forecast) {
     device.clear_peak_node();
   }
   forecast.mutable_out_of_memory()->clear_node();
-  // The size of cuDNN's reserve space is known only from its op (analysis/buffers.cc), not from the
-  // Identity that copies it in the file.
+  // The size of cuDNN's reserve space is known only from its op (analysis/memory/buffers.cc), not
+  // from the Identity that copies it in the file.
   if (forecast.fit() == v1::FIT_UNKNOWN) forecast.set_fit(v1::FIT_FITS);
   forecast.clear_fit_unknown();
   return forecast.DebugString();

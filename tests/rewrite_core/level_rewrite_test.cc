@@ -397,10 +397,6 @@ TEST(LevelRewriteTest, BadInputNamesTheOptionAndTheValue) {
       {"level { swapin_groupby: -2 }", bad, "swapin_groupby", "-2"},
       {"level { sync_mode: 4 }", bad, "sync_mode", "4"},
       {"level { sync_mode: -1 }", bad, "sync_mode", "-1"},
-      {"level { autotune_gpu_mem: 0 }", bad, "autotune_gpu_mem", "0"},
-      {"level { autotune_gpu_mem: -0.09 }", bad, "autotune_gpu_mem", "-0.09"},
-      {"level { autotune_gpu_mem: nan }", bad, "autotune_gpu_mem", "nan"},
-      {"level { autotune_gpu_mem: inf }", bad, "autotune_gpu_mem", "inf"},
       {"level { serialization_by_size: -1 }", bad, "serialization_by_size", "-1"},
       {"level { serialization_by_size: nan }", bad, "serialization_by_size", "nan"},
       {"step { hardware { gpu_memory_bytes: 0 } }", bad, "hardware.gpu_memory_bytes", "0"},
@@ -466,7 +462,6 @@ TEST(LevelRewriteTest, SaysWhereABudgetCameFromThatNothingFits) {
     return ErrorDetailOf(refused, "budget_source") + ": " + std::string(refused.status().message());
   };
   EXPECT_THAT(source(Budget(1 << 20)), HasSubstr("921.60 KiB (gpu_memory_bytes, less 10%)"));
-  EXPECT_THAT(source("level { autotune_gpu_mem: 0.0009765625 }"), HasSubstr("autotune_gpu_mem"));
 }
 
 // Tuning needs sizes, given parameters do not.

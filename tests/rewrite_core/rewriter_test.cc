@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "already_rewritten: ALREADY_REWRITTEN_REPLAN", v1::OUTCOME_FOREIGN,
                       "lms/swapin_3"},
         UnchangedCase{"NothingToStrip", kNet, "strip {}", v1::OUTCOME_NOTHING_TO_DO,
-                      "nothing to take out"}),
+                      "no edits to remove"}),
     testing::CaseName());
 
 TEST(RewriterTest, StripGivesTheBytesBack) {
@@ -563,23 +563,6 @@ TEST(RewriterTest, DecisionDetail) {
   EXPECT_EQ(none.graph_def(), Answer(Net(), kScope).graph_def());
 }
 
-// ---- Encodings ----
-
-TEST(RewriterTest, TheCopyEncodingPassesTheVerifierAndStrips) {
-  const auto r = TryRewrite(Net(), On("swap_encoding: SWAP_ENCODING_COPY"));
-  ASSERT_THAT(r, IsOk());
-  const TestGraph after = TestGraph::FromBytes(r->graph_def());
-  EXPECT_EQ(after->op(after.Node("lms/swapout_f1_0")), "_CopyFromGpuToHost");
-  EXPECT_EQ(after->op(after.Node("lms/swapin_f1_0")), "_CopyFromHostToGpu");
-  EXPECT_EQ(after->device(after.Node("lms/swapin_f1_0")), "");  // Same as the producer's.
-  EXPECT_EQ(Answer(r->graph_def(), "strip {}").graph_def(), Net());
-}
-
-TEST(RewriterTest, AnUnsetEncodingMeansIdentity) {
-  EXPECT_EQ(Answer(Net(), On("swap_encoding: SWAP_ENCODING_IDENTITY")).graph_def(),
-            Answer(Net(), kScope).graph_def());
-}
-
 TEST(RewriterTest, CpuDevice) {
   const TestGraph after = TestGraph::FromBytes(
       Answer(Net(), "scope { optimizer_scopes: 'G/' } cpu_device: '/cpu:1'").graph_def());
@@ -618,6 +601,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         OptionCase{"Field", [](Opt o) { AddUnknown(o, 99); }, v1::ERROR_REASON_UNKNOWN_OPTION,
                    "RewriteOptions", "99"},
+        OptionCase{"Removed", [](Opt o) { AddUnknown(o, 12); }, v1::ERROR_REASON_UNKNOWN_OPTION,
+                   "swap_encoding", "12"},
         // Reserved for other strategies.
         OptionCase{"Strategy", [](Opt o) { AddUnknown(o, 2); }, v1::ERROR_REASON_UNKNOWN_OPTION,
                    "RewriteOptions", "2"},
@@ -638,9 +623,6 @@ INSTANTIATE_TEST_SUITE_P(
         OptionCase{"DecisionDetail",
                    [](Opt o) { o->set_decision_detail(static_cast<v1::DecisionDetail>(9)); },
                    v1::ERROR_REASON_UNKNOWN_OPTION, "decision_detail", "9"},
-        OptionCase{"SwapEncoding",
-                   [](Opt o) { o->set_swap_encoding(static_cast<v1::SwapEncoding>(9)); },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "swap_encoding", "9"},
         OptionCase{"Output", [](Opt o) { o->add_outputs(static_cast<v1::Output>(9)); },
                    v1::ERROR_REASON_UNKNOWN_OPTION, "outputs", "9"},
         OptionCase{"OutputUnspecified", [](Opt o) { o->add_outputs(v1::OUTPUT_UNSPECIFIED); },

@@ -115,8 +115,6 @@ INSTANTIATE_TEST_SUITE_P(
         SavedCase{"ScopeLoop", "lstm_while/graph.pb", "scope {}"},
         SavedCase{"ScopeOnAnotherCpu", "mnist_deep/graph.pb",
                   "scope { n_tensors: 3 } cpu_device: '/device:CPU:1' min_tensor_bytes: 100"},
-        SavedCase{"ScopeByCopies", "mnist_deep/graph.pb",
-                  "scope {} swap_encoding: SWAP_ENCODING_COPY"},
         SavedCase{"LevelGiven", "resnet50_tf1/graph_shapes.pb",
                   "level { swapout_threshold: 40 swapin_ahead: 3 swapin_groupby: 10 "
                   "serialization: '3:9' sync_mode: 1 } step { batch_size: 32 }"},

@@ -60,7 +60,7 @@ TEST(FlagsTest, DefaultsAreThoseOfOptions) {
 
 TEST(FlagsTest, SizesAreThoseOfEveryProgram) {
   const auto sizes = size_table::ReadSizes();
-  EXPECT_GE(sizes.size(), size_table::kLeastSizes);
+  EXPECT_GE(sizes.size(), size_table::kMinSizes);
   for (const auto& [text, bytes] : sizes) {
     const ParsedFlags flags = Parse({"--cache-bytes", text.c_str()});
     // Sizes above 2^50 exceed the memory of any machine and are refused, but they were parsed.

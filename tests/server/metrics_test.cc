@@ -10,7 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/strategy/strategies.h"
 #include "server/error_fault.h"
 #include "tests/server/fake_core.h"

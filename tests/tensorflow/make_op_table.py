@@ -2,9 +2,9 @@
 
     python tests/tensorflow/make_op_table.py OUT [--check]
 
-One row per op: its name and its outputs. The rows are facts about TensorFlow's ops (names and
-signatures); with --check, OUT is compared with what would be written and the exit code says
-whether they agree.
+One row per op: what Spillway knows of it from its OpDef. To let it know more, add a column here and
+to the macro that reads the rows (rewrite_core/graph/op_registry.cc). With --check, OUT is compared
+with what would be written, and the exit code says whether they agree.
 """
 import os
 
@@ -15,13 +15,16 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 HEADER = """\
 // Made by tests/tensorflow/make_op_table.py from the op registry of TensorFlow %s; do not edit.
-// SPILLWAY_OP(name, outputs): one word per output argument, separated by spaces. A word is
+// SPILLWAY_OP(name, outputs, output_names, is_stateful)
+// outputs: one word per output argument, separated by spaces. A word is
 //   float, int32, ...   a fixed type
 //   T                   the type in attribute T
 //   T=float             the same, float where the attribute was stripped as the default
 //   N*T                 N tensors of that type, N an int attribute (N=2*T: its default is 2)
 //   []Tout              one tensor per type in the list attribute Tout
 //   &...                a reference to a variable
+// output_names: their names, by which nodes of a function's body read them; empty for one output.
+// is_stateful: OpDef.is_stateful: it has state, or an effect besides its outputs.
 """
 
 
@@ -56,8 +59,10 @@ def table():
     rows = []
     for op in sorted(ops, key=lambda op: op.name):
         attrs = {attr.name: attr for attr in op.attr}
-        rows.append('SPILLWAY_OP("%s", "%s")\n'
-                    % (op.name, " ".join(word(arg, attrs) for arg in op.output_arg)))
+        outputs = " ".join(word(arg, attrs) for arg in op.output_arg)
+        names = " ".join(arg.name for arg in op.output_arg) if len(op.output_arg) > 1 else ""
+        rows.append('SPILLWAY_OP("%s", "%s", "%s", %s)\n'
+                    % (op.name, outputs, names, "true" if op.is_stateful else "false"))
     return HEADER % version + "".join(rows)
 
 

@@ -1,4 +1,4 @@
-"""Writes tests/rewrite_core/analysis/op_zoo: one graph of many ops, and what TensorFlow infers of it.
+"""Writes tests/rewrite_core/analysis/shapes/op_zoo: one graph of many ops, and what TensorFlow infers of it.
 
     python tests/tensorflow/make_op_zoo.py OUT_FOLDER
 

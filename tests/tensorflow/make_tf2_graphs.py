@@ -1,4 +1,4 @@
-"""Writes tests/rewrite_core/analysis/tf2: small graphs as TensorFlow 2 programs have them.
+"""Writes tests/rewrite_core/analysis/shapes/tf2: small graphs as TensorFlow 2 programs have them.
 
     python tests/tensorflow/make_tf2_graphs.py OUT_FOLDER
 

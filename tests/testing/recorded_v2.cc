@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/graph/dtype.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_schema.pb.h"
@@ -198,6 +198,14 @@ std::string ApplyRecordedV2(const std::string& graph_def, const std::string& nam
         ->add_input(absl::StrCat("^", control.at(0).get<std::string>()));
   }
   return editor.Serialize();
+}
+
+v1::Hardware P100AsObserved() {
+  v1::Hardware hardware;
+  hardware.set_preset("p100_pcie");
+  hardware.set_d2h_bytes_per_s(6e9);
+  hardware.set_h2d_bytes_per_s(6e9);
+  return hardware;
 }
 
 }  // namespace spillway::testing

@@ -67,6 +67,11 @@ std::vector<RecordedSetV2> ReadV2Sets(const std::string& graph);
 std::string ApplyRecordedV2(const std::string& graph_def, const std::string& name,
                             const std::string& set);
 
+// The machine of a published run (TFLMS v2's demo of 2020: tf_cnn_benchmarks, ResNet-50, batch 200,
+// 21 of 255 images/s, 20.33 GiB out and 31.36 GiB in, each step): the preset p100_pcie with the
+// link that the run reached.
+v1::Hardware P100AsObserved();
+
 }  // namespace spillway::testing
 
 #endif  // SPILLWAY_TESTS_TESTING_RECORDED_V2_H_

@@ -24,7 +24,7 @@ inline std::vector<std::pair<std::string, int64_t>> ReadSizes() {
 }
 
 // The minimum number of rows, so that no test passes with a missing file.
-inline constexpr size_t kLeastSizes = 30;
+inline constexpr size_t kMinSizes = 30;
 
 }  // namespace spillway::size_table
 

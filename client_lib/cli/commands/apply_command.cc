@@ -25,8 +25,7 @@ constexpr char kApplyFooter[] =
     "  spillway apply plan.json graph.pb -o out.pb";
 
 // Options that all strategies share and that a plan already determines.
-constexpr absl::string_view kSettled[] = {"cpu_device", "min_tensor_bytes", "swap_encoding",
-                                          "inline_calls"};
+constexpr absl::string_view kSettled[] = {"cpu_device", "min_tensor_bytes", "inline_calls"};
 
 // The order is that of --help.
 struct ApplyFlags {

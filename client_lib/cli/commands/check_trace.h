@@ -1,6 +1,6 @@
 // Reads a step of TensorFlow from a RunMetadata (or StepStats) of a full trace: where each node
 // ran, what it copied, the length of the step and its memory. Times of single nodes are read by the
-// core (analysis/profile.h).
+// core (analysis/machine/profile.h).
 //
 // The bytes are untrusted.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_CHECK_TRACE_H_

@@ -40,8 +40,7 @@ bool SaysMemory(const v1::Hardware& hardware) {
 std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options) {
   const bool idle =
       options->has_strip() || (options->has_scope() && options->simulation() == v1::SIMULATION_OFF);
-  if (idle || SaysMemory(options->step().hardware()) || options->level().has_autotune_gpu_mem())
-    return "";
+  if (idle || SaysMemory(options->step().hardware())) return "";
   v1::Hardware found;
   std::string line = Fill(limit, &found);
   if (!line.empty()) options->mutable_step()->mutable_hardware()->MergeFrom(found);

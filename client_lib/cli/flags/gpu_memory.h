@@ -18,7 +18,7 @@ namespace spillway::cli {
 using internal::kNvidiaSmiTime;
 
 // Fill in hardware.gpu_memory_bytes of the step and its source, if no option specifies the memory
-// of a GPU (bytes, a preset, autotune_gpu_mem) and the request depends on it. Wait at most `limit`
+// of a GPU (bytes, a preset) and the request depends on it. Wait at most `limit`
 // for nvidia-smi. Return a line for the user, or empty if nothing was filled in.
 std::string FillGpuMemory(absl::Duration limit, v1::RewriteOptions* options);
 std::string FillGpuMemory(absl::Duration limit, v1::Step* step);

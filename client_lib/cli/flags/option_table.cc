@@ -49,9 +49,6 @@ constexpr OptionRow kCommon[] = {
     {"decision_detail",
      "Which decisions the report lists: every tensor considered, or none (for very large graphs).",
      "all", ""},
-    {"swap_encoding",
-     "How a swap is written: identity runs everywhere, copy (_CopyFromGpuToHost) only on a GPU.",
-     "identity", ""},
     {"simulation", "Whether the report says what a step takes before and after.", "on", ""},
     {"inline_calls",
      "Whether calls of functions (PartitionedCall, If, While and their like) are replaced by the "
@@ -176,10 +173,6 @@ constexpr OptionRow kLevel[] = {
      "Whether the graph runs in training mode: batch normalizations of the other mode are left "
      "alone (--is-training=false).",
      "true", ""},
-    {"autotune_gpu_mem",
-     "Memory of each GPU for tuning, in GiB, in place of --gpu-memory-bytes. As there, "
-     "--allocator-reserve is taken off. Above 0.",
-     "the hardware's", ""},
     {"pace",
      "What is launched behind a swap-in's trigger waits for the swap-in, so that its copy overlaps "
      "with kernels, and what is ready early waits until it is wanted, as in the strategy budget. "

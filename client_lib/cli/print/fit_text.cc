@@ -23,8 +23,6 @@ std::string SourceText(v1::MemorySource source, const v1::Hardware& hardware) {
                           hardware.preset());
     case v1::MEMORY_SOURCE_OPTION:
       return ", from --gpu-memory-bytes";
-    case v1::MEMORY_SOURCE_AUTOTUNE_GPU_MEM:
-      return ", from --autotune-gpu-mem";
     case v1::MEMORY_SOURCE_NVIDIA_SMI:
       return ", from nvidia-smi";
     default:

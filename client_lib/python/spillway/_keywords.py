@@ -118,8 +118,6 @@ class SettledKeywords(TypedDict, total=False):
     min_tensor_bytes: Optional[Size]
     """Tensors smaller than this, in bytes, are not swapped (reason TOO_SMALL). Does not apply to
     tensors of unknown size. Range: 0 and up. Default: 0."""
-    swap_encoding: Optional[Literal["identity", "copy"]]
-    """How a swap is written into the graph. Default: IDENTITY."""
     inline_calls: Optional[Literal["auto", "always", "never"]]
     """Whether calls of library functions are replaced by the functions' bodies, whose tensors can
     then be swapped. Default: AUTO."""
@@ -218,10 +216,6 @@ class LevelKeywords(TypedDict, total=False):
     is_training: Optional[bool]
     """Whether the graph runs in training mode: batch normalizations of the other mode are left
     unchanged. Default: true."""
-    autotune_gpu_mem: Optional[float]
-    """Memory of each GPU for tuning, in GiB, in place of the step's hardware.gpu_memory_bytes.
-    hardware.allocator_reserve is subtracted from it, too. Range: above 0. Default: the
-    hardware's."""
     pace: Optional[bool]
     """Not in TFLMS. Operations launched after a swap-in's trigger wait for the swap-in (pace
     edges), so that its copy overlaps with kernels, and operations that are ready early wait until
@@ -299,7 +293,6 @@ KINDS: Dict[str, str] = {
     "simulation": "enum",
     "cpu_device": "text",
     "min_tensor_bytes": "size",
-    "swap_encoding": "enum",
     "inline_calls": "enum",
     "optimizer_scopes": "names",
     "starting_scope": "text",
@@ -324,7 +317,6 @@ KINDS: Dict[str, str] = {
     "serialization": "levels",
     "serialization_by_size": "float",
     "is_training": "bool",
-    "autotune_gpu_mem": "float",
     "pace": "bool",
     "excl_output_by_scopes": "names",
     "incl_output_by_scopes": "names",
@@ -344,7 +336,6 @@ ENUMS: Dict[str, Tuple[str, Tuple[str, ...]]] = {
     "already_rewritten": ("ALREADY_REWRITTEN_", ("keep", "replan",)),
     "decision_detail": ("DECISION_DETAIL_", ("all", "none",)),
     "simulation": ("SIMULATION_", ("on", "off",)),
-    "swap_encoding": ("SWAP_ENCODING_", ("identity", "copy",)),
     "inline_calls": ("INLINE_CALLS_", ("auto", "always", "never",)),
     "ctrld_strategy": ("CTRLD_STRATEGY_", ("chain_rule", "direct_order",)),
     "planning_effort": ("PLANNING_EFFORT_", ("low", "medium", "high",)),
@@ -361,7 +352,7 @@ STRATEGIES: Dict[str, Tuple[str, ...]] = {
         "serialization_by_size", "excl_output_by_scopes", "incl_output_by_scopes",
         "excl_output_by_types", "incl_output_by_types", "excl_input_by_scopes",
         "incl_input_by_scopes", "excl_input_by_types", "incl_input_by_types", "is_training",
-        "autotune_gpu_mem", "pace"),
+        "pace"),
     "budget": ("planning_effort", "objective", "max_slowdown", "excl_output_by_scopes",
         "incl_output_by_scopes", "excl_output_by_types", "incl_output_by_types",
         "excl_input_by_scopes", "incl_input_by_scopes", "excl_input_by_types",

@@ -153,7 +153,7 @@ def apply(graph: Any, plan: Union[Plan, str, bytes],
     """Applies a plan from an earlier rewrite of this graph (`save_plan=True`) instead of planning:
     the result is the same graph, byte for byte. `plan`: a Plan, or its JSON. `keywords`: those of
     `rewrite`, except the options that the plan determines (cpu_device, min_tensor_bytes,
-    swap_encoding, inline_calls). Raises InvalidOptionError: OTHER_GRAPH if the plan is for another
+    inline_calls). Raises InvalidOptionError: OTHER_GRAPH if the plan is for another
     graph, BAD_PLAN if it breaks the rules for plans."""
     return rewrite(graph, strategy="apply", plan=plan, **keywords)
 

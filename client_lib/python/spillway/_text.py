@@ -85,7 +85,7 @@ def _source(fit: DeviceFit, report: Report) -> str:
     machine = report.hardware.hardware if report.hardware is not None else None
     preset = machine.preset if machine is not None else ""
     words = {"PRESET": ", from the preset %s" % preset if preset else ", from the preset",
-             "OPTION": ", from gpu_memory_bytes", "AUTOTUNE_GPU_MEM": ", from autotune_gpu_mem",
+             "OPTION": ", from gpu_memory_bytes",
              "NVIDIA_SMI": ", from nvidia-smi"}
     reserve = machine.allocator_reserve if machine is not None else None
     return words.get(fit.budget_source, "") + (

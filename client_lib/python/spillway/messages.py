@@ -26,7 +26,7 @@ Fit = Literal["", "FITS", "DOES_NOT_FIT", "UNKNOWN"]
 FitUnknownCause = Literal["", "SIZES", "LOOPS", "CALLS"]
 """Why a step's memory is unknown."""
 
-MemorySource = Literal["", "PRESET", "OPTION", "AUTOTUNE_GPU_MEM", "NVIDIA_SMI"]
+MemorySource = Literal["", "PRESET", "OPTION", "NVIDIA_SMI"]
 """The source of a GPU's memory size."""
 
 Stage = Literal["", "parse", "analysis", "strategy", "simulate", "apply", "verify", "report"]
@@ -1332,7 +1332,8 @@ class Capabilities(Message):
     version: str = ""
     """The server's version, `MAJOR.MINOR.PATCH`."""
     strategies: Tuple[Strategy, ...] = ()
-    """The strategies that options may select, strongest first; the first is the default."""
+    """The strategies that choose swaps, strongest first; the first is the default. Every server
+    also applies plans and strips."""
     limits: Optional[Limits] = None
     """The limits in force."""
     hardware_presets: Tuple[HardwareReport, ...] = ()

@@ -7,7 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/cost.h"
-#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/machine/hardware.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/base/message_cost.h"
@@ -39,11 +40,12 @@ absl::StatusOr<v1::Plan> ParsePlan(const std::string& bytes) {
   // Three bytes on the wire may become an entry of a hundred in memory.
   if (const int64_t memory_bytes = CostOf(*v1::Plan::descriptor(), bytes).memory_bytes;
       memory_bytes > kMaxPlanMemoryBytes) {
-    return BadPlanError(absl::StrCat("it takes ", memory_bytes, " bytes of memory, and a plan may ",
-                                     kMaxPlanMemoryBytes));
+    return BadPlanError(absl::StrCat("it takes ", BytesText(memory_bytes),
+                                     " of memory, and a plan may take ",
+                                     BytesText(kMaxPlanMemoryBytes)));
   }
   if (!plan.ParseFromString(bytes)) {
-    return BadPlanError("the bytes are no serialized spillway.v1.Plan");
+    return BadPlanError("the bytes are not a serialized spillway.v1.Plan");
   }
   return plan;
 }
@@ -81,15 +83,11 @@ absl::Status CheckHead(const v1::Plan& plan) {
         absl::StrCat("graph_sha256 is ", Quoted(sha256), ", which is not 64 hexadecimal digits"),
         {{"field", "graph_sha256"}});
   }
-  if (!v1::SwapEncoding_IsValid(plan.swap_encoding())) {
-    return BadPlanError(absl::StrCat("swap_encoding is ", static_cast<int>(plan.swap_encoding()),
-                                     ", which this server does not know"),
-                        {{"field", "swap_encoding"}});
-  }
   const std::string& cpu = plan.cpu_device();
   if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
-    return BadPlanError(absl::StrCat("cpu_device is ", Quoted(cpu), ", which no device is called"),
-                        {{"field", "cpu_device"}});
+    return BadPlanError(
+        absl::StrCat("cpu_device is ", Quoted(cpu), ", which is no name of a device"),
+        {{"field", "cpu_device"}});
   }
   return absl::OkStatus();
 }
@@ -99,7 +97,6 @@ absl::Status CheckHead(const v1::Plan& plan) {
 absl::Status CheckApplyStrategy(const v1::RewriteOptions& options, const StopToken&) {
   if (!options.cpu_device().empty()) return PlanSettles("cpu_device");
   if (options.min_tensor_bytes() != 0) return PlanSettles("min_tensor_bytes");
-  if (options.swap_encoding() != v1::SWAP_ENCODING_UNSPECIFIED) return PlanSettles("swap_encoding");
   if (options.inline_calls() != v1::INLINE_CALLS_UNSPECIFIED) return PlanSettles("inline_calls");
   absl::StatusOr<v1::Plan> plan = ParsePlan(options.apply().plan());
   if (!plan.ok()) return plan.status();

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/strategy/strategy_result.h"
+#include "rewrite_core/strategy/common/strategy_result.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {

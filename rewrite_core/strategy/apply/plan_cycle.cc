@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "rewrite_core/analysis/topology.h"
 #include "rewrite_core/base/polled_sort.h"
+#include "rewrite_core/graph/topology.h"
 
 namespace spillway::core {
 namespace {

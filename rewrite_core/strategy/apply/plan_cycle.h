@@ -5,7 +5,7 @@
 #define SPILLWAY_REWRITE_CORE_STRATEGY_APPLY_PLAN_CYCLE_H_
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/control_flow.h"
+#include "rewrite_core/analysis/flow/control_flow.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/swap_plan.h"

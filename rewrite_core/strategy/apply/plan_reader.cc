@@ -15,7 +15,7 @@
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/apply/bad_plan.h"
 #include "rewrite_core/strategy/apply/plan_cycle.h"
-#include "rewrite_core/strategy/search_budget.h"
+#include "rewrite_core/strategy/common/search_budget.h"
 
 namespace spillway::core {
 namespace {
@@ -39,7 +39,6 @@ class PlanReader {
   absl::StatusOr<SwapPlan> Read() {
     SwapPlan result;
     result.cpu_device = plan_.cpu_device();
-    result.encoding = plan_.swap_encoding();
     for (const v1::PlannedSwap& from : plan_.swaps()) {
       PlannedSwap swap;
       if (absl::Status s = ReadSwap(from, &swap); !s.ok()) return s;
@@ -88,7 +87,8 @@ class PlanReader {
     }
     if (absl::Status s = FindNodes(from.deadline_nodes(), &swap->deadlines); !s.ok()) return s;
     for (NodeId node : swap->deadlines) {
-      if (absl::Status s = Judge(tensor->node, node, soundness_.WaitInOrder(tensor->node, node));
+      if (absl::Status s =
+              CheckEdge(tensor->node, node, soundness_.WaitInOrder(tensor->node, node));
           !s.ok()) {
         return s;
       }
@@ -120,7 +120,7 @@ class PlanReader {
       }
     }
     for (NodeId node : swap_in->paces) {
-      if (absl::Status s = Judge(tensor.node, node, soundness_.WaitInOrder(tensor.node, node));
+      if (absl::Status s = CheckEdge(tensor.node, node, soundness_.WaitInOrder(tensor.node, node));
           !s.ok()) {
         return s;
       }
@@ -140,7 +140,7 @@ class PlanReader {
                        ", which is neither serialization nor order"),
           {{"node", from.node()}});
     }
-    absl::Status s = Judge(*source, *node, soundness_.WaitInOrder(*source, *node));
+    absl::Status s = CheckEdge(*source, *node, soundness_.WaitInOrder(*source, *node));
     if (!s.ok()) return s;
     return ControlEdge{*source, *node, from.kind()};
   }
@@ -172,7 +172,7 @@ class PlanReader {
   }
 
   // Checks an edge between two original nodes, or through a swap node.
-  absl::Status Judge(NodeId from, NodeId to, EdgeFault fault) {
+  absl::Status CheckEdge(NodeId from, NodeId to, EdgeFault fault) {
     if (steps_.Spend()) return TooLong();
     absl::string_view why = EdgeFaultText(fault);
     if (fault == EdgeFault::kNone) {
@@ -185,7 +185,7 @@ class PlanReader {
                         {{"node", graph_.name(to)}, {"source", graph_.name(from)}});
   }
   absl::Status JudgeWait(NodeId from, NodeId to) {
-    return Judge(from, to, soundness_.WaitAnywhere(from, to));
+    return CheckEdge(from, to, soundness_.WaitAnywhere(from, to));
   }
 
   // Parses `node:port`, checked as far as possible without a reader.

@@ -19,7 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "rewrite_core/plan/swap_plan.h"
-#include "rewrite_core/strategy/strategy_result.h"
+#include "rewrite_core/strategy/common/strategy_result.h"
 #include "spillway/v1/plan.pb.h"
 
 namespace spillway::core {

@@ -5,10 +5,10 @@
 
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/strategy/budget/gpu_plan.h"
-#include "rewrite_core/strategy/fit_failure.h"
-#include "rewrite_core/strategy/gpu_budgets.h"
+#include "rewrite_core/strategy/common/fit_failure.h"
+#include "rewrite_core/strategy/common/gpu_budgets.h"
+#include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/level/level_strategy.h"
-#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kRepairsPerGpu = 2;
 
 // Running out of search steps is no error if there is a plan.
-absl::Status UnlessTooLong(absl::Status status) {
+absl::Status OkIfTooLong(absl::Status status) {
   const bool is_too_long = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
   return is_too_long ? absl::OkStatus() : status;
 }
@@ -30,7 +30,7 @@ absl::Status AllGpusPlan::Find() {
   return TakeLevelIfFaster(PlanEach());
 }
 
-bool AllGpusPlan::are_all() const {
+bool AllGpusPlan::is_whole_machine() const {
   return gpus_.size() == request_.facts.placement().devices().size();
 }
 
@@ -52,7 +52,7 @@ absl::Status AllGpusPlan::PlanEach() {
       CollectSwaps();
       const bool may_repair = repair < kRepairsPerGpu * lacking_.size();
       size_t next = repair % lacking_.size();
-      if (gpus_.size() > 1 && are_all()) {
+      if (gpus_.size() > 1 && is_whole_machine()) {
         auto fits = SimulateTogether(plan_, facts, &request_.simulator, request_.stop, &failure);
         if (!fits.ok()) return fits.status();
         if (!*fits) {
@@ -120,7 +120,8 @@ std::vector<PlannedSwap> AllGpusPlan::OtherSwaps(size_t k) const {
 absl::StatusOr<int64_t> AllGpusPlan::TooSlowTogether() {
   if (!request_.objective.max_slowdown() || gpus_.size() < 2) return 0;
   auto outcome = request_.simulator.Simulate(
-      plan_, are_all() ? StepTerms::AllGpus(request_.facts.Budgets()) : StepTerms(), request_.stop);
+      plan_, is_whole_machine() ? StepTerms::AllGpus(request_.facts.Budgets()) : StepTerms(),
+      request_.stop);
   if (!outcome.ok()) return outcome.status();
   return request_.IsTooSlow(outcome->step_time_ns()) ? outcome->step_time_ns() : 0;
 }
@@ -149,7 +150,7 @@ absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   if (!has_none) {
     auto own =
         simulator.Simulate(plan_, StepTerms::AllGpus(request_.facts.Budgets()), request_.stop);
-    if (!own.ok()) return UnlessTooLong(own.status());
+    if (!own.ok()) return OkIfTooLong(own.status());
     own_ns = own->step_time_ns();
     int64_t bound_ns = 0;
     for (const v1::BudgetDevice& device : report_.devices()) {
@@ -170,10 +171,10 @@ absl::Status AllGpusPlan::TakeLevelIfFaster(const absl::Status& planned) {
   if (why_not == v1::ERROR_REASON_DOES_NOT_FIT || why_not == v1::ERROR_REASON_BAD_OPTION) {
     return planned;
   }
-  if (!level.ok()) return has_none ? level.status() : UnlessTooLong(level.status());
+  if (!level.ok()) return has_none ? level.status() : OkIfTooLong(level.status());
   for (const std::vector<int64_t>& budgets : AllBudgets()) {
     auto outcome = simulator.Simulate(level->plan, StepTerms::AllGpus(budgets), request_.stop);
-    if (!outcome.ok()) return has_none ? outcome.status() : UnlessTooLong(outcome.status());
+    if (!outcome.ok()) return has_none ? outcome.status() : OkIfTooLong(outcome.status());
     if (!outcome->fits) return planned;
     if (budgets == request_.facts.Budgets() &&
         (outcome->step_time_ns() >= own_ns || request_.IsTooSlow(outcome->step_time_ns()))) {

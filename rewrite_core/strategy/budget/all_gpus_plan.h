@@ -18,7 +18,7 @@
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/budget/budget_request.h"
 #include "rewrite_core/strategy/budget/ordered_step.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
@@ -52,7 +52,7 @@ class AllGpusPlan {
   std::vector<PlannedSwap> OtherSwaps(size_t k) const;
   absl::StatusOr<int64_t> TooSlowTogether();
   absl::Status TakeLevelIfFaster(const absl::Status& planned);
-  bool are_all() const;  // Whether `gpus` are all GPUs of the machine.
+  bool is_whole_machine() const;  // Whether `gpus` are all GPUs of the machine.
   std::vector<std::vector<int64_t>> AllBudgets() const;
 
   const std::vector<WantedGpu>& gpus_;

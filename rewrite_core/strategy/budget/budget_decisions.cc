@@ -16,11 +16,11 @@ absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
   const Graph& graph = facts.graph();
   std::set<std::pair<NodeId, int32_t>> swapped;
   for (const PlannedSwap& swap : plan.swaps) swapped.insert(KeyOf(swap.tensor));
-  const auto judge = [&](Tensor tensor) {
+  const auto reason_for = [&](Tensor tensor) {
     if (swapped.count(KeyOf(tensor)) > 0) return v1::REASON_SWAPPED;
-    const v1::Reason reason = eligibility.Judge(tensor);
+    const v1::Reason reason = eligibility.ReasonFor(tensor);
     if (reason != v1::REASON_SWAPPED) return reason;
-    const v1::Reason filtered = filters.outputs.Judge(tensor.node);
+    const v1::Reason filtered = filters.outputs.ReasonFor(tensor.node);
     if (filtered != v1::REASON_SWAPPED) return filtered;
     if (!facts.active_nodes().flags[tensor.node]) return v1::REASON_INACTIVE;
     if (idle.count(graph.device_id(tensor.node)) > 0) return v1::REASON_NOT_NEEDED;
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
       const Tensor tensor{id, readers[i].port};
       if (tensor.port == kControl || tensor.port == last) continue;
       last = tensor.port;
-      decisions.push_back({tensor, judge(tensor), facts.shapes().size_bytes(tensor),
+      decisions.push_back({tensor, reason_for(tensor), facts.shapes().size_bytes(tensor),
                            facts.shapes().why_unknown(tensor)});
     }
   }

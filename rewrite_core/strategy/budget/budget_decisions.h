@@ -11,7 +11,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
-#include "rewrite_core/strategy/op_filter.h"
+#include "rewrite_core/strategy/common/op_filter.h"
 
 namespace spillway::core {
 

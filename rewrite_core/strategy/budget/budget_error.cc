@@ -7,7 +7,7 @@
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/fit_error.h"
-#include "rewrite_core/strategy/fit_failure.h"
+#include "rewrite_core/strategy/common/fit_failure.h"
 
 namespace spillway::core {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "rewrite_core/analysis/cost.h"
-#include "rewrite_core/strategy/budget/pace_gate.h"
-#include "rewrite_core/strategy/budget/slot_room.h"
+#include "rewrite_core/strategy/order/pace_gate.h"
+#include "rewrite_core/strategy/order/slot_room.h"
 
 namespace spillway::core {
 namespace {
@@ -93,8 +93,8 @@ absl::StatusOr<BudgetPlanner> BudgetPlanner::Create(const StepFacts& facts,
 bool BudgetPlanner::MayReadSwapIn(const StepOrder::Use& use) const {
   std::vector<NodeId> reader = {use.position.node};
   if (!readers_.Runs(reader[0])) return false;
-  if (filters_ != nullptr && (filters_->outputs.Judge(use.tensor.node) != v1::REASON_SWAPPED ||
-                              filters_->inputs.Judge(reader[0]) != v1::REASON_SWAPPED)) {
+  if (filters_ != nullptr && (filters_->outputs.ReasonFor(use.tensor.node) != v1::REASON_SWAPPED ||
+                              filters_->inputs.ReasonFor(reader[0]) != v1::REASON_SWAPPED)) {
     return false;
   }
   const auto self = [](NodeId node) { return node; };
@@ -241,12 +241,12 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
   return kept;
 }
 
-std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
-                                          const BudgetSetting& setting) const {
-  std::vector<Away> returns;
+std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
+                                              const BudgetSetting& setting) const {
+  std::vector<Eviction> returns;
   for (int32_t gap : chosen) returns.push_back({gap, kNoSlot, setting.gate_slots});
   // As late as possible with each copy hidden.
-  std::sort(returns.begin(), returns.end(), [this](const Away& a, const Away& b) {
+  std::sort(returns.begin(), returns.end(), [this](const Eviction& a, const Eviction& b) {
     return std::make_pair(gaps_[a.gap].before, a.gap) < std::make_pair(gaps_[b.gap].before, b.gap);
   });
   StopPoller poll(*stop_);
@@ -265,11 +265,11 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
     free[slot] = static_cast<int64_t>(most) - order_->live_bytes()[slot];
   }
   SlotRoom room(free);
-  for (const Away& back : returns) {
+  for (const Eviction& back : returns) {
     const Gap& gap = gaps_[back.gap];
     room.Add(gap.after + 1, gap.before, gap.bytes);
   }
-  for (Away& back : returns) {
+  for (Eviction& back : returns) {
     const Gap& gap = gaps_[back.gap];
     if (poll.Tick()) return {};
     back.trigger = std::max(back.trigger, room.LastBelow(back.trigger + 1, gap.before, gap.bytes));
@@ -281,10 +281,10 @@ std::vector<Away> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
   return returns;
 }
 
-void BudgetPlanner::MakeSound(std::vector<Away>* aways) const {
-  const auto ends = EndsOf(*aways);
+void BudgetPlanner::MakeSound(std::vector<Eviction>* evictions) const {
+  const auto ends = EndsOf(*evictions);
   StopPoller poll(*stop_);
-  for (Away& back : *aways) {
+  for (Eviction& back : *evictions) {
     if (poll.Tick()) return;
     std::vector<InputPosition> consumers;
     for (const StepOrder::Use* use : Consumers(back, ends)) consumers.push_back(use->position);
@@ -293,16 +293,16 @@ void BudgetPlanner::MakeSound(std::vector<Away>* aways) const {
 }
 
 // Returns, by buffer, the ends of its gaps in use.
-BudgetPlanner::Ends BudgetPlanner::EndsOf(const std::vector<Away>& aways) const {
+BudgetPlanner::Ends BudgetPlanner::EndsOf(const std::vector<Eviction>& evictions) const {
   Ends ends;
-  for (const Away& back : aways) {
+  for (const Eviction& back : evictions) {
     ends[gaps_[back.gap].buffer].push_back(gaps_[back.gap].before);
   }
   return ends;
 }
 
 // Returns the uses that the swap-in serves: those up to the next gap in use.
-std::vector<const StepOrder::Use*> BudgetPlanner::Consumers(const Away& back,
+std::vector<const StepOrder::Use*> BudgetPlanner::Consumers(const Eviction& back,
                                                             const Ends& ends) const {
   const Gap& gap = gaps_[back.gap];
   Slot until = order_->num_slots();
@@ -340,7 +340,7 @@ int32_t BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
   return -1;
 }
 
-Slot BudgetPlanner::FindTrigger(const Away& back,
+Slot BudgetPlanner::FindTrigger(const Eviction& back,
                                 const std::vector<InputPosition>& consumers) const {
   const auto is_sound = [&](Slot slot) {
     const NodeId node = order_->node(slot);
@@ -360,12 +360,13 @@ Slot BudgetPlanner::FindTrigger(const Away& back,
   return kNoSlot;
 }
 
-absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(const std::vector<Away>& aways) const {
+absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
+    const std::vector<Eviction>& evictions) const {
   std::map<std::pair<NodeId, int32_t>, PlannedSwap> swaps;
   const PaceGate gate(*order_, *needs_, soundness_);
   StopPoller poll(*stop_);
-  const Ends ends = EndsOf(aways);
-  for (const Away& back : aways) {
+  const Ends ends = EndsOf(evictions);
+  for (const Eviction& back : evictions) {
     if (poll.Tick()) return stop_->status("strategy");
     const Gap& gap = gaps_[back.gap];
     std::map<std::pair<NodeId, int32_t>, std::vector<InputPosition>> consumers;

@@ -31,8 +31,8 @@
 #include "rewrite_core/plan/readers.h"
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
-#include "rewrite_core/strategy/budget/step_order.h"
-#include "rewrite_core/strategy/op_filter.h"
+#include "rewrite_core/strategy/common/op_filter.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 
@@ -68,11 +68,11 @@ struct Gap {
 };
 
 // A gap in use: when its buffer comes back.
-struct Away {
+struct Eviction {
   int32_t gap = 0;   // Index in BudgetPlanner::gaps().
   Slot trigger = 0;  // The wanted one; the nearest sound one is taken.
   int32_t gate = 1;  // As BudgetSetting::gate_slots.
-  friend bool operator==(const Away& a, const Away& b) {
+  friend bool operator==(const Eviction& a, const Eviction& b) {
     return a.gap == b.gap && a.trigger == b.trigger && a.gate == b.gate;
   }
 };
@@ -92,14 +92,14 @@ class BudgetPlanner {
   std::vector<int32_t> Cover(const BudgetSetting& setting) const;
 
   // Returns when the buffers of these gaps come back.
-  std::vector<Away> Schedule(const std::vector<int32_t>& chosen,
-                             const BudgetSetting& setting) const;
+  std::vector<Eviction> Schedule(const std::vector<int32_t>& chosen,
+                                 const BudgetSetting& setting) const;
 
   // Replaces the triggers with those that Plan takes: the nearest sound ones.
-  void MakeSound(std::vector<Away>* aways) const;
+  void MakeSound(std::vector<Eviction>* evictions) const;
 
   // Returns the plan in which these buffers are away.
-  absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<Away>& aways) const;
+  absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<Eviction>& evictions) const;
 
   const std::vector<Gap>& gaps() const { return gaps_; }
 
@@ -131,11 +131,11 @@ class BudgetPlanner {
   absl::Status FindGapsOf(int32_t buffer, StopPoller* poll);
   bool MayReadSwapIn(const StepOrder::Use& use) const;
   using Ends = absl::flat_hash_map<int32_t, std::vector<Slot>>;
-  Ends EndsOf(const std::vector<Away>& aways) const;
-  std::vector<const StepOrder::Use*> Consumers(const Away& back, const Ends& ends) const;
+  Ends EndsOf(const std::vector<Eviction>& evictions) const;
+  std::vector<const StepOrder::Use*> Consumers(const Eviction& back, const Ends& ends) const;
   // Returns the sound trigger nearest to the wanted one, preferably before it; kNoSlot if there is
   // none.
-  Slot FindTrigger(const Away& back, const std::vector<InputPosition>& consumers) const;
+  Slot FindTrigger(const Eviction& back, const std::vector<InputPosition>& consumers) const;
 
   const StepFacts* facts_;
   const Needs* needs_;

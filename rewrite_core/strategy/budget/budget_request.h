@@ -14,10 +14,10 @@
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/objective.h"
-#include "rewrite_core/strategy/counted_simulator.h"
-#include "rewrite_core/strategy/op_filter.h"
-#include "rewrite_core/strategy/search_budget.h"
-#include "rewrite_core/strategy/strategy_result.h"
+#include "rewrite_core/strategy/common/counted_simulator.h"
+#include "rewrite_core/strategy/common/op_filter.h"
+#include "rewrite_core/strategy/common/search_budget.h"
+#include "rewrite_core/strategy/common/strategy_result.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {

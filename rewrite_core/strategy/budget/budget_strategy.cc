@@ -13,10 +13,10 @@
 #include "rewrite_core/strategy/budget/objective.h"
 #include "rewrite_core/strategy/budget/ordered_step.h"
 #include "rewrite_core/strategy/budget/variations.h"
-#include "rewrite_core/strategy/device_fit.h"
-#include "rewrite_core/strategy/gpu_budgets.h"
-#include "rewrite_core/strategy/op_filter.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
+#include "rewrite_core/strategy/common/device_fit.h"
+#include "rewrite_core/strategy/common/gpu_budgets.h"
+#include "rewrite_core/strategy/common/op_filter.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 
 namespace spillway::core {
 namespace {
@@ -100,10 +100,10 @@ class BudgetRun {
     absl::Status s = AddPlanned(ordered_.base(), *outcome, gpu, facts_, &request_.simulator,
                                 request_.stop, &fits_[i]);
     if (!s.ok()) return s;
-    auto unfit = CountUnfitAsItCame(i);
+    auto unfit = CountUnfitUnswapped(i);
     if (!unfit.ok()) return unfit.status();
     if (request_.objective.saves_memory() || *unfit > 0) {
-      as_it_came_.emplace(i, AsItCame{fits_[i], *unfit});
+      unswapped_fits_.emplace(i, Unswapped{fits_[i], *unfit});
       fits_[i] = unplanned;
       lacking_.push_back(i);
       return absl::OkStatus();
@@ -116,7 +116,7 @@ class BudgetRun {
 
   // Returns in how many variations the unswapped graph, which fits, does not fit. If it is far
   // below the budget, it fits in all.
-  absl::StatusOr<int> CountUnfitAsItCame(size_t i) {
+  absl::StatusOr<int> CountUnfitUnswapped(size_t i) {
     const bool is_far =
         fits_[i].need_bytes() <= request_.budget_bytes(gpus_[i].index) / kFarFromBudget;
     if (!HasReserve(request_) || request_.objective.saves_memory() || is_far) return 0;
@@ -132,7 +132,7 @@ class BudgetRun {
     has_gap_ = plan.has_gap();
     if (MayStay() && (GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT ||
                       (planned.ok() && (plan.plan().empty() || !IsSteadier())))) {
-      StayAsItCame();
+      LeaveUnswapped();
       return absl::OkStatus();
     }
     if (!planned.ok()) return planned;
@@ -147,12 +147,12 @@ class BudgetRun {
   // variations.
   bool IsSteadier() const {
     if (request_.objective.saves_memory()) return true;
-    int as_it_came = 0, planned = 0;
-    for (const auto& [i, of] : as_it_came_) as_it_came += of.unfit;
+    int unswapped = 0, planned = 0;
+    for (const auto& [i, of] : unswapped_fits_) unswapped += of.unfit;
     for (const v1::BudgetDevice& device : report_.devices()) {
       planned += device.unfit_variation_count();
     }
-    return planned < as_it_came;
+    return planned < unswapped;
   }
 
   void Warn(absl::string_view what, absl::string_view device, int unfit) {
@@ -166,16 +166,16 @@ class BudgetRun {
 
   // Whether the graph may stay unswapped: it fits, and was planned only for less memory or more
   // variations.
-  bool MayStay() const { return !gpus_.empty() && as_it_came_.size() == gpus_.size(); }
-  void StayAsItCame() {
-    for (const auto& [i, of] : as_it_came_) fits_[i] = of.fit;
+  bool MayStay() const { return !gpus_.empty() && unswapped_fits_.size() == gpus_.size(); }
+  void LeaveUnswapped() {
+    for (const auto& [i, of] : unswapped_fits_) fits_[i] = of.fit;
     if (!request_.objective.saves_memory()) {
       report_.clear_devices();
-      for (const auto& [i, of] : as_it_came_) Warn("the graph", of.fit.device(), of.unfit);
+      for (const auto& [i, of] : unswapped_fits_) Warn("the graph", of.fit.device(), of.unfit);
       return;
     }
     result_.why_nothing = absl::StrCat(
-        "the graph fits as it came, and no plan was found with which a step takes less "
+        "the unswapped graph fits, and no plan was found with which a step takes less "
         "memory and at most ",
         request_.objective.MaxSlowdownText());
   }
@@ -186,13 +186,13 @@ class BudgetRun {
   std::vector<WantedGpu> gpus_;
   std::vector<v1::DeviceFit> fits_;  // By GPU.
   std::vector<size_t> lacking_;      // Indices into both, of the GPUs that need a plan.
-  struct AsItCame {
+  struct Unswapped {
     v1::DeviceFit fit;
     int unfit = 0;  // In how many variations it does not fit.
   };
-  std::map<size_t, AsItCame> as_it_came_;  // Of GPUs that are planned although they fit.
-  std::set<DeviceId> idle_;                // Those of GPUs that need no plan.
-  std::set<int32_t> has_gap_;              // Buffers with a gap.
+  std::map<size_t, Unswapped> unswapped_fits_;  // Of GPUs that are planned although they fit.
+  std::set<DeviceId> idle_;                     // Those of GPUs that need no plan.
+  std::set<int32_t> has_gap_;                   // Buffers with a gap.
   StrategyResult result_;
   v1::BudgetReport& report_;  // Of result_.
 };

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "rewrite_core/strategy/strategy_result.h"
+#include "rewrite_core/strategy/common/strategy_result.h"
 
 namespace spillway::core {
 

@@ -8,8 +8,8 @@
 #include "rewrite_core/strategy/budget/gpu_search.h"
 #include "rewrite_core/strategy/budget/level_plan.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
-#include "rewrite_core/strategy/budget/step_order.h"
-#include "rewrite_core/strategy/device_fit.h"
+#include "rewrite_core/strategy/common/device_fit.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 namespace {

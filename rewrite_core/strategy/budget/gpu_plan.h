@@ -13,7 +13,7 @@
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/budget/budget_request.h"
 #include "rewrite_core/strategy/budget/ordered_step.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {

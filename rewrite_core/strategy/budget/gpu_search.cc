@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/strategy/budget/order_chain.h"
-#include "rewrite_core/strategy/budget/order_edges.h"
 #include "rewrite_core/strategy/budget/variations.h"
+#include "rewrite_core/strategy/order/order_chain.h"
+#include "rewrite_core/strategy/order/order_edges.h"
 
 namespace spillway::core {
 namespace {
@@ -142,7 +142,7 @@ absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, OrderChains cha
   auto step = request_.simulator.Simulate(plan, terms, request_.stop);
   if (!step.ok()) return step.status();
   auto chain = ChainInOrder(request_.facts, needs_, plan, *step, gpu_,
-                            ordered_.step().peak_bytes(gpu_) / kLeastOrderedPart, request_.stop);
+                            ordered_.step().peak_bytes(gpu_) / kMinOrderedPart, request_.stop);
   if (!chain.ok()) return chain.status();
   if (chain->empty()) return unfit;
   FoundPlan chained{found->swaps, *std::move(chain), {}};
@@ -182,7 +182,7 @@ absl::Status GpuSearch::ReportVariations(const SwapPlan& plan) {
 absl::Status GpuSearch::MakeSteady(int64_t usable, OrderChains chains, PlanSearchResult* found) {
   if (!HasReserve(request_) || found->cut_short) return absl::OkStatus();
   const int64_t fastest_ns = found->best->outcome.step_time_ns();
-  const std::vector<Away> start = found->aways;
+  const std::vector<Eviction> start = found->evictions;
   auto unfit = CountUnfitChained(usable, chains, &*found->best);
   int64_t steady_ns = unfit.ok() && *unfit == 0 ? fastest_ns : kUnlimited;
   for (const double share : kSteadyShares) {

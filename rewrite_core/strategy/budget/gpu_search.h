@@ -16,7 +16,7 @@
 #include "rewrite_core/strategy/budget/budget_request.h"
 #include "rewrite_core/strategy/budget/ordered_step.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/step_order.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -10,7 +11,6 @@
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_planner.h"
 #include "rewrite_core/strategy/level/level_tuning.h"
-#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 

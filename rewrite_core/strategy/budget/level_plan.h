@@ -1,5 +1,5 @@
-// The plan of the strategy `level` for a GPU's budget, so that `budget` is never slower: if its own
-// plan is far from the bound, or there is none, `level` is tuned.
+// The plan of the strategy `level` for a GPU's budget: if the own plan of `budget` is far from the
+// bound, or there is none, `level` is tuned.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_LEVEL_PLAN_H_
@@ -15,8 +15,8 @@
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
-#include "rewrite_core/strategy/search_budget.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
+#include "rewrite_core/strategy/common/search_budget.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 

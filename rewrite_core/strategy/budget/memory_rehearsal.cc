@@ -33,11 +33,11 @@ MemoryRehearsal::MemoryRehearsal(const StepOrder& order, const BudgetPlanner& pl
   }
 }
 
-void MemoryRehearsal::Begin(const std::vector<Away>& aways, int32_t gate_slots) {
+void MemoryRehearsal::Begin(const std::vector<Eviction>& evictions, int32_t gate_slots) {
   const size_t slots = made_.size(), gaps = planner_.gaps().size();
   gate_slots_ = gate_slots;
   allocator_.Reset(budget_bytes_, kDefaultMaxFragmentationBytes);
-  aways_.clear();
+  evictions_.clear();
   chunks_.assign(order_.buffers().size(), kNoChunk);
   left_ns_.assign(order_.buffers().size(), -1);
   back_ns_.assign(gaps, -1);
@@ -56,22 +56,22 @@ void MemoryRehearsal::Begin(const std::vector<Away>& aways, int32_t gate_slots) 
   launcher_ns_ = out_ns_ = in_ns_ = 0;
   next_copy_ = 0;
   rooms_ = 0;
-  for (const Away& away : aways) {
-    Use(away);
-    left_ns_[planner_.gaps()[away.gap].buffer] = 0;
+  for (const Eviction& eviction : evictions) {
+    Use(eviction);
+    left_ns_[planner_.gaps()[eviction.gap].buffer] = 0;
   }
 }
 
 // Adds the gap to those in use: its buffer is away during it.
-void MemoryRehearsal::Use(const Away& away) {
-  const Gap& gap = planner_.gaps()[away.gap];
-  used_as_[away.gap] = static_cast<int32_t>(aways_.size());
-  aways_.push_back(away);
-  next_after_[away.gap] = after_[gap.after];
-  after_[gap.after] = away.gap;
-  next_before_[away.gap] = before_[gap.before];
-  before_[gap.before] = away.gap;
-  AskAt(away.gap, away.trigger + (away.gate < 0 ? kNoGateSlots : away.gate));
+void MemoryRehearsal::Use(const Eviction& eviction) {
+  const Gap& gap = planner_.gaps()[eviction.gap];
+  used_as_[eviction.gap] = static_cast<int32_t>(evictions_.size());
+  evictions_.push_back(eviction);
+  next_after_[eviction.gap] = after_[gap.after];
+  after_[gap.after] = eviction.gap;
+  next_before_[eviction.gap] = before_[gap.before];
+  before_[gap.before] = eviction.gap;
+  AskAt(eviction.gap, eviction.trigger + (eviction.gate < 0 ? kNoGateSlots : eviction.gate));
 }
 
 void MemoryRehearsal::AskAt(int32_t gap, Slot slot) {
@@ -80,9 +80,9 @@ void MemoryRehearsal::AskAt(int32_t gap, Slot slot) {
   asking_[slot] = gap;
 }
 
-MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Away>& aways,
+MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Eviction>& evictions,
                                                     int32_t gate_slots) {
-  Begin(aways, gate_slots);
+  Begin(evictions, gate_slots);
   Findings findings;
   findings.fits = order_.resident_bytes() == 0 ||
                   allocator_.Allocate(AllocatedBytes(order_.resident_bytes())) != kNoChunk;
@@ -92,7 +92,7 @@ MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Away>& awa
   findings.is_stopped = stopped_;
   findings.is_clean = findings.fits && rooms_ == 0;
   if (!ended_ns_.empty()) findings.step_time_ns = std::max(ended_ns_.back(), in_ns_);
-  findings.aways = std::move(aways_);
+  findings.evictions = std::move(evictions_);
   return findings;
 }
 
@@ -182,7 +182,7 @@ void MemoryRehearsal::LetGo(Slot slot) {
 
 void MemoryRehearsal::Ask(Slot slot) {
   for (int32_t gap = asking_[slot]; gap >= 0; gap = next_asking_[gap]) {
-    launcher_ns_ = std::max(launcher_ns_, ended_ns_[aways_[used_as_[gap]].trigger]);
+    launcher_ns_ = std::max(launcher_ns_, ended_ns_[evictions_[used_as_[gap]].trigger]);
     waiting_.push_back(gap);
   }
   FreeWhatLeft();
@@ -257,7 +257,7 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
   std::sort(
       pieces.begin(), pieces.end(),
       [](const StepResult::Piece& a, const StepResult::Piece& b) { return a.address < b.address; });
-  const RoomWindow window = FindRoomWindow(pieces, bytes, slot, aways_, planner_);
+  const RoomWindow window = FindRoomWindow(pieces, bytes, slot, evictions_, planner_);
   if (window.empty()) return false;
   for (int32_t index : window.added) {
     const Gap& gap = planner_.gaps()[index];
@@ -270,9 +270,9 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
     Free(gap.buffer);
     back_ns_[index] = -1;
     delay_[index] = std::max<Slot>(1, 2 * delay_[index]);
-    Away& away = aways_[used_as_[index]];
-    away.trigger = std::min(gap.before - 1, slot + delay_[index]);
-    AskAt(index, away.trigger + std::max(0, away.gate));
+    Eviction& eviction = evictions_[used_as_[index]];
+    eviction.trigger = std::min(gap.before - 1, slot + delay_[index]);
+    AskAt(index, eviction.trigger + std::max(0, eviction.gate));
   }
   return true;
 }

@@ -22,7 +22,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/simulate/best_fit_allocator.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 
@@ -34,7 +34,7 @@ class MemoryRehearsal {
 
   struct Findings {
     // The resulting plan: with gaps that make room, and postponed triggers.
-    std::vector<Away> aways;
+    std::vector<Eviction> evictions;
     // It completed, and nothing had to be changed.
     bool is_clean = false;
     bool fits = false;  // It completed.
@@ -42,7 +42,7 @@ class MemoryRehearsal {
     bool is_stopped = false;
   };
   // Gaps that make room get gates `gate_slots` slots after their triggers.
-  Findings Rehearse(const std::vector<Away>& aways, int32_t gate_slots);
+  Findings Rehearse(const std::vector<Eviction>& evictions, int32_t gate_slots);
 
  private:
   using Chunk = BestFitAllocator::Chunk;
@@ -56,7 +56,7 @@ class MemoryRehearsal {
     }
   };
 
-  void Begin(const std::vector<Away>& aways, int32_t gate_slots);
+  void Begin(const std::vector<Eviction>& evictions, int32_t gate_slots);
   // Whether `stop` has fired; it is not polled again once it has.
   bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
   bool RehearseSlot(Slot slot);
@@ -70,7 +70,7 @@ class MemoryRehearsal {
   void Leave(int32_t buffer);
   void Free(int32_t buffer);
   bool TryToGrant(int32_t gap);
-  void Use(const Away& away);
+  void Use(const Eviction& eviction);
   void AskAt(int32_t gap, Slot slot);
 
   const StepOrder& order_;
@@ -85,11 +85,11 @@ class MemoryRehearsal {
   // The state of one run.
   int32_t gate_slots_ = 0;
   BestFitAllocator allocator_;
-  std::vector<Away> aways_;
+  std::vector<Eviction> evictions_;
   std::vector<Chunk> chunks_;     // By buffer.
   std::vector<int64_t> left_ns_;  // By buffer: when its copy out ends; -1: it has none.
   std::vector<int64_t> back_ns_;  // By gap: when its copy in ends; -1: not granted.
-  std::vector<int32_t> used_as_;  // By gap: its index in aways_.
+  std::vector<int32_t> used_as_;  // By gap: its index in evictions_.
   std::vector<Slot> delay_;       // By gap: how long it was postponed last.
   std::vector<int32_t> after_, before_, asking_;  // By slot: the first gap of a list,
   std::vector<int32_t> next_after_, next_before_, next_asking_;  // and by gap the next one.

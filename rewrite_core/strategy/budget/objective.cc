@@ -33,12 +33,10 @@ absl::Status CheckObjective(const v1::BudgetStrategy& options) {
   if (!options.has_max_slowdown()) return absl::OkStatus();
   const double slowdown = options.max_slowdown();
   if (!std::isfinite(slowdown) || slowdown < 1) {  // NaN is not finite.
-    return InvalidError(
-        v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("max_slowdown is ", slowdown,
-                     "; it is a number from 1 up, how many times as long as at full speed a step "
-                     "may take"),
-        {{"option", "max_slowdown"}, {"value", absl::StrCat(slowdown)}});
+    return BadOptionError(
+        "max_slowdown", slowdown,
+        "it is a number from 1 up, how many times as long as at full speed a step "
+        "may take");
   }
   if (options.objective() == v1::PLANNING_OBJECTIVE_FREE_SWAPS_ONLY) {
     return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "rewrite_core/analysis/hardware.h"
+#include "rewrite_core/analysis/machine/hardware.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {

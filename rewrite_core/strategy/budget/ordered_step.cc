@@ -2,16 +2,16 @@
 
 #include <utility>
 
-#include "rewrite_core/strategy/budget/launch_ranks.h"
-#include "rewrite_core/strategy/budget/order_edges.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/launch_ranks.h"
+#include "rewrite_core/strategy/order/order_edges.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 namespace {
 
-// Outputs between 1/kLeastOfMany and 1/kLeastOrderedPart of the peak are worth an order edge if
+// Outputs between 1/kMinOfMany and 1/kMinOrderedPart of the peak are worth an order edge if
 // edges for all of them take more than kManyGain off the remaining peak.
-constexpr int64_t kLeastOfMany = 16384;
+constexpr int64_t kMinOfMany = 16384;
 constexpr double kManyGain = 0.03;
 
 }  // namespace
@@ -22,8 +22,8 @@ OrderedStep::OrderedStep(BudgetRequest* request) : request_(*request) {
 
 absl::Status OrderedStep::AddEdges(const std::vector<GpuIndex>& gpus) {
   step_ = request_.unswapped;
-  if (absl::Status s = AddEdges(gpus, kLeastOrderedPart, /*gain=*/0); !s.ok()) return s;
-  if (absl::Status s = AddEdges(gpus, kLeastOfMany, kManyGain); !s.ok()) return s;
+  if (absl::Status s = AddEdges(gpus, kMinOrderedPart, /*gain=*/0); !s.ok()) return s;
+  if (absl::Status s = AddEdges(gpus, kMinOfMany, kManyGain); !s.ok()) return s;
   if (!base_.controls.empty()) return absl::OkStatus();
   auto ranks = RankByLaunch(request_.facts, step_, {}, request_.stop);
   if (!ranks.ok()) return ranks.status();

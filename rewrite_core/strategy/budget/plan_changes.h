@@ -21,17 +21,17 @@ class PlanChanges {
   int Random(int count);
 
   // Changes the trigger or the gate of one buffer, replaces a buffer, removes one, or adds one.
-  // REQUIRES: `aways` is not empty.
-  void Change(std::vector<Away>* aways);
+  // REQUIRES: `evictions` is not empty.
+  void Change(std::vector<Eviction>* evictions);
 
   // Returns the default use of a gap: its buffer comes back shortly before it is used.
-  Away Use(int32_t gap, int32_t gate) const;
+  Eviction Use(int32_t gap, int32_t gate) const;
 
   // Raises the targets in some run of slots, to at most `budget_bytes`.
   void Raise(int64_t budget_bytes, std::vector<int64_t>* targets);
 
  private:
-  int AnotherFor(const Gap& gap, const std::vector<Away>& aways);
+  int AnotherFor(const Gap& gap, const std::vector<Eviction>& evictions);
 
   const BudgetPlanner& planner_;
   uint64_t state_ = 1;

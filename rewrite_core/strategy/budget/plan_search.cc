@@ -61,14 +61,14 @@ constexpr double kVaryShare = 0.6;
 
 // Instead of lowering the target everywhere, a plan may be repaired where it ran out of memory: the
 // target is lowered on either side, within this fraction of the step's slots, at most kMaxMends
-// times, by the missing bytes, clamped to between 1/kLeastMend and 1/kMaxMend of the budget, and by
+// times, by the missing bytes, clamped to between 1/kMinMend and 1/kMaxMend of the budget, and by
 // more with each repair.
 constexpr double kWidths[] = {0.1, 0.03};
 constexpr int kMaxMends = 24;
-constexpr int64_t kLeastMend = 200;
+constexpr int64_t kMinMend = 200;
 constexpr int64_t kMaxMend = 50;
 constexpr int kMendsToDouble = 10;
-constexpr Slot kLeastWidth = 3;
+constexpr Slot kMinWidth = 3;
 
 // Plans that do not fit after targets are raised at random are repaired at most this many times.
 constexpr int kRaiseMends = 3;
@@ -130,7 +130,7 @@ class PlanSearch {
     return setting;
   }
 
-  std::vector<Away> Aways(const BudgetSetting& setting) const {
+  std::vector<Eviction> Evictions(const BudgetSetting& setting) const {
     return planner_.Schedule(planner_.Cover(setting), setting);
   }
 
@@ -169,7 +169,7 @@ class PlanSearch {
     int simulated = 0, fitting = 0;
     for (size_t i = 0; i < candidates.size() && trials_.MaySimulate(kRehearsedShare); ++i) {
       if (i >= kSimulatedAnyway && !MayBeFaster(candidates[i].plan)) break;
-      auto verdict = trials_.Judge(candidates[i].plan.aways, PlanTrials::Want::kVerdict);
+      auto verdict = trials_.Try(candidates[i].plan.evictions, PlanTrials::Want::kVerdict);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) Take(SettingOf(candidates[i]), candidates[i].plan);
       ++simulated;
@@ -197,26 +197,26 @@ class PlanSearch {
     RehearsedPlan plan = rehearsed_.Make(setting);
     for (int i = 0; i < kRaiseRoomSimulations && trials_.MaySimulate(); ++i) {
       if (!plan.fits || !MayBeFaster(plan)) return absl::OkStatus();
-      auto verdict = trials_.Judge(plan.aways, PlanTrials::Want::kPieces);
+      auto verdict = trials_.Try(plan.evictions, PlanTrials::Want::kPieces);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) Take(std::move(setting), plan);
       if (*verdict != Verdict::kDoesNotFit) return absl::OkStatus();
-      if (!MakeRoom(setting.gate_slots, &plan.aways)) return absl::OkStatus();
-      plan = rehearsed_.Mend(std::move(plan.aways), setting.gate_slots);
+      if (!MakeRoom(setting.gate_slots, &plan.evictions)) return absl::OkStatus();
+      plan = rehearsed_.Mend(std::move(plan.evictions), setting.gate_slots);
     }
     return absl::OkStatus();
   }
 
   // Makes room where the last plan ran out of memory by fragmentation; returns false if nothing
   // can.
-  bool MakeRoom(int32_t gate_slots, std::vector<Away>* aways) const {
+  bool MakeRoom(int32_t gate_slots, std::vector<Eviction>* evictions) const {
     const RoomWindow window = FindRoomWindow(trials_.pieces(), trials_.piece_bytes(),
-                                             trials_.last().at, *aways, planner_);
-    Postpone(window.early, aways);
+                                             trials_.last().at, *evictions, planner_);
+    Postpone(window.early, evictions);
     for (int32_t index : window.added) {
       const Gap& gap = planner_.gaps()[index];
       const Slot in_time = order_.last_ended_by(order_.begin_ns(gap.before) - gap.in_ns);
-      aways->push_back(
+      evictions->push_back(
           {index, std::min(gap.before - 1, std::max(trials_.last().at, in_time)), gate_slots});
     }
     return !window.empty();
@@ -224,7 +224,7 @@ class PlanSearch {
 
   absl::StatusOr<Verdict> JudgeTarget(double target, const Construction& construction) {
     BudgetSetting setting = Setting(target, construction);
-    auto verdict = trials_.Judge(Aways(setting), PlanTrials::Want::kVerdict);
+    auto verdict = trials_.Try(Evictions(setting), PlanTrials::Want::kVerdict);
     if (verdict.ok() && *verdict == Verdict::kBetter) best_setting_ = std::move(setting);
     return verdict;
   }
@@ -233,10 +233,10 @@ class PlanSearch {
   // free depends on every detail. So the buffers in the way are swapped, too, and plans that differ
   // a little are likely to run out elsewhere, or nowhere.
   absl::Status VaryStart() {
-    std::vector<Away> next = terms_.start;
+    std::vector<Eviction> next = terms_.start;
     for (int room = 0; !next.empty() && !trials_.has_best() && trials_.MaySimulate(kVaryShare);
          ++room) {
-      auto verdict = trials_.Judge(next, PlanTrials::Want::kPieces);
+      auto verdict = trials_.Try(next, PlanTrials::Want::kPieces);
       if (!verdict.ok()) return verdict.status();
       if (room < kMaxStartRooms && *verdict == Verdict::kDoesNotFit && MakeRoomIn(&next)) continue;
       room = -1;
@@ -247,21 +247,21 @@ class PlanSearch {
     return absl::OkStatus();
   }
 
-  // Makes room in `aways` where the last plan ran out, by swapping adjacent buffers; returns false
-  // if that cannot help.
-  bool MakeRoomIn(std::vector<Away>* aways) const {
+  // Makes room in `evictions` where the last plan ran out, by swapping adjacent buffers; returns
+  // false if that cannot help.
+  bool MakeRoomIn(std::vector<Eviction>* evictions) const {
     const RoomWindow window = FindRoomWindow(trials_.pieces(), trials_.piece_bytes(),
-                                             trials_.last().at, *aways, planner_);
-    Postpone(window.early, aways);
-    for (int32_t gap : window.added) aways->push_back(changes_.Use(gap, 1));
+                                             trials_.last().at, *evictions, planner_);
+    Postpone(window.early, evictions);
+    for (int32_t gap : window.added) evictions->push_back(changes_.Use(gap, 1));
     return !window.empty();
   }
 
   // Makes these buffers come back only after the slot where the last plan ran out.
-  void Postpone(const std::vector<int32_t>& gaps, std::vector<Away>* aways) const {
-    for (Away& away : *aways) {
-      if (std::count(gaps.begin(), gaps.end(), away.gap) == 0) continue;
-      away.trigger = std::min(planner_.gaps()[away.gap].before - 1, trials_.last().at + 1);
+  void Postpone(const std::vector<int32_t>& gaps, std::vector<Eviction>* evictions) const {
+    for (Eviction& eviction : *evictions) {
+      if (std::count(gaps.begin(), gaps.end(), eviction.gap) == 0) continue;
+      eviction.trigger = std::min(planner_.gaps()[eviction.gap].before - 1, trials_.last().at + 1);
     }
   }
 
@@ -331,13 +331,13 @@ class PlanSearch {
 
   // Plans with the setting; if the plan does not fit, lowers targets where it ran out, repeatedly.
   absl::Status MendFrom(BudgetSetting setting, double width, int max_mends) {
-    std::vector<Away> aways = Aways(setting);
+    std::vector<Eviction> evictions = Evictions(setting);
     for (int mend = 0;; ++mend) {
-      auto verdict = trials_.Judge(aways, PlanTrials::Want::kVerdict);
+      auto verdict = trials_.Try(evictions, PlanTrials::Want::kVerdict);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
       if (*verdict != Verdict::kDoesNotFit || mend == max_mends || !trials_.MaySimulate() ||
-          !Mend(width, mend, &aways, &setting)) {
+          !Mend(width, mend, &evictions, &setting)) {
         return absl::OkStatus();
       }
     }
@@ -347,8 +347,8 @@ class PlanSearch {
   absl::StatusOr<Verdict> MakeRoomFor(BudgetSetting setting, int max_simulations) {
     const int64_t end = trials_.num_simulations() + max_simulations;
     while (true) {
-      const std::vector<Away> aways = Aways(setting);
-      auto verdict = trials_.Judge(aways, PlanTrials::Want::kPieces);
+      const std::vector<Eviction> evictions = Evictions(setting);
+      auto verdict = trials_.Try(evictions, PlanTrials::Want::kPieces);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter) best_setting_ = std::move(setting);
       if (*verdict != Verdict::kDoesNotFit || !trials_.MaySimulate() ||
@@ -356,7 +356,7 @@ class PlanSearch {
         return verdict;
       }
       const RoomWindow window = FindRoomWindow(trials_.pieces(), trials_.piece_bytes(),
-                                               trials_.last().at, aways, planner_);
+                                               trials_.last().at, evictions, planner_);
       if (window.empty()) return verdict;
       setting.forced.insert(window.added.begin(), window.added.end());
       for (int32_t gap : window.early) setting.not_before[gap] = trials_.last().at + 1;
@@ -365,12 +365,13 @@ class PlanSearch {
 
   // Lowers the targets where the last plan ran out, until other gaps are chosen, or buffers come
   // back later; returns false if that cannot help.
-  bool Mend(double width, int mend, std::vector<Away>* aways, BudgetSetting* setting) const {
+  bool Mend(double width, int mend, std::vector<Eviction>* evictions,
+            BudgetSetting* setting) const {
     if (trials_.last().at == kNoSlot) return false;
     const Slot slots = order_.num_slots();
-    const Slot reach = std::max(kLeastWidth, static_cast<Slot>(width * slots));
+    const Slot reach = std::max(kMinWidth, static_cast<Slot>(width * slots));
     const Slot end = std::min(slots, trials_.last().at + reach + 1);
-    const int64_t least = terms_.budget_bytes / kLeastMend + 1;
+    const int64_t least = terms_.budget_bytes / kMinMend + 1;
     const int64_t most = terms_.budget_bytes / kMaxMend;
     int64_t by = std::max(least, std::min(trials_.last().missing_bytes, most));
     by += by * mend / kMendsToDouble;
@@ -378,9 +379,9 @@ class PlanSearch {
       for (Slot slot = std::max(0, trials_.last().at - reach); slot < end; ++slot) {
         setting->targets[slot] -= by;
       }
-      std::vector<Away> others = Aways(*setting);
-      if (others == *aways) continue;
-      *aways = std::move(others);
+      std::vector<Eviction> others = Evictions(*setting);
+      if (others == *evictions) continue;
+      *evictions = std::move(others);
       return true;
     }
     return false;
@@ -422,7 +423,7 @@ class PlanSearch {
   absl::Status ChangeBuffers() {
     while (trials_.MaySimulate() && !trials_.IsDone()) {
       trials_.CountTry();
-      std::vector<Away> next = trials_.has_best() ? trials_.best() : trials_.furthest();
+      std::vector<Eviction> next = trials_.has_best() ? trials_.best() : trials_.furthest();
       if (next.empty()) return absl::OkStatus();
       const int changes = 1 + changes_.Random(2);
       for (int i = 0; i < changes && !next.empty(); ++i) changes_.Change(&next);
@@ -430,9 +431,9 @@ class PlanSearch {
       if (rehearsed_.MayRehearse()) {
         plan = rehearsed_.Mend(std::move(next), kChangedGate);
         if (!plan.fits || !MayBeFaster(plan)) continue;
-        next = plan.aways;
+        next = plan.evictions;
       }
-      auto verdict = trials_.Judge(next, PlanTrials::Want::kVerdict);
+      auto verdict = trials_.Try(next, PlanTrials::Want::kVerdict);
       if (!verdict.ok()) return verdict.status();
       if (*verdict == Verdict::kBetter && plan.fits) rehearsed_ns_ = plan.step_time_ns;
     }

@@ -15,7 +15,7 @@
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 
@@ -37,7 +37,7 @@ struct PlanSearchTerms {
   std::vector<VariedStep> varied_steps;
   // With varied_steps: a plan that fits, but not in all of them. Small changes of it are tried
   // first.
-  std::vector<Away> start;
+  std::vector<Eviction> start;
   // The step time with unlimited memory: a plan as fast as that is not improved.
   int64_t full_speed_ns = 0;
   // At most this many plans are simulated; a plan in several sizes counts once for each, and
@@ -53,7 +53,7 @@ struct FoundPlan {
 
 struct PlanSearchResult {
   absl::optional<FoundPlan> best;
-  std::vector<Away> aways;  // The gaps that it uses.
+  std::vector<Eviction> evictions;  // The gaps that it uses.
   // If there is none: the outcome of the plan that got furthest.
   StepResult failure;
   int num_simulations = 0;

@@ -20,15 +20,15 @@ constexpr int64_t kFullSpeedPart = 2000;
 constexpr int64_t kWorthwhilePart = 2000;
 
 // FNV-1a.
-uint64_t Fingerprint(const std::vector<Away>& aways) {
+uint64_t Fingerprint(const std::vector<Eviction>& evictions) {
   uint64_t hash = 14695981039346656037u;
   const auto add = [&hash](int32_t value) {
     hash = (hash ^ static_cast<uint32_t>(value)) * 1099511628211u;
   };
-  for (const Away& away : aways) {
-    add(away.gap);
-    add(away.trigger);
-    add(away.gate);
+  for (const Eviction& eviction : evictions) {
+    add(eviction.gap);
+    add(eviction.trigger);
+    add(eviction.gate);
   }
   return hash;
 }
@@ -47,46 +47,47 @@ bool PlanTrials::IsDone() const {
 }
 
 PlanSearchResult PlanTrials::TakeResult() && {
-  result_.aways = std::move(best_);
+  result_.evictions = std::move(best_);
   return std::move(result_);
 }
 
-absl::StatusOr<PlanTrials::Verdict> PlanTrials::Judge(const std::vector<Away>& aways, Want want) {
+absl::StatusOr<PlanTrials::Verdict> PlanTrials::Try(const std::vector<Eviction>& evictions,
+                                                    Want want) {
   ++tries_;
-  const uint64_t print = Fingerprint(aways);
-  if (const auto known = judged_.find(print);
-      known != judged_.end() &&
+  const uint64_t print = Fingerprint(evictions);
+  if (const auto known = tried_.find(print);
+      known != tried_.end() &&
       !(want == Want::kPieces && known->second.verdict == Verdict::kDoesNotFit)) {
     pieces_.clear();
     last_ = known->second;
     return last_.verdict;
   }
-  last_ = Judged();
+  last_ = Tried();
   pieces_.clear();
-  if (result_.best && CopyTime(aways) > result_.best->outcome.step_time_ns()) {
+  if (result_.best && CopyTime(evictions) > result_.best->outcome.step_time_ns()) {
     return Verdict::kNotBetter;  // Whether or not it fits.
   }
-  auto verdict = Simulate(aways);
+  auto verdict = Simulate(evictions);
   if (!verdict.ok()) return verdict;
   last_.verdict = *verdict == Verdict::kBetter ? Verdict::kNotBetter : *verdict;
-  judged_[print] = last_;
+  tried_[print] = last_;
   return verdict;
 }
 
 // Returns the copy time of the busier copy engine.
-int64_t PlanTrials::CopyTime(const std::vector<Away>& aways) const {
+int64_t PlanTrials::CopyTime(const std::vector<Eviction>& evictions) const {
   int64_t in_ns = 0, out_ns = 0;
   absl::flat_hash_set<int32_t> buffers;
-  for (const Away& away : aways) {
-    const Gap& gap = planner_.gaps()[away.gap];
+  for (const Eviction& eviction : evictions) {
+    const Gap& gap = planner_.gaps()[eviction.gap];
     in_ns += gap.in_ns;
     if (buffers.insert(gap.buffer).second) out_ns += gap.out_ns;
   }
   return std::max(in_ns, out_ns);
 }
 
-absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Away>& aways) {
-  auto swaps = planner_.Plan(aways);
+absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Eviction>& evictions) {
+  auto swaps = planner_.Plan(evictions);
   if (!swaps.ok()) return swaps.status();
   plan_.swaps = *swaps;
   plan_.swaps.insert(plan_.swaps.end(), terms_.other_swaps.begin(), terms_.other_swaps.end());
@@ -97,28 +98,28 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Away>
     ++result_.num_fitting;
     return Verdict::kNotBetter;
   }
-  if (!outcome->fits) return Fail(*std::move(outcome), aways);
+  if (!outcome->fits) return Fail(*std::move(outcome), evictions);
   int64_t bytes = 0;
-  for (const Away& away : aways) bytes += planner_.gaps()[away.gap].bytes;
+  for (const Eviction& eviction : evictions) bytes += planner_.gaps()[eviction.gap].bytes;
   if (result_.best && !IsWorthwhile(outcome->step_time_ns(), bytes)) {
     ++result_.num_fitting;
     return Verdict::kNotBetter;
   }
   auto variation = FirstUnfit();
   if (!variation.ok()) return variation.status();
-  if (*variation) return Fail(**std::move(variation), aways);
+  if (*variation) return Fail(**std::move(variation), evictions);
   // Also with counted memory, and in the other sizes.
   outcome = Simulate(terms_.budget_bytes, kUnlimited, /*placed_alone=*/false);
   if (!outcome.ok()) return outcome.status();
-  if (!outcome->fits) return Fail(*std::move(outcome), aways);
+  if (!outcome->fits) return Fail(*std::move(outcome), evictions);
   for (int64_t budget : terms_.other_budgets) {
     auto other = Simulate(budget, kUnlimited, /*placed_alone=*/true);
     if (!other.ok()) return other.status();
-    if (!other->fits) return Fail(*std::move(other), aways);
+    if (!other->fits) return Fail(*std::move(other), evictions);
   }
   ++result_.num_fitting;
   result_.best = FoundPlan{*std::move(swaps), {}, *std::move(outcome)};
-  best_ = aways;
+  best_ = evictions;
   best_bytes_ = bytes;
   return Verdict::kBetter;
 }
@@ -154,7 +155,7 @@ absl::StatusOr<StepResult> PlanTrials::Simulate(int64_t budget_bytes, int64_t cu
   return simulator_->Simulate(plan_, terms, stop_);
 }
 
-PlanTrials::Verdict PlanTrials::Fail(StepResult outcome, const std::vector<Away>& aways) {
+PlanTrials::Verdict PlanTrials::Fail(StepResult outcome, const std::vector<Eviction>& evictions) {
   const OutOfMemory* oom = outcome.failure();
   if (oom != nullptr && oom->node != kNoNode && oom->device == terms_.gpu) {
     last_.at = SlotOf(*oom);
@@ -164,7 +165,7 @@ PlanTrials::Verdict PlanTrials::Fail(StepResult outcome, const std::vector<Away>
   }
   if (last_.at >= furthest_slot_) {
     furthest_slot_ = last_.at;
-    furthest_ = aways;
+    furthest_ = evictions;
     result_.failure = std::move(outcome);
   }
   return Verdict::kDoesNotFit;

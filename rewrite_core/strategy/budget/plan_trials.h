@@ -17,14 +17,14 @@
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 
 class PlanTrials {
  public:
   enum class Verdict { kBetter, kNotBetter, kDoesNotFit };
-  struct Judged {
+  struct Tried {
     Verdict verdict = Verdict::kNotBetter;
     // If the plan does not fit: the slot at which it ran out, and the bytes that were missing.
     // kNoSlot: not on this GPU, or the resident buffers do not fit.
@@ -48,20 +48,20 @@ class PlanTrials {
 
   // Simulates the plan, and keeps it if it is better than the best. A plan that was simulated
   // before is not simulated again, unless its pieces are wanted. Errors: those of Simulate.
-  absl::StatusOr<Verdict> Judge(const std::vector<Away>& aways, Want want);
+  absl::StatusOr<Verdict> Try(const std::vector<Eviction>& evictions, Want want);
   // Counts a try that led to no plan.
   void CountTry() { ++tries_; }
 
   // The verdict on the last plan, and the memory map where it ran out, if memory was fragmented
   // (StepResult::pieces).
-  const Judged& last() const { return last_; }
+  const Tried& last() const { return last_; }
   const std::vector<StepResult::Piece>& pieces() const { return pieces_; }
   int64_t piece_bytes() const { return piece_bytes_; }
 
   bool has_best() const { return result_.best.has_value(); }
-  const std::vector<Away>& best() const { return best_; }
+  const std::vector<Eviction>& best() const { return best_; }
   // While there is none: the plan that got furthest.
-  const std::vector<Away>& furthest() const { return furthest_; }
+  const std::vector<Eviction>& furthest() const { return furthest_; }
 
   // The simulations that count.
   int num_simulations() const { return result_.num_simulations - num_varied_simulations_; }
@@ -78,13 +78,13 @@ class PlanTrials {
  private:
   static constexpr Slot kNoneYet = std::numeric_limits<Slot>::min();
 
-  int64_t CopyTime(const std::vector<Away>& aways) const;
-  absl::StatusOr<Verdict> Simulate(const std::vector<Away>& aways);
+  int64_t CopyTime(const std::vector<Eviction>& evictions) const;
+  absl::StatusOr<Verdict> Simulate(const std::vector<Eviction>& evictions);
   bool IsWorthwhile(int64_t step_time_ns, int64_t bytes) const;
   absl::StatusOr<absl::optional<StepResult>> FirstUnfit();
   absl::StatusOr<StepResult> Simulate(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone,
                                       const StepVariation& variation = StepVariation());
-  Verdict Fail(StepResult outcome, const std::vector<Away>& aways);
+  Verdict Fail(StepResult outcome, const std::vector<Eviction>& evictions);
   Slot SlotOf(const OutOfMemory& oom) const;
 
   const PlanSearchTerms& terms_;
@@ -94,13 +94,13 @@ class PlanTrials {
   const StopToken& stop_;
   std::vector<VariedStep> varied_steps_;  // Those with the latest failures come first.
   SwapPlan plan_;                         // The base, and the swaps under test.
-  std::vector<Away> best_;
+  std::vector<Eviction> best_;
   int64_t best_bytes_ = 0;  // Bytes that it copies, one way.
-  absl::flat_hash_map<uint64_t, Judged> judged_;
-  Judged last_;
+  absl::flat_hash_map<uint64_t, Tried> tried_;
+  Tried last_;
   std::vector<StepResult::Piece> pieces_;
   int64_t piece_bytes_ = 0;
-  std::vector<Away> furthest_;
+  std::vector<Eviction> furthest_;
   Slot furthest_slot_ = kNoneYet;
   int64_t tries_ = 0;
   int num_varied_simulations_ = 0;

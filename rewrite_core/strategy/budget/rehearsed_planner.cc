@@ -27,19 +27,19 @@ RehearsedPlan RehearsedPlanner::Make(const BudgetSetting& setting) {
   return Mend(planner_.Schedule(planner_.Cover(setting), setting), setting.gate_slots);
 }
 
-RehearsedPlan RehearsedPlanner::Mend(std::vector<Away> aways, int32_t gate_slots) {
+RehearsedPlan RehearsedPlanner::Mend(std::vector<Eviction> evictions, int32_t gate_slots) {
   RehearsedPlan plan;
-  plan.aways = std::move(aways);
-  planner_.MakeSound(&plan.aways);
+  plan.evictions = std::move(evictions);
+  planner_.MakeSound(&plan.evictions);
   for (int mend = 0; mend <= kMaxRehearsals && MayRehearse(); ++mend) {
     --left_;
-    MemoryRehearsal::Findings findings = rehearsal_.Rehearse(plan.aways, gate_slots);
+    MemoryRehearsal::Findings findings = rehearsal_.Rehearse(plan.evictions, gate_slots);
     plan.step_time_ns = findings.step_time_ns;
     plan.fits = findings.is_clean;
     if (findings.is_stopped) left_ = 0;
     if (plan.fits || !findings.fits) break;
-    plan.aways = std::move(findings.aways);
-    planner_.MakeSound(&plan.aways);
+    plan.evictions = std::move(findings.evictions);
+    planner_.MakeSound(&plan.evictions);
   }
   return plan;
 }

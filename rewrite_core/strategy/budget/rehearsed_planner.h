@@ -12,12 +12,12 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/budget/memory_rehearsal.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 
 struct RehearsedPlan {
-  std::vector<Away> aways;
+  std::vector<Eviction> evictions;
   bool fits = false;         // In its last rehearsal.
   int64_t step_time_ns = 0;  // In its last rehearsal.
 };
@@ -32,7 +32,7 @@ class RehearsedPlanner {
 
   RehearsedPlan Make(const BudgetSetting& setting);
   // `gate_slots`: for the gaps that it adds.
-  RehearsedPlan Mend(std::vector<Away> aways, int32_t gate_slots);
+  RehearsedPlan Mend(std::vector<Eviction> evictions, int32_t gate_slots);
 
  private:
   const BudgetPlanner& planner_;

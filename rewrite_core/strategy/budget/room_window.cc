@@ -21,10 +21,11 @@ struct Candidate {
 }  // namespace
 
 RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t piece_bytes,
-                          Slot at, const std::vector<Away>& aways, const BudgetPlanner& planner) {
+                          Slot at, const std::vector<Eviction>& evictions,
+                          const BudgetPlanner& planner) {
   if (piece_bytes <= 0) return {};
   absl::flat_hash_map<int32_t, Slot> triggers;  // By gap.
-  for (const Away& away : aways) triggers[away.gap] = away.trigger;
+  for (const Eviction& eviction : evictions) triggers[eviction.gap] = eviction.trigger;
   const auto judge = [&](const StepResult::Piece& piece) {
     Candidate candidate;
     if (piece.tensor.node == kNoNode) return candidate;

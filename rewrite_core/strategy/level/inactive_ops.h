@@ -8,8 +8,8 @@
 #define SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_INACTIVE_OPS_H_
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/control_flow.h"
-#include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/flow/control_flow.h"
+#include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 

@@ -9,7 +9,7 @@ namespace spillway::core {
 namespace {
 
 // Tensors of lower rank are not swapped: biases, statistics, counters.
-constexpr size_t kLeastRank = 2;
+constexpr size_t kMinRank = 2;
 
 class Finder {
  public:
@@ -24,7 +24,7 @@ class Finder {
 
   // Decides on the tensor whose readers are those from `begin` to `end`, and leaves the readers
   // that may read a swap-in in `readers()`.
-  v1::Reason Judge(Tensor tensor, const Graph::Readers& readers, uint32_t begin, uint32_t end) {
+  v1::Reason ReasonFor(Tensor tensor, const Graph::Readers& readers, uint32_t begin, uint32_t end) {
     late_.clear();
     if (filters_.producer(tensor.node) != v1::REASON_SWAPPED) {
       return filters_.producer(tensor.node);
@@ -41,7 +41,7 @@ class Finder {
     }
     if (late_.empty()) return v1::REASON_NO_LATE_CONSUMER;
     const ShapeView shape = facts_.shapes().shape(tensor);
-    if (!shape.known_rank || shape.dims.size() < kLeastRank) return v1::REASON_LOW_RANK;
+    if (!shape.known_rank || shape.dims.size() < kMinRank) return v1::REASON_LOW_RANK;
     const v1::Reason verdict = readers_.Keep(
         tensor, &late_, [](const LateReader& reader) { return reader.position.node; });
     if (verdict != v1::REASON_SWAPPED) return verdict;
@@ -88,7 +88,7 @@ absl::StatusOr<LevelCandidates> LevelCandidates::Find(
       for (; end < readers.size() && readers[end].port == tensor.port; ++end) {
         if (poll.Tick()) return stop.status("strategy");
       }
-      const v1::Reason reason = finder.Judge(tensor, readers, begin, end);
+      const v1::Reason reason = finder.ReasonFor(tensor, readers, begin, end);
       const int64_t size_bytes = facts.shapes().size_bytes(tensor);
       if (explain) {
         result.decisions_.push_back(

@@ -3,10 +3,10 @@
 #include <iterator>
 
 #include "absl/container/flat_hash_set.h"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/level/inactive_ops.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
-#include "rewrite_core/strategy/op_filter.h"
 
 namespace spillway::core {
 namespace {
@@ -90,13 +90,14 @@ absl::StatusOr<LevelFilters> LevelFilters::Create(const StepFacts& facts,
       producer = v1::REASON_CPU_PRODUCER;
     } else if (built_in_op) {
       producer = v1::REASON_EXCLUDED;
-    } else if (given->outputs.Judge(id) != v1::REASON_SWAPPED) {
-      producer = given->outputs.Judge(id);
+    } else if (given->outputs.ReasonFor(id) != v1::REASON_SWAPPED) {
+      producer = given->outputs.ReasonFor(id);
     } else if (filters.inactive_[id]) {
       producer = v1::REASON_INACTIVE;
     }
     filters.consumer_[id] = !filters.IsOnCpu(id) && !built_in_op &&
-                            given->inputs.Judge(id) == v1::REASON_SWAPPED && !filters.inactive_[id];
+                            given->inputs.ReasonFor(id) == v1::REASON_SWAPPED &&
+                            !filters.inactive_[id];
     any_producer = any_producer || producer == v1::REASON_SWAPPED;
     any_consumer = any_consumer || filters.consumer_[id];
   }

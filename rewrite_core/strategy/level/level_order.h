@@ -15,11 +15,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "rewrite_core/analysis/control_flow.h"
-#include "rewrite_core/analysis/reachability.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/flow/control_flow.h"
+#include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/topology.h"
 #include "rewrite_core/plan/control_edge.h"
 
 namespace spillway::core {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "rewrite_core/strategy/budget/launch_ranks.h"
-#include "rewrite_core/strategy/budget/order_edges.h"
-#include "rewrite_core/strategy/budget/pace_gate.h"
+#include "rewrite_core/strategy/order/launch_ranks.h"
+#include "rewrite_core/strategy/order/order_edges.h"
+#include "rewrite_core/strategy/order/pace_gate.h"
 
 namespace spillway::core {
 namespace {
@@ -76,7 +76,7 @@ absl::Status LevelPacing::FindOrderEdgesOf(const std::vector<GpuIndex>& gpus,
   for (GpuIndex gpu : gpus) {
     auto order = StepOrder::Create(facts_, gpu, unswapped_, stop);
     if (!order.ok()) return order.status();
-    const int64_t least = unswapped_.peak_bytes(gpu) / kLeastOrderedPart;
+    const int64_t least = unswapped_.peak_bytes(gpu) / kMinOrderedPart;
     auto edges = FindOrderEdges(facts_, *order, least, stop);
     if (!edges.ok()) return edges.status();
     order_edges_.insert(order_edges_.end(), edges->begin(), edges->end());

@@ -1,5 +1,5 @@
 // The option `pace` of the strategy `level`: adds to every plan what the strategy `budget` has,
-// order edges (budget/order_edges.h) and a gate for each swap-in (budget/pace_gate.h).
+// order edges (order/order_edges.h) and a gate for each swap-in (order/pace_gate.h).
 //
 // No cycles: there is one order of all nodes along which every edge of the graph and of the plan
 // goes. Soundness takes its ranks in place of topological levels. The order follows the launch of
@@ -25,7 +25,7 @@
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 

@@ -50,10 +50,6 @@ struct LevelParameters {
 // Does not depend on the graph.
 absl::Status CheckLevelOptions(const v1::LevelStrategy& options);
 
-// Returns options.step, with level.autotune_gpu_mem, if given, as the GPUs' memory. REQUIRES: the
-// options were checked.
-v1::Step LevelStep(const v1::RewriteOptions& options);
-
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PARAMETERS_H_

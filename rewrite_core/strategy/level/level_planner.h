@@ -13,6 +13,8 @@
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/strategy/common/search_budget.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -20,8 +22,6 @@
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/level_triggers.h"
 #include "rewrite_core/strategy/level/level_tuning.h"
-#include "rewrite_core/strategy/search_budget.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
 
 namespace spillway::core {
 

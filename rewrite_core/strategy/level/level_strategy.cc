@@ -7,13 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "rewrite_core/analysis/hardware.h"
-#include "rewrite_core/analysis/placement.h"
+#include "rewrite_core/analysis/machine/hardware.h"
+#include "rewrite_core/analysis/machine/placement.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/fit_error.h"
-#include "rewrite_core/strategy/counted_simulator.h"
-#include "rewrite_core/strategy/device_fit.h"
-#include "rewrite_core/strategy/gpu_budgets.h"
+#include "rewrite_core/strategy/common/counted_simulator.h"
+#include "rewrite_core/strategy/common/device_fit.h"
+#include "rewrite_core/strategy/common/gpu_budgets.h"
+#include "rewrite_core/strategy/common/search_budget.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
@@ -22,8 +24,6 @@
 #include "rewrite_core/strategy/level/level_planner.h"
 #include "rewrite_core/strategy/level/level_tuning.h"
 #include "rewrite_core/strategy/level/serialization.h"
-#include "rewrite_core/strategy/search_budget.h"
-#include "rewrite_core/strategy/wanted_gpus.h"
 
 namespace spillway::core {
 namespace {
@@ -250,7 +250,7 @@ class Strategy {
       *device.mutable_tuning() = std::move(tuned->report);
       tuned->fit.set_budget_bytes(whole);
       not_needed = tuned->fit.not_needed();
-      if (!order_edges().empty()) TellAsItCame(gpu.index, &tuned->fit);
+      if (!order_edges().empty()) ReportUnswapped(gpu.index, &tuned->fit);
       unswapped_peak_bytes_ = std::max(unswapped_peak_bytes_, tuned->fit.unswapped_peak_bytes());
       *result_.report.add_fits() = std::move(tuned->fit);
     } else {
@@ -270,7 +270,7 @@ class Strategy {
   }
 
   // Restores the figures of the unswapped step: the tuner saw the one with the order edges.
-  void TellAsItCame(GpuIndex gpu, v1::DeviceFit* fit) const {
+  void ReportUnswapped(GpuIndex gpu, v1::DeviceFit* fit) const {
     const StepResult& unswapped = pacing_->unswapped();
     fit->set_unswapped_peak_bytes(unswapped.peak_bytes(gpu));
     fit->set_full_speed_step_time_ns(unswapped.step_time_ns());

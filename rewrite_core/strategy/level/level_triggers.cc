@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
-#include "rewrite_core/analysis/device_name.h"
-#include "rewrite_core/strategy/cond_scope.h"
+#include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/strategy/common/cond_scope.h"
 
 namespace spillway::core {
 namespace {

@@ -17,10 +17,10 @@
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/strategy/common/search_budget.h"
 #include "rewrite_core/strategy/level/level_candidates.h"
 #include "rewrite_core/strategy/level/level_filters.h"
 #include "rewrite_core/strategy/level/level_order.h"
-#include "rewrite_core/strategy/search_budget.h"
 
 namespace spillway::core {
 

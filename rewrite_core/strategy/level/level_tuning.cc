@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/fit_error.h"
-#include "rewrite_core/strategy/device_fit.h"
-#include "rewrite_core/strategy/fit_failure.h"
+#include "rewrite_core/strategy/common/device_fit.h"
+#include "rewrite_core/strategy/common/fit_failure.h"
 
 namespace spillway::core {
 namespace {

@@ -10,7 +10,7 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/soundness.h"
-#include "rewrite_core/strategy/cond_scope.h"
+#include "rewrite_core/strategy/common/cond_scope.h"
 #include "rewrite_core/strategy/level/level_parameters.h"
 #include "rewrite_core/strategy/level/python_slice.h"
 
@@ -177,7 +177,7 @@ class Serializer {
 absl::Status CheckSerialization(const v1::LevelStrategy& options) {
   for (const std::string& text : options.serialization()) {
     if (SelectPositions(text, /*size=*/1).has_value()) continue;
-    return BadItem(text, "is no index and no Python slice of levels");
+    return BadItem(text, "is neither an index nor a Python slice of levels");
   }
   return absl::OkStatus();
 }

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/reachability.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/graph/topology.h"
 
 namespace spillway::core {
 

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "rewrite_core/analysis/backward_part.h"
+#include "rewrite_core/analysis/flow/backward_part.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/near_in_graph.h"
-#include "rewrite_core/strategy/name_pattern.h"
+#include "rewrite_core/strategy/common/name_pattern.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/seed_search.h"
 
@@ -50,12 +50,6 @@ std::vector<PatternList> PatternLists(const v1::ScopeStrategy& options) {
       {NamePattern::Kind::kScope, "excl_scopes", ToVector(options.excl_scopes())},
       {NamePattern::Kind::kScope, "incl_scopes", ToVector(options.incl_scopes())},
   };
-}
-
-absl::Status BadNumber(absl::string_view option, int value, absl::string_view remedy) {
-  return InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                      absl::StrCat(option, " is ", value, "; ", remedy),
-                      {{"option", option}, {"value", absl::StrCat(value)}});
 }
 
 absl::Status ScopeMatchesNothing(absl::string_view option, absl::string_view value,
@@ -183,7 +177,7 @@ absl::Status NoStartingOp(const Graph& graph, const v1::ScopeStrategy& options,
               ? absl::StrCat("the part that was found has ", size,
                              ": name it with optimizer_scopes")
               : absl::StrCat("optimizer_scopes ", Quoted(scopes), " cover ", size,
-                             ": name those of the gradients and the optimizer alone"),
+                             ": name only those of the gradients and the optimizer"),
           ", or name the start with starting_op_names"),
       {{"option", "optimizer_scopes"}, {"value", scopes}});
 }
@@ -225,8 +219,8 @@ absl::Status SetSeeds(const StepFacts& facts, const v1::ScopeStrategy& options,
 
 absl::Status CheckScopeOptions(const v1::ScopeStrategy& options, const StopToken& stop) {
   const ScopeDefaults values(options);
-  if (values.lb < 1) return BadNumber("lb", values.lb, "give a distance in levels, 1 or more");
-  if (values.ub < 1) return BadNumber("ub", values.ub, "give a distance in levels, 1 or more");
+  if (values.lb < 1) return BadOptionError("lb", values.lb, "give a distance in levels, 1 or more");
+  if (values.ub < 1) return BadOptionError("ub", values.ub, "give a distance in levels, 1 or more");
   if (values.lb > values.ub) {
     return InvalidError(
         v1::ERROR_REASON_CONFLICTING_OPTIONS,
@@ -237,12 +231,12 @@ absl::Status CheckScopeOptions(const v1::ScopeStrategy& options, const StopToken
          {"other_value", absl::StrCat(values.ub)}});
   }
   if (options.branch_threshold() < 0) {
-    return BadNumber("branch_threshold", options.branch_threshold(),
-                     "give a distance in levels, 0 or more");
+    return BadOptionError("branch_threshold", options.branch_threshold(),
+                          "give a distance in levels, 0 or more");
   }
   if (options.has_debug_level() && (options.debug_level() < 1 || options.debug_level() > 2)) {
-    return BadNumber("debug_level", options.debug_level(),
-                     "give 1 for the starting ops, or 2 for every op that the walk passes");
+    return BadOptionError("debug_level", options.debug_level(),
+                          "give 1 for the starting ops, or 2 for every op that the walk passes");
   }
   if (!v1::ScopeStrategy::CtrldStrategy_IsValid(options.ctrld_strategy())) {
     return InvalidError(

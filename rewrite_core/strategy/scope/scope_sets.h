@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
-#include "rewrite_core/strategy/search_budget.h"
+#include "rewrite_core/strategy/common/search_budget.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {

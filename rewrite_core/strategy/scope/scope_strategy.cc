@@ -8,11 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "rewrite_core/graph/near_in_graph.h"
 #include "rewrite_core/plan/readers.h"
+#include "rewrite_core/strategy/common/search_budget.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"
 #include "rewrite_core/strategy/scope/scope_sets.h"
 #include "rewrite_core/strategy/scope/trigger_search.h"
-#include "rewrite_core/strategy/search_budget.h"
 
 namespace spillway::core {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/reachability.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/graph/graph.h"
-#include "rewrite_core/strategy/search_budget.h"
+#include "rewrite_core/graph/topology.h"
+#include "rewrite_core/strategy/common/search_budget.h"
 
 namespace spillway::core {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
-#include "rewrite_core/strategy/cond_scope.h"
+#include "rewrite_core/strategy/common/cond_scope.h"
 
 namespace spillway::core {
 namespace {

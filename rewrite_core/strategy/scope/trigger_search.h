@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/strategy/common/search_budget.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"
-#include "rewrite_core/strategy/search_budget.h"
 
 namespace spillway::core {
 

@@ -134,7 +134,7 @@ class SignatureTest(unittest.TestCase):
         strategies = frozenset().union(*options.STRATEGIES.values(), *options.OTHERS.values())
         call = {"server", "timeout", "progress"} | where
         rewrite = {"strategy", "fail_open", "patch", "save_plan"} | call
-        settled = {"cpu_device", "min_tensor_bytes", "swap_encoding", "inline_calls"}
+        settled = {"cpu_device", "min_tensor_bytes", "inline_calls"}
         client = {"timeout", "progress", "token", "request_id", "traceparent"}
         step = options.STEP | options.HARDWARE
         for function, wanted in (

@@ -178,8 +178,8 @@ class Transports:
 
         self.assertEqual(host_memory(host_memory_bytes=10**12 + 1), 10**12 // 2)
         preset, = [preset["hardware"] for preset in spillway.capabilities()["hardware_presets"]
-                   if preset["hardware"]["preset"] == "a100_40gb_g10"]
-        self.assertEqual(host_memory(hardware="a100_40gb_g10"),
+                   if preset["hardware"]["preset"] == "a100_40gb_pcie4"]
+        self.assertEqual(host_memory(hardware="a100_40gb_pcie4"),
                          int(preset["host_memory_bytes"]) // 2)
         default = json.loads(spillway.rewrite(graph, **SCOPE).report.to_json())["hardware"]["hardware"]
         self.assertEqual(host_memory(), int(default["host_memory_bytes"]) // 2)

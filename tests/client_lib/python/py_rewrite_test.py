@@ -110,7 +110,7 @@ class RewriteTest(unittest.TestCase):
     def test_what_can_be_asked_without_a_rewrite(self):
         self.assertEqual(spillway.inspect(common.graph("mnist_deep")).node_count, 355)
         self.assertEqual(spillway.capabilities().strategies,
-                         ("budget", "level", "scope", "apply", "strip"))
+                         ("budget", "level", "scope"))
 
     def test_simulate_says_what_the_program_says(self):
         graph = common.graph("bert_tiny")

@@ -209,7 +209,7 @@ class AnswersTest(unittest.TestCase):
 
     def test_what_a_server_can(self):
         answer = spillway.capabilities()
-        self.assertEqual(answer.strategies, ("budget", "level", "scope", "apply", "strip"))
+        self.assertEqual(answer.strategies, ("budget", "level", "scope"))
         self.assertIsInstance(answer.limits.max_graph_bytes, int)
         self.assertIn("p100_pcie", str(answer))
         self.assertEqual(str(answer).splitlines()[0], "Spillway " + spillway.__version__)

@@ -405,6 +405,9 @@ class V2Test(ProgramCase):
             lms.excl_output_by_scopes = {'fc2'}
             lms.run(tf.get_default_graph(), keras=False)
             assert swaps() > 0
+            assert lms.result.report.hardware.hardware.gpu_memory_bytes == 8 << 30
+            lms.autotune_gpu_mem = float("nan")
+            refused("autotune_gpu_mem", lambda: lms.run(tf.get_default_graph(), keras=False))
             """)
 
     def test_one_run_for_each_gpu(self):

@@ -70,7 +70,7 @@ TEST(SettingsTest, Environment) {
 
 TEST(SettingsTest, SizesAreThoseOfEveryProgram) {
   const auto sizes = size_table::ReadSizes();
-  EXPECT_GE(sizes.size(), size_table::kLeastSizes);
+  EXPECT_GE(sizes.size(), size_table::kMinSizes);
   for (const auto& [text, bytes] : sizes) {
     if (text.empty()) continue;  // As if it were not set.
     const Settings settings = Read({{"SPILLWAY_GPU_MEMORY_BYTES", text}});

@@ -315,8 +315,7 @@ PLACES = {
 }
 # Options that are enums, by the method that takes them.
 CHOICES = {
-    "Rewrite": ["already_rewritten", "decision_detail", "swap_encoding", "simulation",
-                "inline_calls", "outputs", "scope.ctrld_strategy", "budget.planning_effort", "budget.objective",
+    "Rewrite": ["already_rewritten", "decision_detail", "simulation", "inline_calls", "outputs", "scope.ctrld_strategy", "budget.planning_effort", "budget.objective",
                 "step.hardware.gpu_memory_source"],
     "Simulate": ["execution", "step.hardware.gpu_memory_source"],
 }

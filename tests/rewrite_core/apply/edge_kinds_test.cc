@@ -55,8 +55,7 @@ class EdgeKindsTest : public ::testing::Test {
 
   std::string Written(const SwapPlan& plan) {
     GraphEdit edit(*f_.graph);
-    names_ =
-        ValueOrDie(WritePlan(*f_.graph, plan, v1::SWAP_ENCODING_UNSPECIFIED, {}, &edit), "write");
+    names_ = ValueOrDie(WritePlan(*f_.graph, plan, {}, &edit), "write");
     std::string bytes = ValueOrDie(edit.Apply({}), "apply");
     EXPECT_THAT(MakePatch(*f_.graph, edit, {}, &patch_), testing::IsOk());
     return bytes;

@@ -38,11 +38,10 @@ struct Written {
   std::vector<std::string> controls;  // source => node
 };
 
-Written Write(const TestGraph& graph, const SwapPlan& plan,
-              v1::SwapEncoding encoding = v1::SWAP_ENCODING_UNSPECIFIED) {
+Written Write(const TestGraph& graph, const SwapPlan& plan) {
   GraphEdit edit(*graph);
   Written written;
-  written.names = testing::ValueOrDie(WritePlan(*graph, plan, encoding, {}, &edit), "write");
+  written.names = testing::ValueOrDie(WritePlan(*graph, plan, {}, &edit), "write");
   for (WireReader nodes(edit.new_nodes()); nodes.Next();) {
     const NodeSpec node = ReadNode(nodes.bytes());
     std::map<std::string, std::string> attrs(node.attrs.begin(), node.attrs.end());
@@ -149,17 +148,6 @@ TEST(PlanWriterTest, CpuDeviceGoesBeforeTheProducersHost) {
                           "@/job:host/cpu:1 float32"));
 }
 
-TEST(PlanWriterTest, CopyingOpsStandOnTheProducersDevice) {
-  const TestGraph g(kGraph);
-  SwapPlan plan;
-  plan.cpu_device = "/cpu:1";  // Means nothing to them.
-  plan.swaps = {Swap({g.Node("b"), 0}, {PlannedSwapIn{{{g.Node("d"), 1}}, {g.Node("c")}}})};
-  EXPECT_THAT(
-      Write(g, plan, v1::SWAP_ENCODING_COPY).nodes,
-      ElementsAre("lms/swapout_b_0 = _CopyFromGpuToHost(b) @/gpu:0 float32",
-                  "lms/swapin_b_0 = _CopyFromHostToGpu(lms/swapout_b_0, ^c) @/gpu:0 float32"));
-}
-
 TEST(PlanWriterTest, ControlEdgesAreAddedOnce) {
   const TestGraph g("a = NoOp()\nb = NoOp(^a)\nc = NoOp()");
   SwapPlan plan;
@@ -172,7 +160,7 @@ TEST(PlanWriterTest, ControlEdgesAreAddedOnce) {
 TEST(PlanWriterTest, AnEmptyPlanEditsNothing) {
   const TestGraph g(kGraph);
   GraphEdit edit(*g);
-  EXPECT_TRUE(WritePlan(*g, SwapPlan(), v1::SWAP_ENCODING_IDENTITY, {}, &edit)->empty());
+  EXPECT_TRUE(WritePlan(*g, SwapPlan(), {}, &edit)->empty());
   EXPECT_EQ(testing::ValueOrDie(edit.Apply(StopToken()), "apply"), g->bytes());
 }
 
@@ -181,7 +169,7 @@ TEST(PlanWriterTest, EditsCarryTheirUndoRecord) {
   SwapPlan plan;
   plan.swaps = {Swap({g.Node("scope/a"), 1}, {PlannedSwapIn{{{g.Node("c"), 1}}, {g.Node("b")}}})};
   GraphEdit edit(*g);
-  ASSERT_THAT(WritePlan(*g, plan, v1::SWAP_ENCODING_IDENTITY, {}, &edit), testing::IsOk());
+  ASSERT_THAT(WritePlan(*g, plan, {}, &edit), testing::IsOk());
   const TestGraph after =
       TestGraph::FromBytes(testing::ValueOrDie(edit.Apply(StopToken()), "apply"));
   EXPECT_EQ(PrintNode(*after, after.Node("c")),

@@ -92,13 +92,31 @@ TEST(OpRegistryTest, WhichOpsLeaveTheirOutputsOnTheHost) {
   }
 }
 
+TEST(OpRegistryTest, WhatOpsWithSeveralOutputsCallThem) {
+  EXPECT_EQ(FindOp("TopKV2").output_names, "values indices");
+  EXPECT_EQ(FindOp("Relu").output_names, "");
+  EXPECT_EQ(FindOp("MyOwnOp").output_names, "");
+}
+
+TEST(OpRegistryTest, WhichOpsHaveStateOrAnEffect) {
+  for (const char* op : {"AssignAddVariableOp", "RandomUniform", "Assert", "VarHandleOp"}) {
+    EXPECT_TRUE(FindOp(op).is_stateful) << op;
+  }
+  for (const char* op : {"Relu", "Const", "Identity", "MyOwnOp"}) {
+    EXPECT_FALSE(FindOp(op).is_stateful) << op;
+  }
+}
+
 // The table is searched by bisection, so every row must be in order: each is found.
 TEST(OpRegistryTest, EveryRowIsFound) {
   constexpr struct {
     const char* name;
     const char* outputs;
+    const char* output_names;
+    bool is_stateful;
   } kRows[] = {
-#define SPILLWAY_OP(name, outputs) {name, outputs},
+#define SPILLWAY_OP(name, outputs, output_names, is_stateful) \
+  {name, outputs, output_names, is_stateful},
 #include "rewrite_core/graph/op_table.inc"
 #undef SPILLWAY_OP
   };
@@ -107,6 +125,8 @@ TEST(OpRegistryTest, EveryRowIsFound) {
     ++rows;
     EXPECT_TRUE(FindOp(row.name).known) << row.name;
     EXPECT_EQ(FindOp(row.name).outputs, row.outputs) << row.name;
+    EXPECT_EQ(FindOp(row.name).output_names, row.output_names) << row.name;
+    EXPECT_EQ(FindOp(row.name).is_stateful, row.is_stateful) << row.name;
   }
   EXPECT_GT(rows, 1500);  // TensorFlow 2.15 has about 1,850.
 }

@@ -39,11 +39,11 @@ TEST(FunctionTable, Names) {
 }
 
 TEST(FunctionTable, SumsSaturate) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(SaturatingAdd(2, 3), 5);
-  EXPECT_EQ(SaturatingAdd(kMost, 1), kMost);
+  EXPECT_EQ(SaturatingAdd(kMax, 1), kMax);
   EXPECT_EQ(SaturatingMultiply(2, 3), 6);
-  EXPECT_EQ(SaturatingMultiply(kMost / 2, 3), kMost);
+  EXPECT_EQ(SaturatingMultiply(kMax / 2, 3), kMax);
 }
 
 // A function whose body is an If with another function as both branches.

@@ -167,7 +167,7 @@ TEST(InspectTest, BadOptionsAreNamed) {
        {"targets: 'x'", "hardware { preset: 'p100_pcie' }", "profile: 'p'",
         "convolution_workspace_bytes: 1", "loop_counts { name: 'f' count: 1 }"}) {
     EXPECT_THAT(TryInspect(graph, absl::StrCat("step { ", more, " }")),
-                IsInvalid(v1::ERROR_REASON_BAD_OPTION, "says nothing of a graph"))
+                IsInvalid(v1::ERROR_REASON_BAD_OPTION, "matters only for a simulation"))
         << more;
   }
   EXPECT_THAT(TryInspect(graph, "step { batch_size: 0 }"),

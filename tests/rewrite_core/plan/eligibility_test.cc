@@ -60,7 +60,7 @@ TEST_P(EligibilityTest, Judges) {
   const auto eligibility = Eligibility::Create(f.facts, GetParam().options, {});
   ASSERT_THAT(eligibility, testing::IsOk());
   const Tensor tensor = f.graph.Output(GetParam().line.substr(0, GetParam().line.find(' ')));
-  EXPECT_EQ(v1::Reason_Name(eligibility->Judge(tensor)), v1::Reason_Name(GetParam().reason));
+  EXPECT_EQ(v1::Reason_Name(eligibility->ReasonFor(tensor)), v1::Reason_Name(GetParam().reason));
 }
 
 INSTANTIATE_TEST_SUITE_P(

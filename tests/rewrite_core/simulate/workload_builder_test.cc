@@ -531,7 +531,7 @@ int CheckRandomPlan(const std::string& bytes, uint64_t seed, v1::Step options = 
   }
   const SwapPlan plan = RandomPlan(before, seed);
   GraphEdit edit(*before.graph);
-  EXPECT_TRUE(WritePlan(*before.graph, plan, v1::SWAP_ENCODING_IDENTITY, {}, &edit).ok());
+  EXPECT_TRUE(WritePlan(*before.graph, plan, {}, &edit).ok());
   const TestStep after(TestGraph::FromBytes(ValueOrDie(edit.Apply({}), "apply")), options);
   EXPECT_EQ(Form(before, before.Build(&plan)), Form(after, after.Build()))
       << "seed " << seed << "\n"

@@ -38,7 +38,7 @@ v1::Step ImagesAndLabels(int64_t batch) {
 // confirms to the byte. In addition, the graph has its own copies, of scalars and the like.
 TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
   v1::Step options;
-  options.mutable_hardware()->set_preset("p100_pcie_observed");
+  *options.mutable_hardware() = testing::P100AsObserved();
   const TestStep plain(TestGraph::FromBytes(testing::ReadTestGraph("tfcnn_resnet50_b200/graph.pb")),
                        options);
   const TestStep step(

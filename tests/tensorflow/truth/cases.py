@@ -228,7 +228,7 @@ class Case:
             share = TUNED_SHARES.get(graph.name, self.set.budget_share)
             if self.strategy == "budget":
                 share = _BUDGET_SHARES.get(graph.name, share)
-            options.update(_memory(self.strategy, share * peak))
+            options.update(_memory(share * peak))
             options["allocator_reserve"] = 0  # It is for memory, which is not measured here.
         return options
 
@@ -245,15 +245,13 @@ class Case:
 
 def _unswapped_peak(rewriter, graph_bytes, strategy, options):
     """Bytes that a step takes as the graph comes, on the GPU that takes most."""
-    ample = dict(options, **_memory(strategy, 2**50))
+    ample = dict(options, **_memory(2**50))
     report = rewriter.rewrite(graph_bytes, strategy, ample)[1]
     return max(int(fit["unswapped_peak_bytes"]) for fit in report["fits"])
 
 
-def _memory(strategy, size_bytes):
+def _memory(size_bytes):
     """The option that gives a GPU so much memory."""
-    if strategy == "level":
-        return {"autotune_gpu_mem": repr(size_bytes / 2**30)}
     return {"gpu_memory_bytes": int(size_bytes)}
 
 

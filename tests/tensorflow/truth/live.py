@@ -11,15 +11,13 @@ from truth import rewrite
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "client_lib" / "python"
 SONAME = "libspillway.so.0"
-# Options that the package takes by another name, or as another type, than the command line.
+# Options that the package takes by another name than the command line.
 _NAMES = {"feed": "feeds"}
-_NUMBERS = ("autotune_gpu_mem",)
 
 
 def keywords(options):
     """The keywords of rewrite_graph for {option: value} as rewrite.flags takes them."""
-    return {_NAMES.get(name, name): float(value) if name in _NUMBERS else value
-            for name, value in options.items()}
+    return {_NAMES.get(name, name): value for name, value in options.items()}
 
 
 class Package:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional
 import tensorflow as tf
 
 import spillway
-from spillway import _doors, options
+from spillway import _doors, errors, options
 from spillway.tensorflow import _lms
 
 if TYPE_CHECKING:
@@ -91,8 +91,18 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         filters = {"%s_%s_by_%s" % (what, end, kind): None for what in ("excl", "incl")
                    for end in ("output", "input") for kind in ("scopes", "types")}
         return {**self._options, **{name: _lms.as_set(getattr(self, name)) for name in filters},
-                "is_training": self.is_training, "batch_size": self.batch_size,
-                "autotune_gpu_mem": self.autotune_gpu_mem, **self._more}
+                "is_training": self.is_training, "batch_size": self.batch_size, **self._more,
+                **self._memory()}
+
+    def _memory(self) -> Dict[str, int]:
+        """The keyword for `autotune_gpu_mem`, which is in GiB."""
+        if self.autotune_gpu_mem is None:
+            return {}
+        size_bytes = self.autotune_gpu_mem * (1 << 30)
+        if not 1 <= size_bytes < 1 << 63:
+            raise errors.bad_option("autotune_gpu_mem", str(self.autotune_gpu_mem),
+                                    "is not the memory of a GPU in GiB, above 0")
+        return {"gpu_memory_bytes": int(size_bytes)}
 
     def _log_result(self, graph: tf.Graph, report: spillway.Report) -> None:
         self._edited = graph
@@ -163,8 +173,6 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         file = _PLOT_FILE if self.autotune_plot is True else self.autotune_plot
         keywords = {name: value for name, value in self._keywords().items()
                     if name in options.STEP | options.HARDWARE | _DRAWN_WITH and value is not None}
-        if self.autotune_gpu_mem is not None:
-            keywords["gpu_memory_bytes"] = int(self.autotune_gpu_mem * (1 << 30))
         try:
             spillway.plot(self._edited, file, plan=False, **keywords)
         except (spillway.SpillwayError, OSError, ValueError) as error:

@@ -175,9 +175,6 @@ TEST_F(GpuMemoryTest, ItIsNotAskedWhereTheMemoryIsKnownOrOfNoUse) {
   rewrite.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(1);
   expect_not_asked(rewrite);
   rewrite.Clear();
-  rewrite.mutable_level()->set_autotune_gpu_mem(15);
-  expect_not_asked(rewrite);
-  rewrite.Clear();
   rewrite.mutable_strip();
   expect_not_asked(rewrite);
   rewrite.mutable_scope();

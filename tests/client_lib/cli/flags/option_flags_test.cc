@@ -286,7 +286,6 @@ TEST(OptionFlagsTest, EveryFlagOfLevelSetsItsField) {
   level->add_excl_input_by_types("G");
   level->add_incl_input_by_types("H");
   level->set_is_training(false);
-  level->set_autotune_gpu_mem(15.5);
   level->set_pace(true);
   expected.set_cpu_device("/cpu:1");
   EXPECT_THAT(Parse({"--strategy",
@@ -319,8 +318,6 @@ TEST(OptionFlagsTest, EveryFlagOfLevelSetsItsField) {
                      "--incl-input-by-types",
                      "H",
                      "--is-training=false",
-                     "--autotune-gpu-mem",
-                     "15.5",
                      "--pace",
                      "--cpu-device",
                      "/cpu:1"}),
@@ -370,28 +367,11 @@ TEST(OptionFlagsTest, EveryCommonFlagSetsItsField) {
   expected.set_min_tensor_bytes(int64_t{1} << 40);
   expected.set_already_rewritten(v1::ALREADY_REWRITTEN_REPLAN);
   expected.set_decision_detail(v1::DECISION_DETAIL_NONE);
-  expected.set_swap_encoding(v1::SWAP_ENCODING_COPY);
   expected.set_inline_calls(v1::INLINE_CALLS_NEVER);
-  EXPECT_THAT(Parse({"--feed",
-                     "images=128,3",
-                     "--feed",
-                     "rate:0=",
-                     "--batch-size",
-                     "128",
-                     "--targets",
-                     "train,loss:0",
-                     "--devices",
-                     "/gpu:0",
-                     "--min-tensor-bytes",
-                     "1099511627776",
-                     "--already-rewritten",
-                     "replan",
-                     "--decision-detail",
-                     "none",
-                     "--swap-encoding",
-                     "copy",
-                     "--inline-calls",
-                     "never"}),
+  EXPECT_THAT(Parse({"--feed", "images=128,3", "--feed", "rate:0=", "--batch-size", "128",
+                     "--targets", "train,loss:0", "--devices", "/gpu:0", "--min-tensor-bytes",
+                     "1099511627776", "--already-rewritten", "replan", "--decision-detail", "none",
+                     "--inline-calls", "never"}),
               Is(expected));
 }
 
@@ -568,7 +548,7 @@ TEST(OptionValueTest, BytesTakeUnits) {
   EXPECT_EQ(bytes("1TiB"), 1099511627776);
   EXPECT_EQ(bytes("-1"), -1);  // The range is the core's to judge.
   const auto sizes = size_table::ReadSizes();
-  EXPECT_GE(sizes.size(), size_table::kLeastSizes);
+  EXPECT_GE(sizes.size(), size_table::kMinSizes);
   for (const auto& [text, size] : sizes) {
     if (text[0] == '-') continue;  // As above.
     EXPECT_EQ(bytes(text.c_str()), size < 0 ? -7 : size) << text;

@@ -72,13 +72,12 @@ TEST(FitTextTest, EverySourceOfABudgetHasItsWords) {
   for (const auto& [source, words] : std::vector<std::pair<std::string, std::string>>{
            {"PRESET", "8.00 GiB, from the preset p100_pcie\n"},
            {"OPTION", "8.00 GiB, from --gpu-memory-bytes\n"},
-           {"AUTOTUNE_GPU_MEM", "8.00 GiB, from --autotune-gpu-mem\n"},
            {"NVIDIA_SMI", "8.00 GiB, from nvidia-smi\n"},
            {"UNSPECIFIED", "8.00 GiB\n"}}) {
     EXPECT_THAT(OneGpu("budget_bytes: 8589934592 budget_source: MEMORY_SOURCE_" + source),
                 HasSubstr("  budget     " + words));
   }
-  EXPECT_EQ(v1::MemorySource_descriptor()->value_count(), 5) << "a new one needs words, too";
+  EXPECT_EQ(v1::MemorySource_descriptor()->value_count(), 4) << "a new one needs words, too";
 }
 
 TEST(FitTextTest, EveryGpuHasItsBlock) {

@@ -156,7 +156,6 @@ TEST_F(ApplyStrategyTest, ANewerPlan) {
 TEST_F(ApplyStrategyTest, AHeadThatIsWrong) {
   ExpectBad("graph_sha256: 'abc'", "'abc'");
   ExpectBad(absl::StrCat("graph_sha256: '", std::string(64, 'g'), "'"), "64 hexadecimal digits");
-  ExpectBad("swap_encoding: 77", "swap_encoding is 77");
   ExpectBad("cpu_device: '/cpu:\303\244'", "cpu_device");
   EXPECT_THAT(Apply("step { hardware { preset: 'abacus' } }"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "'abacus'"));
@@ -175,8 +174,7 @@ TEST_F(ApplyStrategyTest, APlanForAnotherGraph) {
 }
 
 TEST_F(ApplyStrategyTest, OptionsThatThePlanSettles) {
-  for (const char* option :
-       {"cpu_device: '/cpu:1'", "min_tensor_bytes: 5", "swap_encoding: SWAP_ENCODING_IDENTITY"}) {
+  for (const char* option : {"cpu_device: '/cpu:1'", "min_tensor_bytes: 5"}) {
     const std::string name(option, std::string(option).find(':'));
     EXPECT_THAT(Apply(kSwap, option), IsInvalid(v1::ERROR_REASON_CONFLICTING_OPTIONS, name));
   }

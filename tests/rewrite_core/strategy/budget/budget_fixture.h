@@ -11,8 +11,8 @@
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/simulate/step_simulator.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
-#include "rewrite_core/strategy/budget/launch_ranks.h"
-#include "rewrite_core/strategy/budget/step_order.h"
+#include "rewrite_core/strategy/order/launch_ranks.h"
+#include "rewrite_core/strategy/order/step_order.h"
 #include "tests/testing/core_test_util.h"
 
 namespace spillway::testing {

@@ -43,7 +43,7 @@ TEST(MemoryRehearsalTest, NothingIsChangedWhereThereIsRoom) {
   const MemoryRehearsal::Findings findings = rehearsal.Rehearse({}, 1);
   EXPECT_TRUE(findings.fits);
   EXPECT_TRUE(findings.is_clean);
-  EXPECT_TRUE(findings.aways.empty());
+  EXPECT_TRUE(findings.evictions.empty());
 }
 
 TEST(MemoryRehearsalTest, WhatIsNotReadForLongMakesRoom) {
@@ -52,15 +52,15 @@ TEST(MemoryRehearsalTest, WhatIsNotReadForLongMakesRoom) {
   const MemoryRehearsal::Findings findings = rehearsal.Rehearse({}, 2);
   EXPECT_TRUE(findings.fits);
   EXPECT_FALSE(findings.is_clean);
-  ASSERT_EQ(findings.aways.size(), 1);
-  const Gap& gap = step.planner.gaps()[findings.aways[0].gap];
+  ASSERT_EQ(findings.evictions.size(), 1);
+  const Gap& gap = step.planner.gaps()[findings.evictions[0].gap];
   EXPECT_EQ(gap.after, step.SlotOf("b"));
   EXPECT_EQ(gap.before, step.SlotOf("f"));
-  EXPECT_EQ(findings.aways[0].gate, 2);
+  EXPECT_EQ(findings.evictions[0].gate, 2);
   // With the swap nothing is missing, and the step is longer by the copies.
-  const MemoryRehearsal::Findings again = rehearsal.Rehearse(findings.aways, 2);
+  const MemoryRehearsal::Findings again = rehearsal.Rehearse(findings.evictions, 2);
   EXPECT_TRUE(again.is_clean);
-  EXPECT_EQ(again.aways, findings.aways);
+  EXPECT_EQ(again.evictions, findings.evictions);
   EXPECT_GE(again.step_time_ns, gap.out_ns + gap.in_ns);
 }
 
@@ -85,9 +85,9 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
       const int64_t budget = static_cast<int64_t>(share * static_cast<double>(Peak(step)));
       MemoryRehearsal rehearsal(step.order, step.planner, budget, step.stop);
       RehearsedPlanner rehearsed(step.order, step.planner, budget, 1000, step.stop);
-      const auto simulate = [&](const std::vector<Away>& aways) {
+      const auto simulate = [&](const std::vector<Eviction>& evictions) {
         SwapPlan plan;
-        plan.swaps = ValueOrDie(step.planner.Plan(aways), "plan");
+        plan.swaps = ValueOrDie(step.planner.Plan(evictions), "plan");
         StepTerms terms = StepTerms::OneGpu(GpuIndex(0), budget);
         terms.placed_alone = true;
         return ValueOrDie(step.simulator->Simulate(plan, terms, {}), "simulate").launch_ahead;
@@ -96,10 +96,12 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
         BudgetSetting setting;
         setting.targets.assign(step.order.num_slots(),
                                static_cast<int64_t>(target * static_cast<double>(budget)));
-        std::vector<Away> aways = step.planner.Schedule(step.planner.Cover(setting), setting);
-        step.planner.MakeSound(&aways);
-        const MemoryRehearsal::Findings findings = rehearsal.Rehearse(aways, setting.gate_slots);
-        const SimulationResult simulated = simulate(aways);
+        std::vector<Eviction> evictions =
+            step.planner.Schedule(step.planner.Cover(setting), setting);
+        step.planner.MakeSound(&evictions);
+        const MemoryRehearsal::Findings findings =
+            rehearsal.Rehearse(evictions, setting.gate_slots);
+        const SimulationResult simulated = simulate(evictions);
         ++plans;
         agree += findings.is_clean == simulated.fits();
         fit += simulated.fits();
@@ -111,7 +113,7 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
         const RehearsedPlan plan = rehearsed.Make(setting);
         if (!plan.fits) continue;
         ++made;
-        made_fit += simulate(plan.aways).fits();
+        made_fit += simulate(plan.evictions).fits();
       }
     }
   }

@@ -37,8 +37,8 @@ struct RoomWindowTest : ::testing::Test {
     return step.planner.GapOver({step.graph[name], 0}, step.SlotOf("d"));
   }
   RoomWindow Find(const std::vector<StepResult::Piece>& pieces, int64_t kib,
-                  const std::vector<Away>& aways = {}) const {
-    return FindRoomWindow(pieces, kib * kKib, step.SlotOf("d"), aways, step.planner);
+                  const std::vector<Eviction>& evictions = {}) const {
+    return FindRoomWindow(pieces, kib * kKib, step.SlotOf("d"), evictions, step.planner);
   }
 
   const OrderedStep step;
@@ -76,12 +76,12 @@ TEST_F(RoomWindowTest, WhatIsUsedThenStays) {
 }
 
 TEST_F(RoomWindowTest, WhatIsBackTooEarlyComesBackLater) {
-  const Away early{GapOf("a"), step.SlotOf("c"), 1};
+  const Eviction early{GapOf("a"), step.SlotOf("c"), 1};
   const RoomWindow window = Find({Of("a", 0), Of("b", 256)}, 256, {early});
   EXPECT_THAT(window.early, ElementsAre(GapOf("a"))) << "cheaper than b: its copies are paid";
   EXPECT_THAT(window.added, IsEmpty());
   // A buffer that returns behind d cannot be the one that lies there.
-  const Away late{GapOf("a"), step.SlotOf("e"), 1};
+  const Eviction late{GapOf("a"), step.SlotOf("e"), 1};
   EXPECT_THAT(Find({Of("a", 0), Of("b", 256)}, 256, {late}).added, ElementsAre(GapOf("b")));
 }
 

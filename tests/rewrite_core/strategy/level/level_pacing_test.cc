@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/topology.h"
+#include "rewrite_core/graph/topology.h"
 #include "rewrite_core/simulate/step_simulator.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/plan_text.h"

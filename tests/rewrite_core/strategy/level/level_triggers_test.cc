@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "tests/rewrite_core/strategy/level/naive_level_triggers.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/proto_graph.h"

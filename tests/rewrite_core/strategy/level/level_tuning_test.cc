@@ -541,7 +541,7 @@ TEST(LevelTuningTest, NamesWhatIsResident) {
   simulator.resident_bytes = 12 * kTunedMiB;
   const auto tuned = Tune(kAll, LargePlanner(), &simulator);
   EXPECT_THAT(tuned, FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                               "what is resident (variables, constants) takes 12.00 MiB"));
+                               "the resident buffers (variables, constants) take 12.00 MiB"));
   EXPECT_EQ(ErrorDetailOf(tuned, "resident_bytes"), absl::StrCat(12 * kTunedMiB));
   EXPECT_EQ(ErrorDetailOf(tuned, "node"), "");
   EXPECT_EQ(Number(ErrorDetailOf(tuned, "smallest_budget_bytes")), 20 * kTunedMiB);

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "google/protobuf/text_format.h"
-#include "rewrite_core/analysis/device_name.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/proto_graph.h"
 #include "tests/testing/random_graph.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "rewrite_core/analysis/reachability.h"
+#include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/strategy/scope/scope_defaults.h"
 #include "rewrite_core/strategy/scope/scope_order.h"

@@ -1,0 +1,35 @@
+// TensorFlow's device strings: `/gpu:0`, `/device:GPU:0`, `/job:worker/replica:0/task:1/cpu:0`.
+#ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_MACHINE_DEVICE_NAME_H_
+#define SPILLWAY_REWRITE_CORE_ANALYSIS_MACHINE_DEVICE_NAME_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace spillway::core {
+
+// The parts of a device string; a part that is not given is empty.
+struct DeviceName {
+  std::string job, replica, task;
+  std::string type;   // Upper case: `GPU`, `CPU`, `XLA_GPU`, ...
+  std::string index;  // `0`, ...
+};
+
+// Unrecognized parts are ignored: validating device strings is left to TensorFlow.
+DeviceName ParseDeviceName(absl::string_view device);
+
+// Whether nodes on this device run on a CPU. False for the empty string.
+bool IsCpuDevice(absl::string_view device);
+
+// Whether `wanted` names the device `device`: every part that both have is equal, and either both
+// have a type and an index or neither does. So `/gpu:0` names `/job:w/task:0/device:GPU:0`.
+bool NamesDevice(absl::string_view wanted, absl::string_view device);
+bool NamesDevice(const DeviceName& wanted, const DeviceName& device);
+
+// The first CPU of the same job, replica and task: `/device:CPU:0` for `/gpu:1` and for the empty
+// string.
+std::string HostDeviceOf(absl::string_view device);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_MACHINE_DEVICE_NAME_H_

@@ -1,0 +1,80 @@
+#include "rewrite_core/strategy/order/order_chain.h"
+
+#include <algorithm>
+
+#include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/strategy/order/launch_ranks.h"
+#include "rewrite_core/strategy/order/step_order.h"
+
+namespace spillway::core {
+namespace {
+
+// A node that may not wait for the previous one waits for one of the kLookBack before it.
+constexpr size_t kLookBack = 8;
+
+// Returns all waits of a plan between nodes of the graph, with swap nodes contracted.
+std::vector<ControlEdge> WaitsOf(const SwapPlan& plan) {
+  std::vector<ControlEdge> waits = plan.controls;
+  for (const PlannedSwap& swap : plan.swaps) {
+    const NodeId producer = swap.tensor.node;
+    for (NodeId node : swap.deadlines) waits.push_back({producer, node});
+    for (const PlannedSwapIn& in : swap.swap_ins) {
+      for (NodeId node : in.paces) waits.push_back({producer, node});
+      for (NodeId trigger : in.triggers) {
+        for (NodeId node : in.paces) waits.push_back({trigger, node});
+        for (const InputPosition& consumer : in.consumers)
+          waits.push_back({trigger, consumer.node});
+      }
+    }
+  }
+  return waits;
+}
+
+// Returns the slots that make a buffer of at least `least_bytes`, or use it last, ascending.
+std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
+  std::vector<Slot> slots;
+  for (int32_t i = 0; i < static_cast<int32_t>(order.buffers().size()); ++i) {
+    if (order.bytes(i) < least_bytes) continue;
+    slots.push_back(order.made(i));
+    if (!order.uses(i).empty()) slots.push_back(order.uses(i).back().slot);
+  }
+  std::sort(slots.begin(), slots.end());
+  slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+  return slots;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
+                                                      const SwapPlan& plan, const StepResult& step,
+                                                      GpuIndex gpu, int64_t least_bytes,
+                                                      const StopToken& stop) {
+  std::vector<ControlEdge> chain;
+  auto order = StepOrder::Create(facts, gpu, step, stop);
+  if (!order.ok()) return order.status();
+  auto ranks = RankByLaunch(facts, step, WaitsOf(plan), stop);
+  if (!ranks.ok()) return ranks.status();
+  if (ranks->empty()) return chain;
+  const Soundness soundness(facts);
+  const std::vector<Slot> heavy = HeavySlots(*order, least_bytes);
+  StopPoller poll(stop);
+  for (size_t i = 1; i < heavy.size(); ++i) {
+    const NodeId node = order->node(heavy[i]);
+    for (size_t back = 1; back <= std::min(i, kLookBack); ++back) {
+      if (poll.Tick()) return stop.status("strategy");
+      const Slot before = heavy[i - back];
+      if (order->latest_before(heavy[i]) == before) break;  // It already waits.
+      const NodeId from = order->node(before);
+      const bool is_ahead = (*ranks)[from] < (*ranks)[node];
+      if (!is_ahead || !needs.MayWait(node, from) ||
+          soundness.WaitInOrder(from, node) != EdgeFault::kNone) {
+        continue;
+      }
+      chain.push_back({from, node, v1::EDGE_KIND_SERIALIZATION});
+      break;
+    }
+  }
+  return chain;
+}
+
+}  // namespace spillway::core

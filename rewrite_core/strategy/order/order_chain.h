@@ -1,0 +1,34 @@
+// A chain of the operations that allocate or free much memory, in the order in which a plan was
+// simulated: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one order
+// may not fit in another. An edge delays only a launch, not a kernel: on one GPU kernels run one
+// after another anyway.
+//
+// Thread safety: pure functions.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_ORDER_CHAIN_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_ORDER_CHAIN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/control_edge.h"
+#include "rewrite_core/plan/needs.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/plan_simulator.h"
+
+namespace spillway::core {
+
+// Returns serialization edges that keep the nodes of GPU `gpu` which make, or use last, a buffer of
+// at least `least_bytes` in the order of `step`: the step with `plan`, operations recorded. The
+// chain is broken before a node that may not wait for the previous one. Empty if there is nothing
+// to chain, or no order of the whole graph that conforms to all of them. Errors: those of `stop`.
+absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
+                                                      const SwapPlan& plan, const StepResult& step,
+                                                      GpuIndex gpu, int64_t least_bytes,
+                                                      const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_ORDER_CHAIN_H_

@@ -1,0 +1,41 @@
+#include "rewrite_core/strategy/order/pace_gate.h"
+
+#include <algorithm>
+
+namespace spillway::core {
+namespace {
+
+// The maximum number of nodes in a gate. No network tried needs as many (usually 1 to 12).
+constexpr size_t kMaxGate = 64;
+
+}  // namespace
+
+std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> triggers, Slot slot,
+                                   absl::Span<const InputPosition> consumers) const {
+  std::vector<NodeId> gate;
+  const Slot end = std::min(order_.num_slots(), slot + kReach);
+  const auto add = [&](Slot s) {
+    if (order_.latest_before(s) >= slot) return;
+    const NodeId node = order_.node(s);
+    const bool reads =
+        std::any_of(consumers.begin(), consumers.end(),
+                    [&](const InputPosition& consumer) { return consumer.node == node; });
+    if (!reads && MayWait(node, producer, triggers)) gate.push_back(node);
+  };
+  if (slot < end) add(slot);
+  for (Slot s = order_.NextFarWait(slot + 1, slot); s < end && gate.size() < kMaxGate;
+       s = order_.NextFarWait(s + 1, slot)) {
+    add(s);
+  }
+  return gate;
+}
+
+bool PaceGate::MayWait(NodeId node, NodeId producer, absl::Span<const NodeId> triggers) const {
+  const auto may_wait = [&](NodeId from) {
+    return needs_.MayWait(node, from) && soundness_.WaitInOrder(from, node) == EdgeFault::kNone;
+  };
+  return may_wait(producer) && std::all_of(triggers.begin(), triggers.end(), may_wait) &&
+         soundness_.WaitForSwapIn(producer, triggers, node) == EdgeFault::kNone;
+}
+
+}  // namespace spillway::core

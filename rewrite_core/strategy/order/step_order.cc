@@ -1,0 +1,198 @@
+#include "rewrite_core/strategy/order/step_order.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/container/flat_hash_map.h"
+#include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/simulate/simulator.h"
+
+namespace spillway::core {
+
+absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu,
+                                            const StepResult& unswapped, const StopToken& stop) {
+  const Graph& graph = facts.graph();
+  const Buffers& buffers = facts.buffers();
+  StepOrder order;
+  StopPoller poll(stop);
+
+  order.slots_.assign(graph.num_nodes(), kNoSlot);
+  for (OpId op : unswapped.launch_ahead.order) {
+    if (poll.Tick()) return stop.status("strategy");
+    const WorkloadOp& info = unswapped.ops[op];
+    if (info.device != gpu || info.kind != OpKind::kCompute) continue;
+    order.slots_[info.node] = order.num_slots();
+    order.nodes_.push_back(info.node);
+    const OpTimes& times = unswapped.launch_ahead.times[op];
+    order.given_ns_.push_back(times.given_ns);
+    order.begin_ns_.push_back(times.start_ns);
+    order.end_ns_.push_back(times.end_ns);
+    order.ended_ns_.push_back(
+        std::max(times.end_ns, order.ended_ns_.empty() ? 0 : order.ended_ns_.back()));
+  }
+
+  // Includes waits through nodes without a slot: on the host, on other GPUs.
+  std::vector<Slot> latest(graph.num_nodes(), kNoSlot);
+  order.latest_before_.assign(order.num_slots(), kNoSlot);
+  for (NodeId id : facts.topology().order()) {
+    Slot before = kNoSlot;
+    for (Tensor input : graph.inputs(id)) {
+      if (poll.Tick()) return stop.status("strategy");
+      before = std::max(before, latest[input.node]);
+    }
+    const Slot own = order.slots_[id];
+    latest[id] = std::max(before, own);
+    if (own != kNoSlot) order.latest_before_[own] = before;
+  }
+  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+    if (order.latest_before_[slot] < slot - 1) order.far_waits_.push_back(slot);
+  }
+  while (order.num_leaves_ < order.far_waits_.size()) order.num_leaves_ *= 2;
+  order.least_before_.assign(2 * order.num_leaves_, std::numeric_limits<Slot>::max());
+  for (size_t i = 0; i < order.far_waits_.size(); ++i) {
+    order.least_before_[order.num_leaves_ + i] = order.latest_before_[order.far_waits_[i]];
+  }
+  for (size_t i = order.num_leaves_; --i > 0;) {
+    order.least_before_[i] = std::min(order.least_before_[2 * i], order.least_before_[2 * i + 1]);
+  }
+
+  // Uses by buffer, those of all its aliases together.
+  std::vector<int32_t> place(buffers.buffers().size(), -1);
+  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+    const NodeId id = order.nodes_[slot];
+    for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
+      if (poll.Tick()) return stop.status("strategy");
+      const int32_t buffer = buffers.buffer_of({id, port});
+      if (buffer == kNoBuffer || place[buffer] >= 0) continue;
+      const Buffers::Buffer& info = buffers.buffers()[buffer];
+      if (info.place != gpu || info.storage != Storage::kAllocated || info.bytes <= 0) continue;
+      place[buffer] = static_cast<int32_t>(order.buffers_.size());
+      order.buffers_.push_back(buffer);
+      order.bytes_.push_back(AllocatedBytes(info.bytes));
+      order.made_.push_back(slot);
+    }
+  }
+  std::vector<std::vector<Use>> uses(order.buffers_.size());
+  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+    const NodeId id = order.nodes_[slot];
+    const absl::Span<const Tensor> inputs = graph.inputs(id);
+    for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+      if (poll.Tick()) return stop.status("strategy");
+      const int32_t buffer = buffers.buffer_of(inputs[i]);
+      if (buffer == kNoBuffer || place[buffer] < 0) continue;
+      uses[place[buffer]].push_back({slot, {id, static_cast<int32_t>(i)}, inputs[i]});
+    }
+  }
+  order.first_use_.push_back(0);
+  for (const std::vector<Use>& of : uses) {
+    order.uses_.insert(order.uses_.end(), of.begin(), of.end());
+    order.first_use_.push_back(static_cast<int32_t>(order.uses_.size()));
+  }
+
+  // The memory in use changes at the slot that makes a buffer and after the last that uses it.
+  std::vector<int64_t> change(order.num_slots() + 1, 0);
+  order.resident_bytes_ = unswapped.resident_bytes(gpu);
+  order.launch_ns_ = ToNanoseconds(facts.hardware().launch_s);
+  change[0] += order.resident_bytes_;
+  order.takes_over_.assign(order.buffers_.size(), -1);
+  for (size_t i = 0; i < order.buffers_.size(); ++i) {
+    const absl::Span<const Use> of = order.uses(static_cast<int32_t>(i));
+    const Slot last = of.empty() ? order.made_[i] : of.back().slot;
+    change[order.made_[i]] += order.bytes_[i];
+    change[last + 1] -= order.bytes_[i];
+    // An output that reuses an input in place takes no additional memory.
+    const Tensor first = buffers.buffers()[order.buffers_[i]].first;
+    const uint32_t reusable = buffers.reusable_inputs(first);
+    const absl::Span<const Tensor> inputs = graph.inputs(first.node);
+    for (size_t k = 0; reusable != 0 && k < inputs.size() && !inputs[k].is_control(); ++k) {
+      if (reusable != Buffers::kAnyInput && (k >= 32 || (reusable >> k & 1) == 0)) continue;
+      const int32_t input = buffers.buffer_of(inputs[k]);
+      if (input == kNoBuffer || place[input] < 0) continue;
+      const absl::Span<const Use> others = order.uses(place[input]);
+      if (others.empty() || others.back().slot != order.made_[i] ||
+          order.bytes_[place[input]] != order.bytes_[i]) {
+        continue;
+      }
+      // A buffer read at two inputs has two holders.
+      if (others.size() > 1 && others[others.size() - 2].slot == order.made_[i]) continue;
+      change[order.made_[i]] -= order.bytes_[i];
+      change[order.made_[i] + 1] += order.bytes_[i];
+      order.takes_over_[i] = place[input];
+      break;
+    }
+  }
+  if (absl::Status s = order.FindCopiesIn(graph, buffers, gpu, unswapped, stop); !s.ok()) return s;
+  for (const CopyIn& copy : order.copies_in_) {
+    change[copy.first] += copy.bytes;
+    change[copy.last + 1] -= copy.bytes;
+  }
+  int64_t live = 0;
+  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+    live += change[slot];
+    order.workspace_bytes_.push_back(facts.costs()[order.nodes_[slot]].workspace_bytes);
+    order.live_bytes_.push_back(live + order.workspace_bytes_.back());
+  }
+  return order;
+}
+
+Slot StepOrder::NextFarWait(Slot from, Slot before) const {
+  size_t node = num_leaves_ +
+                static_cast<size_t>(std::lower_bound(far_waits_.begin(), far_waits_.end(), from) -
+                                    far_waits_.begin());
+  if (node == 2 * num_leaves_) return num_slots();
+  // Up and to the right until a subtree has one, then down to the first.
+  while (least_before_[node] >= before) {
+    while (node % 2 == 1) node /= 2;
+    if (node == 0) return num_slots();
+    ++node;
+  }
+  while (node < num_leaves_) {
+    node *= 2;
+    if (least_before_[node] >= before) ++node;
+  }
+  return far_waits_[node - num_leaves_];
+}
+
+absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers, GpuIndex gpu,
+                                     const StepResult& unswapped, const StopToken& stop) {
+  StopPoller poll(stop);
+  // By producer: when the first copy of its outputs is granted memory.
+  absl::flat_hash_map<NodeId, int64_t> given;
+  for (size_t i = 0; i < unswapped.ops.size(); ++i) {
+    if (poll.Tick()) return stop.status("strategy");
+    const WorkloadOp& op = unswapped.ops[i];
+    if (op.kind != OpKind::kCopyIn || op.device != gpu) continue;
+    const int64_t at = unswapped.launch_ahead.times[i].given_ns;
+    const auto [it, is_new] = given.try_emplace(op.node, at);
+    if (!is_new) it->second = std::min(it->second, at);
+  }
+  if (given.empty()) return absl::OkStatus();
+  // By buffer: the last slot that reads it.
+  absl::flat_hash_map<int32_t, Slot> last;
+  for (Slot slot = 0; slot < num_slots(); ++slot) {
+    for (Tensor input : graph.inputs(nodes_[slot])) {
+      if (poll.Tick()) return stop.status("strategy");
+      if (input.is_control()) break;
+      if (const int32_t buffer = buffers.buffer_of(input); buffer != kNoBuffer) last[buffer] = slot;
+    }
+  }
+  for (const WorkloadBuffer& copy : unswapped.buffers) {
+    if (poll.Tick()) return stop.status("strategy");
+    if (copy.device != gpu || copy.resident || copy.swap >= 0) continue;
+    const auto at = given.find(copy.tensor.node);
+    if (at == given.end()) continue;
+    const int32_t buffer = buffers.buffer_of(copy.tensor);
+    if (buffer == kNoBuffer || buffers.buffers()[buffer].place == gpu) continue;
+    const Slot made = static_cast<Slot>(
+        std::lower_bound(given_ns_.begin(), given_ns_.end(), at->second) - given_ns_.begin());
+    const auto use = last.find(buffer);
+    const Slot end = std::max(made, use == last.end() ? made : use->second);
+    if (made >= num_slots()) continue;
+    copies_in_.push_back({made, end, AllocatedBytes(copy.bytes)});
+  }
+  std::stable_sort(copies_in_.begin(), copies_in_.end(),
+                   [](const CopyIn& a, const CopyIn& b) { return a.first < b.first; });
+  return absl::OkStatus();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,126 @@
+// One GPU's unswapped step, slot by slot, for planners: which node is launched when, what it uses,
+// and how much memory is in use. A *slot* is the position of a node in the order in which the
+// simulator, launching ahead with unlimited memory, launches this GPU's operations.
+//
+// Memory is allocated and released in that order, whatever the times (simulator.h, kLaunchAhead),
+// so the memory in use at a slot does not depend on any duration, except for buffers being copied.
+//
+// Thread safety: immutable after Create.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_STEP_ORDER_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_STEP_ORDER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/swap_plan.h"
+#include "rewrite_core/simulate/plan_simulator.h"
+
+namespace spillway::core {
+
+using Slot = int32_t;
+inline constexpr Slot kNoSlot = -1;
+
+class StepOrder {
+ public:
+  // One input of a node that is launched on the GPU, and reads a buffer there.
+  struct Use {
+    Slot slot;
+    InputPosition position;
+    Tensor tensor;  // What it reads.
+  };
+
+  // For GPU `gpu`. `unswapped`: the step of the graph, with unlimited memory, operations recorded.
+  // `facts` must outlive the result. Errors: those of `stop`. REQUIRES: the facts kBuffers and
+  // kActiveNodes.
+  static absl::StatusOr<StepOrder> Create(const StepFacts& facts, GpuIndex gpu,
+                                          const StepResult& unswapped, const StopToken& stop);
+
+  Slot num_slots() const { return static_cast<Slot>(nodes_.size()); }
+  NodeId node(Slot slot) const { return nodes_[slot]; }
+  // kNoSlot if it is not launched on this GPU.
+  Slot slot(NodeId node) const { return slots_[node]; }
+
+  // When its kernel begins and ends, in nanoseconds from the start of the step.
+  int64_t begin_ns(Slot slot) const { return begin_ns_[slot]; }
+  int64_t end_ns(Slot slot) const { return end_ns_[slot]; }
+
+  // The last slot whose kernel, and all before it, have ended by `ns`; kNoSlot if none has.
+  Slot last_ended_by(int64_t ns) const {
+    return static_cast<Slot>(std::upper_bound(ended_ns_.begin(), ended_ns_.end(), ns) -
+                             ended_ns_.begin()) -
+           1;
+  }
+
+  // The latest slot that it waits for, directly or through the host; kNoSlot if it waits for none.
+  Slot latest_before(Slot slot) const { return latest_before_[slot]; }
+
+  // A slot that does not wait for the previous one may be launched earlier. Returns the first such
+  // slot, from `from` on, whose latest_before is below `before`; num_slots() if there is none.
+  Slot NextFarWait(Slot from, Slot before) const;
+
+  // The buffers (Buffers::buffers()) of the GPU that the step makes, by id.
+  const std::vector<int32_t>& buffers() const { return buffers_; }
+  // By index in buffers(): its bytes as the allocator rounds them, the slot that makes it, and its
+  // uses by slot. A buffer that is copied to the host is used when it is made.
+  int64_t bytes(int32_t i) const { return bytes_[i]; }
+  Slot made(int32_t i) const { return made_[i]; }
+  absl::Span<const Use> uses(int32_t i) const {
+    return absl::MakeSpan(uses_).subspan(first_use_[i], first_use_[i + 1] - first_use_[i]);
+  }
+
+  // By index in buffers(): the one that it reuses in place when it is made; -1 if none.
+  int32_t takes_over(int32_t i) const { return takes_over_[i]; }
+
+  // Copies to the GPU from elsewhere, by `first`: live from slot `first` to slot `last`.
+  struct CopyIn {
+    Slot first, last;
+    int64_t bytes;
+  };
+  const std::vector<CopyIn>& copies_in() const { return copies_in_; }
+
+  int64_t resident_bytes() const { return resident_bytes_; }
+  int64_t workspace_bytes(Slot slot) const { return workspace_bytes_[slot]; }
+  // The minimum time from one kernel's launch to the next.
+  int64_t launch_ns() const { return launch_ns_; }
+  // When its kernel was launched.
+  int64_t given_ns(Slot slot) const { return given_ns_[slot]; }
+
+  // By slot: the bytes in use once its node has its memory, workspace included.
+  const std::vector<int64_t>& live_bytes() const { return live_bytes_; }
+
+ private:
+  StepOrder() = default;
+
+  absl::Status FindCopiesIn(const Graph& graph, const Buffers& buffers, GpuIndex gpu,
+                            const StepResult& unswapped, const StopToken& stop);
+
+  std::vector<NodeId> nodes_;
+  std::vector<Slot> slots_;  // By node.
+  std::vector<int64_t> given_ns_, begin_ns_, end_ns_;
+  std::vector<int64_t> ended_ns_;  // By slot: when it and all before it have ended.
+  std::vector<Slot> latest_before_, far_waits_;
+  // A tree of the minimum latest_before over far_waits_: node 1 covers all, 2i and 2i+1 the halves
+  // of i's; the leaves start at num_leaves_, in the order of far_waits_.
+  std::vector<Slot> least_before_;
+  size_t num_leaves_ = 1;
+  std::vector<int32_t> buffers_;
+  std::vector<int64_t> bytes_;
+  std::vector<Slot> made_;
+  std::vector<int32_t> takes_over_;
+  std::vector<CopyIn> copies_in_;
+  int64_t resident_bytes_ = 0;
+  int64_t launch_ns_ = 0;
+  std::vector<int64_t> workspace_bytes_;
+  std::vector<Use> uses_;
+  std::vector<int32_t> first_use_;  // buffers_.size() + 1 items.
+  std::vector<int64_t> live_bytes_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_STEP_ORDER_H_

@@ -1,0 +1,94 @@
+#include "rewrite_core/analysis/machine/device_name.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace spillway::core {
+namespace {
+
+struct ParseCase {
+  std::string device, job, replica, task, type, index;
+};
+
+TEST(DeviceNameTest, Parses) {
+  // The forms are those of TensorFlow's DeviceNameUtils::ParseFullName.
+  const std::vector<ParseCase> cases = {
+      {"", "", "", "", "", ""},
+      {"/gpu:0", "", "", "", "GPU", "0"},
+      {"/GPU:3", "", "", "", "GPU", "3"},
+      {"/cpu:0", "", "", "", "CPU", "0"},
+      {"/device:GPU:1", "", "", "", "GPU", "1"},
+      {"/device:gpu:1", "", "", "", "GPU", "1"},
+      {"/device:XLA_GPU:0", "", "", "", "XLA_GPU", "0"},
+      {"/device:CPU:*", "", "", "", "CPU", "*"},
+      // An index may be left out.
+      {"/device:CPU", "", "", "", "CPU", ""},
+      {"/job:worker", "worker", "", "", "", ""},
+      {"/job:worker/task:2", "worker", "", "2", "", ""},
+      {"/job:ps/replica:0/task:1/cpu:0", "ps", "0", "1", "CPU", "0"},
+      {"/job:w/replica:1/task:7/device:GPU:3", "w", "1", "7", "GPU", "3"},
+      {"nonsense", "", "", "", "", ""},
+  };
+  for (const ParseCase& c : cases) {
+    SCOPED_TRACE(c.device);
+    const DeviceName name = ParseDeviceName(c.device);
+    EXPECT_EQ(name.job, c.job);
+    EXPECT_EQ(name.replica, c.replica);
+    EXPECT_EQ(name.task, c.task);
+    EXPECT_EQ(name.type, c.type);
+    EXPECT_EQ(name.index, c.index);
+  }
+}
+
+TEST(DeviceNameTest, TellsCpusFromOthers) {
+  for (const char* device : {"/cpu:0", "/CPU:0", "/device:CPU:0", "/device:cpu:5",
+                             "/job:w/replica:0/task:0/device:CPU:0", "/device:CPU"}) {
+    EXPECT_TRUE(IsCpuDevice(device)) << device;
+  }
+  for (const char* device :
+       {"", "/gpu:0", "/device:GPU:0", "/device:XLA_CPU:0", "/job:cpu/task:0/gpu:0", "/job:w"}) {
+    EXPECT_FALSE(IsCpuDevice(device)) << device;
+  }
+}
+
+struct NamesCase {
+  std::string wanted, device;
+  bool same;
+};
+
+TEST(DeviceNameTest, NamesADeviceByThePartsThatBothGive) {
+  const std::vector<NamesCase> cases = {
+      {"/gpu:0", "/gpu:0", true},
+      {"/gpu:0", "/device:GPU:0", true},
+      {"/gpu:0", "/job:w/replica:0/task:0/device:GPU:0", true},
+      {"/job:w/gpu:0", "/gpu:0", true},
+      {"/job:w/task:1/gpu:0", "/job:w/replica:0/task:1/device:GPU:0", true},
+      {"/gpu:0", "/gpu:1", false},
+      {"/gpu:0", "/cpu:0", false},
+      {"/gpu:1", "/gpu:10", false},
+      {"/job:w/task:1/gpu:0", "/job:w/task:2/gpu:0", false},
+      {"/job:w/gpu:0", "/job:ps/gpu:0", false},
+      {"/gpu:0", "", false},  // A node without a device does not match GPU 0.
+      {"", "", true},
+      {"", "/gpu:0", false},
+      {"/job:w", "/job:w/gpu:0", false},
+  };
+  for (const NamesCase& c : cases) {
+    EXPECT_EQ(NamesDevice(c.wanted, c.device), c.same) << c.wanted << " and " << c.device;
+    EXPECT_EQ(NamesDevice(c.device, c.wanted), c.same) << c.device << " and " << c.wanted;
+  }
+}
+
+TEST(DeviceNameTest, TheHostIsTheFirstCpuOfTheSameTask) {
+  EXPECT_EQ(HostDeviceOf(""), "/device:CPU:0");
+  EXPECT_EQ(HostDeviceOf("/gpu:1"), "/device:CPU:0");
+  EXPECT_EQ(HostDeviceOf("/job:w/device:GPU:3"), "/job:w/device:CPU:0");
+  EXPECT_EQ(HostDeviceOf("/job:w/replica:1/task:7/device:GPU:3"),
+            "/job:w/replica:1/task:7/device:CPU:0");
+  EXPECT_EQ(HostDeviceOf("/task:2/gpu:0"), "/task:2/device:CPU:0");
+}
+
+}  // namespace
+}  // namespace spillway::core

@@ -1,0 +1,240 @@
+#include "rewrite_core/analysis/machine/hardware.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "google/protobuf/util/message_differencer.h"
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::AllOf;
+using testing::CaseName;
+using ::testing::HasSubstr;
+using testing::IsOk;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// The published table, entered a second time.
+struct Published {
+  std::string name;
+  int64_t gpu_memory_bytes, host_memory_bytes;
+  double peak_flops, eff_conv, eff_matmul, mem_bytes_per_s, mem_eff, launch_s;
+  double d2h_bytes_per_s, h2d_bytes_per_s, copy_latency_s;
+};
+const Published kPublished[] = {
+    {"p100_pcie", 15955132416, 512000000000, 10.6e12, 0.83, 0.8, 732e9, 0.75, 1e-5, 12e9, 12e9,
+     2e-5},
+    {"v100_pcie", 15955132416, 512000000000, 14e12, 0.83, 0.8, 900e9, 0.75, 1e-5, 12e9, 12e9, 2e-5},
+    {"v100_nvlink2", 15955132416, 512000000000, 15.7e12, 0.83, 0.8, 900e9, 0.75, 1e-5, 68e9, 68e9,
+     2e-5},
+    {"a100_40gb_pcie4", 39400000000, 512000000000, 156e12, 0.4, 0.6, 1555e9, 0.8, 5e-6, 25e9, 25e9,
+     1.5e-5},
+    {"h100_pcie5", 78000000000, 1024000000000, 378e12, 0.4, 0.6, 2000e9, 0.8, 5e-6, 52e9, 52e9,
+     1.5e-5},
+    {"t4", 14200000000, 128000000000, 8.1e12, 0.83, 0.8, 320e9, 0.75, 1e-5, 12e9, 12e9, 2e-5},
+    {"v100_32gb_pcie", 31800000000, 512000000000, 14e12, 0.83, 0.8, 900e9, 0.75, 1e-5, 12e9, 12e9,
+     2e-5},
+    {"v100_16gb_sxm2", 15955132416, 512000000000, 15.7e12, 0.83, 0.8, 900e9, 0.75, 1e-5, 12e9, 12e9,
+     2e-5},
+    {"v100_32gb_sxm2", 31800000000, 512000000000, 15.7e12, 0.83, 0.8, 900e9, 0.75, 1e-5, 12e9, 12e9,
+     2e-5},
+    {"a10", 21800000000, 128000000000, 62.5e12, 0.4, 0.6, 600e9, 0.8, 5e-6, 25e9, 25e9, 1.5e-5},
+    {"l4", 21800000000, 128000000000, 60e12, 0.4, 0.6, 300e9, 0.8, 5e-6, 25e9, 25e9, 1.5e-5},
+    {"l40s", 44700000000, 512000000000, 183e12, 0.4, 0.6, 864e9, 0.8, 5e-6, 25e9, 25e9, 1.5e-5},
+    {"a100_40gb_sxm4", 39400000000, 512000000000, 156e12, 0.4, 0.6, 1555e9, 0.8, 5e-6, 25e9, 25e9,
+     1.5e-5},
+    {"a100_80gb_pcie4", 78000000000, 512000000000, 156e12, 0.4, 0.6, 1935e9, 0.8, 5e-6, 25e9, 25e9,
+     1.5e-5},
+    {"a100_80gb_sxm4", 78000000000, 1024000000000, 156e12, 0.4, 0.6, 2039e9, 0.8, 5e-6, 25e9, 25e9,
+     1.5e-5},
+    {"h100_sxm5", 78000000000, 1024000000000, 494.5e12, 0.4, 0.6, 3350e9, 0.8, 5e-6, 52e9, 52e9,
+     1.5e-5},
+    {"h200_sxm5", 139600000000, 1024000000000, 494.5e12, 0.4, 0.6, 4800e9, 0.8, 5e-6, 52e9, 52e9,
+     1.5e-5},
+    {"gh200_nvlink_c2c", 95000000000, 480000000000, 494.5e12, 0.4, 0.6, 4000e9, 0.8, 5e-6, 360e9,
+     360e9, 1.5e-5},
+};
+
+TEST(HardwareTest, PresetsHaveThePublishedNumbers) {
+  ASSERT_EQ(HardwarePresets().size(), std::size(kPublished));
+  for (size_t i = 0; i < std::size(kPublished); ++i) {
+    const Published& p = kPublished[i];
+    EXPECT_EQ(HardwarePresets()[i].hardware.preset, p.name);
+    EXPECT_FALSE(HardwarePresets()[i].about.empty());
+    EXPECT_FALSE(HardwarePresets()[i].source.empty()) << p.name;
+    EXPECT_FALSE(HardwarePresets()[i].says.empty()) << p.name;
+    v1::Hardware options;
+    options.set_preset(p.name);
+    const auto h = Hardware::FromOptions(options);
+    ASSERT_THAT(h, IsOk());
+    EXPECT_EQ(h->preset, p.name);
+    EXPECT_EQ(h->gpu_memory_bytes, p.gpu_memory_bytes) << p.name;
+    EXPECT_EQ(h->host_memory_bytes, p.host_memory_bytes) << p.name;
+    EXPECT_EQ(h->peak_flops, p.peak_flops) << p.name;
+    EXPECT_EQ(h->eff_conv, p.eff_conv) << p.name;
+    EXPECT_EQ(h->eff_matmul, p.eff_matmul) << p.name;
+    EXPECT_EQ(h->mem_bytes_per_s, p.mem_bytes_per_s) << p.name;
+    EXPECT_EQ(h->mem_eff, p.mem_eff) << p.name;
+    EXPECT_EQ(h->launch_s, p.launch_s) << p.name;
+    EXPECT_EQ(h->d2h_bytes_per_s, p.d2h_bytes_per_s) << p.name;
+    EXPECT_EQ(h->h2d_bytes_per_s, p.h2d_bytes_per_s) << p.name;
+    EXPECT_EQ(h->copy_latency_s, p.copy_latency_s) << p.name;
+  }
+}
+
+TEST(HardwareTest, NoPresetIsTheDefault) {
+  const auto hardware = Hardware::FromOptions({});
+  ASSERT_THAT(hardware, IsOk());
+  EXPECT_EQ(hardware->preset, "p100_pcie");
+}
+
+TEST(HardwareTest, NumbersReplaceThoseOfThePreset) {
+  v1::Hardware options;
+  options.set_preset("v100_pcie");
+  options.set_gpu_memory_bytes(1);
+  options.set_host_memory_bytes(0);
+  options.set_launch_s(0);
+  options.set_eff_conv(1);
+  const auto h = Hardware::FromOptions(options);
+  ASSERT_THAT(h, IsOk());
+  EXPECT_EQ(h->gpu_memory_bytes, 1);
+  EXPECT_EQ(h->host_memory_bytes, 0);
+  EXPECT_EQ(h->launch_s, 0);
+  EXPECT_EQ(h->eff_conv, 1);
+  EXPECT_EQ(h->peak_flops, 14e12);  // The preset's.
+}
+
+TEST(HardwareTest, WithEveryNumberGivenThereIsNoPreset) {
+  v1::Hardware options = Hardware::FromOptions({})->ToReport().hardware();
+  EXPECT_EQ(options.preset(), "p100_pcie");
+  options.clear_preset();
+  const auto h = Hardware::FromOptions(options);
+  ASSERT_THAT(h, IsOk());
+  EXPECT_EQ(h->preset, "");
+  EXPECT_EQ(h->peak_flops, 10.6e12);
+  // With one number missing, the default preset must fill it in.
+  options.clear_mem_eff();
+  EXPECT_EQ(Hardware::FromOptions(options)->preset, "p100_pcie");
+}
+
+TEST(HardwareTest, ToProtoHasEveryNumberAndComesBackTheSame) {
+  for (const HardwarePreset& preset : HardwarePresets()) {
+    const v1::Hardware proto = preset.hardware.ToReport().hardware();
+    const google::protobuf::Descriptor* type = v1::Hardware::descriptor();
+    for (int i = 0; i < type->field_count(); ++i) {
+      if (type->field(i)->is_repeated()) continue;  // For single GPUs: no preset has any.
+      EXPECT_TRUE(proto.GetReflection()->HasField(proto, type->field(i))) << type->field(i)->name();
+    }
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(
+        Hardware::FromOptions(proto)->ToReport().hardware(), proto));
+  }
+}
+
+TEST(HardwareTest, TheDeviceBudgetIsLessTheReserve) {
+  v1::Hardware options;
+  options.set_gpu_memory_bytes(100'000'000);
+  EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(), 90'000'000);
+  EXPECT_THAT(Hardware::FromOptions(options)->MemoryOrigin(), "gpu_memory_bytes, less 10%");
+  options.set_allocator_reserve(0);
+  EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(), 100'000'000);
+  EXPECT_THAT(Hardware::FromOptions(options)->MemoryOrigin(), "gpu_memory_bytes");
+  // The maximum values: nothing overflows or loses digits in a double.
+  options.set_gpu_memory_bytes(std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(Hardware::FromOptions(options)->device_budget_bytes(),
+            std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(Hardware::FromOptions(options)->ToReport().device_budget_bytes(),
+            std::numeric_limits<int64_t>::max());
+}
+
+TEST(HardwareTest, TheFragmentationFractionIsOfTheMemory) {
+  v1::Hardware options;
+  EXPECT_EQ(Hardware::FromOptions(options)->internal_fragmentation_fraction, 0);
+  // Relative to all that the allocator may use, not to what the reserve leaves.
+  options.set_gpu_memory_bytes(100'000'000);
+  options.set_internal_fragmentation_fraction(0.25);
+  EXPECT_EQ(Hardware::FromOptions(options)->max_fragmentation_bytes(), 25'000'000);
+  options.set_gpu_memory_bytes(1'001);
+  EXPECT_EQ(Hardware::FromOptions(options)->max_fragmentation_bytes(), 250);
+  options.set_gpu_memory_bytes(std::numeric_limits<int64_t>::max());
+  options.set_internal_fragmentation_fraction(std::nextafter(1.0, 0.0));
+  ASSERT_TRUE(Hardware::FromOptions(options).ok());
+  EXPECT_GT(Hardware::FromOptions(options)->max_fragmentation_bytes(), int64_t{1} << 62);
+  options.set_internal_fragmentation_fraction(1);
+  EXPECT_THAT(std::string(Hardware::FromOptions(options).status().message()),
+              HasSubstr("hardware.internal_fragmentation_fraction is 1; give a number from 0, "
+                        "below 1"));
+}
+
+TEST(HardwareTest, TheMemoryForABudgetIsTheLeastThatGivesIt) {
+  for (double reserve : {0.0, 0.1, 0.125, 1.0 / 3, 0.9}) {
+    v1::Hardware options;
+    options.set_allocator_reserve(reserve);
+    Hardware hardware = *Hardware::FromOptions(options);
+    for (int64_t budget : {int64_t{1}, int64_t{255}, int64_t{1} << 20, int64_t{16'106'127'361}}) {
+      hardware.gpu_memory_bytes = hardware.GpuMemoryFor(budget);
+      EXPECT_EQ(hardware.device_budget_bytes(), budget) << reserve;
+      --hardware.gpu_memory_bytes;
+      EXPECT_LT(hardware.device_budget_bytes(), budget) << reserve;
+    }
+    EXPECT_GT(hardware.GpuMemoryFor(std::numeric_limits<int64_t>::max() - 1), 0);
+  }
+}
+
+TEST(HardwareTest, UnknownPresetListsThoseThatExist) {
+  v1::Hardware options;
+  options.set_preset("p1000\n");
+  const absl::Status status = Hardware::FromOptions(options).status();
+  EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("hardware.preset"), HasSubstr("p1000\\n"), HasSubstr("p100_pcie,"),
+                    HasSubstr("h100_pcie5")));
+}
+
+struct BadCase {
+  std::string name;
+  std::string field;  // The field that the message must name.
+  void (*set)(v1::Hardware*);
+};
+class BadNumberTest : public ::testing::TestWithParam<BadCase> {};
+TEST_P(BadNumberTest, IsRefusedByName) {
+  v1::Hardware options;
+  GetParam().set(&options);
+  const absl::Status status = Hardware::FromOptions(options).status();
+  EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("hardware." + GetParam().field + " is "));
+}
+INSTANTIATE_TEST_SUITE_P(
+    Hardware, BadNumberTest,
+    ::testing::Values(
+        BadCase{"NoMemory", "gpu_memory_bytes", [](auto* h) { h->set_gpu_memory_bytes(0); }},
+        BadCase{"NegativeHost", "host_memory_bytes", [](auto* h) { h->set_host_memory_bytes(-1); }},
+        BadCase{"ZeroFlops", "peak_flops", [](auto* h) { h->set_peak_flops(0); }},
+        BadCase{"InfiniteFlops", "peak_flops", [](auto* h) { h->set_peak_flops(kInf); }},
+        BadCase{"EffConv", "eff_conv", [](auto* h) { h->set_eff_conv(1.01); }},
+        BadCase{"EffMatmul", "eff_matmul", [](auto* h) { h->set_eff_matmul(0); }},
+        BadCase{"NegativeRate", "mem_bytes_per_s", [](auto* h) { h->set_mem_bytes_per_s(-1); }},
+        BadCase{"NanMemEff", "mem_eff", [](auto* h) { h->set_mem_eff(std::nan("")); }},
+        BadCase{"NanLaunch", "launch_s", [](auto* h) { h->set_launch_s(std::nan("")); }},
+        BadCase{"LongLaunch", "launch_s", [](auto* h) { h->set_launch_s(1.5); }},
+        BadCase{"NanLink", "d2h_bytes_per_s",
+                [](auto* h) { h->set_d2h_bytes_per_s(std::nan("")); }},
+        BadCase{"InfiniteLink", "h2d_bytes_per_s", [](auto* h) { h->set_h2d_bytes_per_s(kInf); }},
+        BadCase{"NegativeLatency", "copy_latency_s", [](auto* h) { h->set_copy_latency_s(-1e-9); }},
+        BadCase{"AllReserved", "allocator_reserve", [](auto* h) { h->set_allocator_reserve(1); }},
+        BadCase{"NanReserve", "allocator_reserve",
+                [](auto* h) { h->set_allocator_reserve(std::nan("")); }},
+        BadCase{"NegativeFraction", "internal_fragmentation_fraction",
+                [](auto* h) { h->set_internal_fragmentation_fraction(-1e-9); }},
+        BadCase{"FractionOfAll", "internal_fragmentation_fraction",
+                [](auto* h) { h->set_internal_fragmentation_fraction(1); }},
+        BadCase{"NanFraction", "internal_fragmentation_fraction",
+                [](auto* h) { h->set_internal_fragmentation_fraction(std::nan("")); }}),
+    CaseName());
+
+}  // namespace
+}  // namespace spillway::core

@@ -1,0 +1,235 @@
+// Shape functions with arithmetic of their own, by hand: each case is a graph whose node `n` is
+// checked, with the shapes that the documentation of its op gives.
+// tests/tensorflow/shape_functions.py compares many more with TensorFlow itself.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rewrite_core/analysis/shapes/shapes.h"
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::TestGraph;
+
+struct ShapeCase {
+  std::string name;
+  // `x`, `y` and `z` are placeholders of these shapes; `v` is a vector with the value of the last.
+  std::string x, y, z, v;
+  std::string node;
+  std::string shapes;  // For all outputs of the node.
+};
+
+// Also used for messages.
+void PrintTo(const ShapeCase& shape_case, std::ostream* out) { *out << shape_case.node; }
+
+std::string Text(const ShapeView& shape) {
+  if (!shape.known_rank) return "?";
+  return absl::StrCat("[",
+                      absl::StrJoin(shape.dims, ",",
+                                    [](std::string* out, int64_t dim) {
+                                      absl::StrAppend(out, dim < 0 ? "?" : absl::StrCat(dim));
+                                    }),
+                      "]");
+}
+
+class ShapeFunctionTest : public ::testing::TestWithParam<ShapeCase> {};
+
+TEST_P(ShapeFunctionTest, IsAsDocumented) {
+  const ShapeCase& c = GetParam();
+  std::string text;
+  const auto placeholder = [&](absl::string_view name, const std::string& shape) {
+    absl::StrAppend(&text, name,
+                    " = Placeholder() {dtype=float32, shape=", shape.empty() ? "(*)" : shape,
+                    "}\n");
+  };
+  placeholder("x", c.x);
+  placeholder("y", c.y);
+  placeholder("z", c.z);
+  placeholder("of_that_shape", c.v);
+  absl::StrAppend(&text, "v = Shape(of_that_shape) {T=float32, out_type=int32}\nn = ", c.node,
+                  "\n");
+  const TestGraph graph(text);
+  const StopToken stop;
+  const auto topology = testing::ValueOrDie(Topology::Build(*graph, stop), "topology");
+  const auto shapes = Shapes::Infer(*graph, topology, {}, stop);
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  std::vector<std::string> found;
+  const NodeId node = graph["n"];
+  for (int port = 0; port < shapes->num_outputs(node); ++port) {
+    found.push_back(Text(shapes->shape({node, port})));
+  }
+  EXPECT_EQ(absl::StrJoin(found, " "), c.shapes) << text;
+}
+
+// A SAME window gives ceil(size / stride), a VALID one floor((size - window) / stride) + 1.
+INSTANTIATE_TEST_SUITE_P(
+    Windows, ShapeFunctionTest,
+    ::testing::Values(
+        ShapeCase{"Conv3DSame", "(2,9,10,11,3)", "(3,3,3,3,8)", "", "",
+                  "Conv3D(x, y) {T=float32, strides=[1,2,2,2,1], padding=\"SAME\"}", "[2,5,5,6,8]"},
+        ShapeCase{"Conv3DValidDilated", "(2,9,10,11,3)", "(3,3,3,3,8)", "", "",
+                  "Conv3D(x, y) {T=float32, strides=[1,1,1,1,1], dilations=[1,2,2,2,1], "
+                  "padding=\"VALID\"}",
+                  "[2,5,6,7,8]"},
+        // Channels times the multiplier: 3 * 2.
+        ShapeCase{"Depthwise", "(?,8,8,3)", "(3,3,3,2)", "", "",
+                  "DepthwiseConv2dNative(x, y) {T=float32, strides=[1,1,1,1], padding=\"VALID\"}",
+                  "[?,6,6,6]"},
+        // A fused op of Grappler has the outputs of its first op; its arguments do not matter.
+        ShapeCase{"FusedConv2D", "(2,9,10,3)", "(3,3,3,8)", "(8)", "",
+                  "_FusedConv2D(x, y, z) {T=float32, TArgs=[float32], num_args=1, "
+                  "strides=[1,2,2,1], padding=\"SAME\"}",
+                  "[2,5,5,8]"},
+        ShapeCase{"FusedConv2DOther", "(2,9,10,3)", "(8,3,3,3)", "(8)", "",
+                  "_FusedConv2D(x, y, z) {T=float32, TArgs=[float32], num_args=1, "
+                  "strides=[1,2,2,1], padding=\"SAME\", filter_format=\"OIHW\"}",
+                  "[?,?,?,?]"},
+        ShapeCase{"FusedConv3D", "(2,9,10,11,3)", "(3,3,3,3,8)", "(8)", "",
+                  "_FusedConv3D(x, y, z) {T=float32, num_args=1, strides=[1,2,2,2,1], "
+                  "padding=\"SAME\"}",
+                  "[2,5,5,6,8]"},
+        ShapeCase{"FusedDepthwise", "(?,8,8,3)", "(3,3,3,2)", "(6)", "",
+                  "_FusedDepthwiseConv2dNative(x, y, z) {T=float32, num_args=1, "
+                  "strides=[1,1,1,1], padding=\"VALID\"}",
+                  "[?,6,6,6]"},
+        ShapeCase{"FusedMatMul", "(4,?)", "(7,4)", "(7)", "",
+                  "_FusedMatMul(x, y, z) {T=float32, num_args=1, transpose_a=true, "
+                  "transpose_b=true}",
+                  "[?,7]"},
+        ShapeCase{"FusedBatchNorm", "(2,9,9,3)", "(3)", "", "",
+                  "_FusedBatchNormEx(x, y, y, y, y, x) {T=float32, U=float32, num_side_inputs=1}",
+                  "[2,9,9,3] [3] [3] [3] [3] ?"},
+        ShapeCase{"FusedBatchNormGrad", "(2,9,9,3)", "(3)", "", "",
+                  "_FusedBatchNormGradEx(x, x, y, y, y, z, y, x) {T=float32, U=float32, "
+                  "num_side_inputs=1}",
+                  "[2,9,9,3] [3] [3] [0] [0] [2,9,9,3]"},
+        // A transposed convolution has the output shape given by input_sizes.
+        ShapeCase{"Transposed", "(3,3,8,16)", "(4,5,5,16)", "", "(4,10,10,8)",
+                  "Conv2DBackpropInput(v, x, y) {T=float32, strides=[1,2,2,1], padding=\"SAME\"}",
+                  "[4,10,10,8]"},
+        // floor(7 / 1.5) = 4, floor(9 / 1.5) = 6: ratios 1, 1.5, 1.5, 1.
+        ShapeCase{"Fractional", "(2,7,9,3)", "", "", "",
+                  "FractionalAvgPool(x) {T=float32, pooling_ratio=[1f,1.5f,1.5f,1f]}",
+                  "[2,4,6,3] [4] [6]"},
+        ShapeCase{"MaxPool3D", "(2,9,10,11,3)", "", "", "",
+                  "MaxPool3D(x) {T=float32, ksize=[1,2,2,2,1], strides=[1,2,2,2,1], "
+                  "padding=\"VALID\"}",
+                  "[2,4,5,5,3]"}),
+    testing::CaseName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Images, ShapeFunctionTest,
+    ::testing::Values(
+        ShapeCase{"Resize", "(?,8,8,3)", "", "", "(20,30)", "ResizeBilinear(x, v) {T=float32}",
+                  "[?,20,30,3]"},
+        ShapeCase{"ResizeHalfKnown", "(4,8,8,3)", "", "", "(20,?)", "ResizeArea(x, v) {T=float32}",
+                  "[4,20,?,3]"},
+        ShapeCase{"ResizeGrad", "(4,20,30,3)", "(4,8,8,3)", "", "",
+                  "ResizeBicubicGrad(x, y) {T=float32}", "[4,8,8,3]"},
+        ShapeCase{"CropAndResize", "(2,8,8,3)", "(9,4)", "(9)", "(7,5)",
+                  "CropAndResize(x, y, z, v) {T=float32}", "[9,7,5,3]"},
+        // The window is (row, column, rows, columns).
+        ShapeCase{"DecodeAndCrop", "()", "", "", "(1,2,30,40)",
+                  "DecodeAndCropJpeg(x, v) {channels=3}", "[30,40,3]"},
+        ShapeCase{"DecodeAnyChannels", "()", "", "", "", "DecodePng(x) {channels=0}", "[?,?,?]"},
+        ShapeCase{"EncodePng", "(5,8,8,3)", "", "", "", "EncodePng(x) {T=uint8}", "[5]"}),
+    testing::CaseName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Recurrent, ShapeFunctionTest,
+    ::testing::Values(
+        // 24 biases are those of 4 gates with 6 cells each.
+        ShapeCase{"BlockLstm", "(9,4,5)", "(4,6)", "(24)", "",
+                  "BlockLSTMV2(y, x, y, y, y, z, z, z, z) {T=float32}",
+                  "[9,4,6] [9,4,6] [9,4,6] [9,4,6] [9,4,6] [9,4,6] [9,4,6]"},
+        ShapeCase{"CellGrad", "(4,5)", "(4,6)", "", "", "LSTMBlockCellGrad(x, y) {T=float32}",
+                  "[4,6] [4,24] [6] [6] [6]"},
+        // Both directions side by side; only an LSTM has cells.
+        ShapeCase{"CudnnGru", "(9,4,5)", "(2,4,6)", "", "",
+                  "CudnnRNN(x, y, y, z) {T=float32, rnn_mode=\"gru\", "
+                  "direction=\"bidirectional\"}",
+                  "[9,4,12] [2,4,6] [] ?"},
+        // Two paths: indices, values and shapes of each, then the probabilities.
+        ShapeCase{"CtcBeams", "(50,4,12)", "(4)", "", "",
+                  "CTCBeamSearchDecoder(x, y) {T=float32, beam_width=10, top_paths=2}",
+                  "[?,2] [?,2] [?] [?] [2] [2] [4,2]"}),
+    testing::CaseName());
+
+INSTANTIATE_TEST_SUITE_P(
+    Sparse, ShapeFunctionTest,
+    ::testing::Values(
+        // [5, 6] x [6, 7]; transposed, [6, 5] x [5, 7].
+        ShapeCase{"MatMul", "(?,2)", "(?)", "(6,7)", "(5,6)",
+                  "SparseTensorDenseMatMul(x, y, v, z) {T=float32}", "[5,7]"},
+        ShapeCase{"MatMulAdjoint", "(?,2)", "(?)", "(5,7)", "(5,6)",
+                  "SparseTensorDenseMatMul(x, y, v, z) {T=float32, adjoint_a=true}", "[6,7]"},
+        ShapeCase{"ToDense", "(?,2)", "(?)", "", "(5,6)", "SparseToDense(x, v, y, y) {T=float32}",
+                  "[5,6]"},
+        ShapeCase{"Concat", "(4,2)", "(4)", "(2)", "",
+                  "SparseConcat(x, x, y, y, z, z) {N=2, concat_dim=0, T=float32}", "[8,2] [8] [2]"},
+        ShapeCase{"ReduceSum", "(?,3)", "(?)", "", "(4,5,6)",
+                  "SparseReduceSum(x, y, v, axes) {T=float32, keep_dims=true}\n"
+                  "axis = Placeholder() {dtype=float32, shape=(1)}\n"
+                  "axes = Shape(axis) {T=float32, out_type=int32}",
+                  "[4,1,6]"},
+        ShapeCase{"Candidates", "(64,1)", "", "", "",
+                  "LogUniformCandidateSampler(x) {num_true=1, num_sampled=50, unique=true, "
+                  "range_max=5000}",
+                  "[50] [64,1] [50]"}),
+    testing::CaseName());
+
+INSTANTIATE_TEST_SUITE_P(
+    ListsAndData, ShapeFunctionTest,
+    ::testing::Values(
+        ShapeCase{"ListStack", "", "", "", "(3,4)",
+                  "TensorListStack(list, v) {element_dtype=float32, num_elements=5}\n"
+                  "list = EmptyTensorList(v, v) {element_dtype=float32, shape_type=int32}",
+                  "[5,3,4]"},
+        ShapeCase{"ListFromRows", "(7,3,?)", "", "", "(3,4)",
+                  "TensorListGetItem(list, y, shape) {element_dtype=float32}\n"
+                  "shape = Identity(v) {T=int32}\n"
+                  "list = TensorListFromTensor(x, v) {element_dtype=float32, shape_type=int32}",
+                  "[3,4]"},
+        ShapeCase{"TensorArrayGather", "(6)", "", "", "",
+                  "TensorArrayGatherV3(array, x, array:1) {dtype=float32, element_shape=(*)}\n"
+                  "array = TensorArrayV3(y) {dtype=float32, element_shape=(2,3)}",
+                  "[6,2,3]"},
+        // Elements may differ, so an element's unknown dimension says nothing about the others.
+        ShapeCase{"TensorArrayOfAnything", "(6)", "", "", "",
+                  "TensorArrayReadV3(array, x, array:1) {dtype=float32}\n"
+                  "array = TensorArrayV3(y) {dtype=float32, element_shape=(?,3)}",
+                  "?"},
+        ShapeCase{"DequeueMany", "", "", "", "",
+                  "QueueDequeueManyV2(queue, count) {component_types=[float32,int32]}\n"
+                  "vector = Placeholder() {dtype=float32, shape=(16)}\n"
+                  "count = Size(vector) {T=float32, out_type=int32}\n"
+                  "queue = FIFOQueueV2() {component_types=[float32,int32], shapes=[(8,8,3),()]}",
+                  "[16,8,8,3] [16]"},
+        ShapeCase{"TableOfScalars", "(?,4)", "", "", "",
+                  "LookupTableFindV2(table, x, y) {Tin=float32, Tout=int64}\n"
+                  "table = HashTableV2() {key_dtype=float32, value_dtype=int64}",
+                  "[?,4]"},
+        // 7 examples: a sparse feature (indices, values, shape) and two dense ones.
+        ShapeCase{"ParseExample", "(7)", "", "", "",
+                  "ParseExample(x, y, z, z, z, y, y) {Nsparse=1, Ndense=2, "
+                  "sparse_types=[int64], Tdense=[float32,float32], dense_shapes=[(2,3),(?,4)]}",
+                  "[?,2] [?] [2] [7,2,3] [7,?,4]"}),
+    testing::CaseName());
+
+// Diagonals of a 4 x 6 matrix: the main one has 4 elements, the third above it has 3, and a band is
+// as long as its longest diagonal.
+INSTANTIATE_TEST_SUITE_P(
+    Diagonals, ShapeFunctionTest,
+    ::testing::Values(ShapeCase{"Third", "(2,4,6)", "", "", "(3)",
+                                "MatrixDiagPartV3(x, v, y) {T=float32}", "[2,3]"},
+                      ShapeCase{"Band", "(2,4,6)", "", "", "(1,3)",
+                                "MatrixDiagPartV3(x, v, y) {T=float32}", "[2,3,4]"}),
+    testing::CaseName());
+
+}  // namespace
+}  // namespace spillway::core

@@ -1,0 +1,106 @@
+#include "rewrite_core/strategy/order/step_order.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/rewrite_core/strategy/budget/budget_fixture.h"
+#include "tests/testing/files.h"
+#include "tests/testing/training_graph.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::OrderedStep;
+
+// 256 KiB each, so that workspaces and rounding do not matter.
+#define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
+
+TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
+  const OrderedStep step(
+      "a = MatMul(x, x) " KIB_256
+      "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+      "b = MatMul(a, a) " KIB_256 "c = Identity(b) " KIB_256 "d = MatMul(c, a) " KIB_256);
+  const StepOrder& order = step.order;
+  EXPECT_LT(step.SlotOf("a"), step.SlotOf("b"));
+  EXPECT_LT(step.SlotOf("b"), step.SlotOf("d"));
+  EXPECT_EQ(order.latest_before(step.SlotOf("d")), std::max(step.SlotOf("c"), step.SlotOf("b")));
+  // a, b (which c hands on) and d.
+  std::vector<int64_t> bytes;
+  int32_t of_a = -1, of_b = -1;
+  for (size_t i = 0; i < order.buffers().size(); ++i) {
+    const int32_t id = static_cast<int32_t>(i);
+    if (order.made(id) == step.SlotOf("a")) of_a = id;
+    if (order.made(id) == step.SlotOf("b")) of_b = id;
+  }
+  ASSERT_GE(of_a, 0);
+  ASSERT_GE(of_b, 0);
+  EXPECT_EQ(order.bytes(of_a), 256 << 10);
+  std::vector<Slot> uses;
+  for (const StepOrder::Use& use : order.uses(of_a)) uses.push_back(use.slot);
+  EXPECT_THAT(uses, ElementsAre(step.SlotOf("b"), step.SlotOf("b"), step.SlotOf("d")));
+  EXPECT_EQ(order.uses(of_b).back().slot, step.SlotOf("d"));
+}
+
+// A buffer read through two inputs has two holders, so no output takes it over.
+TEST(StepOrderTest, AnInputIsTakenOverByItsOnlyReader) {
+  const OrderedStep step(
+      "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+      "a = MatMul(x, x) " KIB_256 "b = ReluGrad(a, x) " KIB_256 "c = ReluGrad(b, b) " KIB_256);
+  const std::vector<int64_t>& live = step.order.live_bytes();
+  EXPECT_EQ(live[step.SlotOf("a")], 2 * (256 << 10));  // x and a.
+  EXPECT_EQ(live[step.SlotOf("b")], 2 * (256 << 10));  // x, and b in the place of a.
+  EXPECT_EQ(live[step.SlotOf("c")], 2 * (256 << 10));  // b, and c beside it.
+}
+
+// The simulator counts memory independently, launch by launch.
+class StepOrderOfGraphTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(StepOrderOfGraphTest, TheMostInUseIsTheSimulatorsPeak) {
+  v1::Step options;
+  options.set_batch_size(8);
+  const OrderedStep step(testing::TestGraph::FromBytes(testing::ReadTestGraph(GetParam())),
+                         options);
+  const std::vector<int64_t>& live = step.order.live_bytes();
+  const int64_t most = *std::max_element(live.begin(), live.end());
+  const int64_t peak = step.unswapped.launch_ahead.devices[0].peak_bytes;
+  // Buffers copied to the host are also held for the copy. Whether an output takes over an input is
+  // decided by one rule here, and at the time of execution there.
+  EXPECT_NEAR(static_cast<double>(most), static_cast<double>(peak), 0.05 * peak);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, StepOrderOfGraphTest,
+                         ::testing::Values("resnet50_tf1_b4/graph_shapes.pb",
+                                           "resnet50_free/graph.pb", "bert_tiny/graph.pb",
+                                           "unet3d_s16/graph.pb"),
+                         [](const auto& file) {
+                           return file.param.substr(0, file.param.find('/'));
+                         });
+
+TEST(StepOrderTest, TheNextFarWaitIsThatOfALookAtEachSlot) {
+  testing::TrainingGraphOptions graph;
+  graph.nodes = 900;
+  const OrderedStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
+  const StepOrder& order = step.order;
+  int found = 0;
+  for (Slot from = 0; from <= order.num_slots() + 7; from += 7) {
+    for (Slot before = 0; before <= order.num_slots() + 11; before += 11) {
+      Slot slot = from;
+      while (slot < order.num_slots() &&
+             (order.latest_before(slot) >= slot - 1 || order.latest_before(slot) >= before)) {
+        ++slot;
+      }
+      ASSERT_EQ(order.NextFarWait(from, before), std::min(slot, order.num_slots()))
+          << from << " " << before;
+      found += slot < order.num_slots();
+    }
+  }
+  EXPECT_GT(found, 100);
+}
+
+}  // namespace
+}  // namespace spillway::core
