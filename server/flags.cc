@@ -18,9 +18,10 @@
 #include "absl/types/optional.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/rewriter.h"
-#include "server/connection_limit.h"
-#include "server/listen_address.h"
-#include "server/memory_budget.h"
+#include "server/memory/memory_budget.h"
+#include "server/net/connection_limit.h"
+#include "server/net/listen_address.h"
+#include "server/server.h"
 
 namespace spillway::server {
 namespace {

@@ -14,10 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
-#include "server/access_file.h"
+#include "server/access/access_file.h"
+#include "server/base/logging.h"
 #include "server/flags.h"
-#include "server/listen_address.h"
-#include "server/logging.h"
+#include "server/net/listen_address.h"
 #include "server/server.h"
 #include "server/service_notify.h"
 

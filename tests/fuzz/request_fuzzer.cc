@@ -17,10 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_writer.h"
-#include "server/question_tasks.h"
-#include "server/rewrite_task.h"
-#include "server/stream_assembler.h"
-#include "server/wire.h"
+#include "server/base/wire.h"
+#include "server/calls/stream_assembler.h"
+#include "server/work/question_tasks.h"
+#include "server/work/rewrite_task.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/length_mutator.h"
 
@@ -112,7 +112,7 @@ void RequireSendable(const Message& answer) {
                   : "an answer that cannot be read");
 }
 
-// As server/wire.h, with the memory that it asks for held against what is taken then.
+// As server/base/wire.h, with the memory that it asks for held against what is taken then.
 absl::Status ParseOptions(absl::string_view bytes, const server::Options& options,
                           google::protobuf::Message* message) {
   int64_t held = 0;
