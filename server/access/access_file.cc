@@ -125,7 +125,7 @@ class Checker {
                                      " is; give certificate, token_sha256 or anybody"));
     }
     if (caller.anybody() && std::exchange(has_anybody_, true)) {
-      return Fail(line, "another caller is anybody, too");
+      return Fail(line, "another caller has anybody: true already; leave one out");
     }
     const FieldDescriptor* field = Field(caller, AccessFile::Caller::kCertificateFieldNumber);
     for (int i = 0; i < caller.certificate_size(); ++i) {

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<AccessList>> AccessList::Load(const std::string& 
                                                              Metrics& metrics, const Clock& clock) {
   std::unique_ptr<AccessList> list(new AccessList(file, metrics, clock));
   const absl::MutexLock lock(&list->file_mu_);
-  list->looked_at_ = list->now();
+  list->checked_at_ = list->now();
   if (absl::Status status = list->ReadAgain(); !status.ok()) return status;
   return list;
 }
@@ -72,8 +72,8 @@ absl::StatusOr<std::shared_ptr<CallerAccount>> AccessList::Find(const Credential
   if (known->anybody != nullptr) return known->anybody;
   if (shown.certificate_names.empty()) {
     return UnknownCaller(
-        "the server serves callers that it knows, and neither a token (authorization: Bearer "
-        "TOKEN) nor a certificate came; give one that is in its --access-file");
+        "the server requires a token (authorization: Bearer TOKEN) or a certificate that is in its "
+        "--access-file, and the request has neither a token nor a certificate");
   }
   return UnknownCaller(
       absl::StrCat("the certificate of '", shown.certificate_names.front(),
@@ -86,14 +86,15 @@ void AccessList::LookAtFile() {
   if (!file_mu_.TryLock()) return;
   const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { file_mu_.Unlock(); };
   const absl::Time now = this->now();
-  if (now - looked_at_ >= kReadInterval) {
-    looked_at_ = now;
+  if (now - checked_at_ >= kReadInterval) {
+    checked_at_ = now;
     // On any failure, out of memory included, the previous callers stay.
     const absl::Status status =
         Guarded([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return ReadAgain(); });
     const std::string warning(status.message());
     if (!status.ok() && warning != warning_) {
-      Log(LogLevel::kWarn, "callers not read again, the old ones are kept", {{"error", warning}});
+      Log(LogLevel::kWarn, "callers not reloaded: the previous ones stay in force",
+          {{"error", warning}});
     }
     warning_ = warning;
   }
@@ -109,8 +110,7 @@ absl::Status AccessList::ReadAgain() {
   Take(*access);
   text_ = *std::move(text);
   if (!first) {
-    Log(LogLevel::kInfo, "callers read again",
-        {{"file", file_}, {"callers", access->caller_size()}});
+    Log(LogLevel::kInfo, "callers reloaded", {{"file", file_}, {"callers", access->caller_size()}});
   }
   return absl::OkStatus();
 }

@@ -72,7 +72,7 @@ class AccessList {
   const Clock& clock_;
 
   absl::Mutex file_mu_;
-  absl::Time looked_at_ ABSL_GUARDED_BY(file_mu_);
+  absl::Time checked_at_ ABSL_GUARDED_BY(file_mu_);
   std::string text_ ABSL_GUARDED_BY(file_mu_);     // The last valid content.
   std::string warning_ ABSL_GUARDED_BY(file_mu_);  // The warning logged about the current file.
   std::map<std::string, Account> accounts_ ABSL_GUARDED_BY(file_mu_);  // By name.

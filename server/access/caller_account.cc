@@ -12,16 +12,15 @@ namespace {
 
 using Bucket = absl::optional<TokenBucket>;
 
-// `least`: its minimum capacity.
-void SetBucket(bool is_limited, double per_second, double burst_seconds, double least,
+void SetBucket(bool is_limited, double per_second, double burst_seconds, double min_capacity,
                absl::Time now, Bucket* bucket) {
-  const double most = std::max(per_second * burst_seconds, least);
+  const double capacity = std::max(per_second * burst_seconds, min_capacity);
   if (!is_limited) {
     bucket->reset();
   } else if (bucket->has_value()) {
-    (*bucket)->SetRate(per_second, most, now);
+    (*bucket)->SetRate(per_second, capacity, now);
   } else {
-    bucket->emplace(per_second, most, now);
+    bucket->emplace(per_second, capacity, now);
   }
 }
 
@@ -104,7 +103,7 @@ CallerAccount::Verdict CallerAccount::Refused(QuotaKind kind, absl::Duration wai
   if (kind == QuotaKind::kCpu) limit = quota_.cpu_seconds_per_second();
   const std::string when =
       kind == QuotaKind::kRequestsInFlight
-          ? "when a request of its has ended"
+          ? "when one of its requests has ended"
           : absl::StrCat("in ", absl::FormatDuration(absl::Ceil(wait, absl::Milliseconds(1))));
   return {core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
                       absl::StrCat("the caller ", name_, " has used up its quota ", QuotaName(kind),

@@ -13,16 +13,16 @@ namespace spillway::server {
 
 class TokenBucket {
  public:
-  // Fills at `per_second` (above 0) up to `most` (above 0). Full at first.
-  TokenBucket(double per_second, double most, absl::Time now)
-      : per_second_(per_second), most_(most), level_(most), filled_at_(now) {}
+  // Fills at `per_second` (above 0) up to `capacity` (above 0). Full at first.
+  TokenBucket(double per_second, double capacity, absl::Time now)
+      : per_second_(per_second), capacity_(capacity), level_(capacity), filled_at_(now) {}
 
   // Changes the rate from now on. The level, which may be negative, is kept, up to the new maximum.
-  void SetRate(double per_second, double most, absl::Time now) {
+  void SetRate(double per_second, double capacity, absl::Time now) {
     Fill(now);
     per_second_ = per_second;
-    most_ = most;
-    level_ = std::min(level_, most_);
+    capacity_ = capacity;
+    level_ = std::min(level_, capacity_);
   }
 
   // Takes `amount`, even if there is less.
@@ -31,7 +31,7 @@ class TokenBucket {
     level_ -= amount;
   }
 
-  // Returns how long until it holds `amount` (at most `most`); zero if it already does.
+  // Returns how long until it holds `amount` (at most the capacity); zero if it already does.
   absl::Duration WaitFor(double amount, absl::Time now) {
     Fill(now);
     const double missing = amount - level_;
@@ -45,11 +45,11 @@ class TokenBucket {
   void Fill(absl::Time now) {
     const double passed = absl::ToDoubleSeconds(now - filled_at_);
     filled_at_ = now;
-    level_ = std::min(most_, level_ + passed * per_second_);
+    level_ = std::min(capacity_, level_ + passed * per_second_);
   }
 
   double per_second_;
-  double most_;
+  double capacity_;
   double level_;  // Below 0: overdrawn.
   absl::Time filled_at_;
 };

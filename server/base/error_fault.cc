@@ -6,17 +6,8 @@
 namespace spillway::server {
 
 const char* FaultName(ErrorFault fault) {
-  switch (fault) {
-    case ErrorFault::kCaller:
-      return "caller";
-    case ErrorFault::kServer:
-      return "server";
-    case ErrorFault::kCapacity:
-      return "capacity";
-    case ErrorFault::kStopped:
-      break;
-  }
-  return "stopped";
+  static constexpr const char* kNames[kFaultCount] = {"caller", "server", "capacity", "stopped"};
+  return kNames[static_cast<int>(fault)];
 }
 
 // No default, so that the compiler reports missing values.

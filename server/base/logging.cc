@@ -80,10 +80,10 @@ int64_t DroppedLogLines() {
   return pool == nullptr ? 0 : static_cast<int64_t>(pool->overrun_counter());
 }
 
-void FlushLog(absl::Duration most) {
+void FlushLog(absl::Duration timeout) {
   const auto pool = spdlog::thread_pool();
   if (pool == nullptr) return;
-  const absl::Time end = absl::Now() + most;
+  const absl::Time end = absl::Now() + timeout;
   // A line leaves the queue shortly before it is written.
   while (pool->queue_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
   absl::SleepFor(absl::Milliseconds(5));

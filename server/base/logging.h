@@ -34,7 +34,7 @@ int64_t DroppedLogLines();
 
 // For the end of main(): waits until all lines are written, for at most `most` if they are not
 // read.
-void FlushLog(absl::Duration most);
+void FlushLog(absl::Duration timeout);
 
 // For main() only: sets the process's logger. Before this, lines are text on stdout, and none are
 // dropped. `level`: trace, debug, info, warn, error or off. `format`: text or json.

@@ -35,7 +35,7 @@ std::string Presentable(absl::string_view message) {
 
 v1::ErrorInfo InfoOf(const absl::Status& status) {
   v1::ErrorInfo info = core::GetErrorInfo(status);
-  if (info.reason().empty()) info.set_reason(ReasonName(ToldReason(status)));
+  if (info.reason().empty()) info.set_reason(ReasonName(ReportedReason(status)));
   info.set_domain("spillway.v1");
   if (info.ByteSizeLong() <= kMaxInfoBytes) return info;
   // Keeps the entries that fit, in order of key, so that the answer does not depend on a hash.
@@ -66,7 +66,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
                       details.SerializeAsString());
 }
 
-v1::ErrorReason ToldReason(const absl::Status& status) {
+v1::ErrorReason ReportedReason(const absl::Status& status) {
   if (!core::GetErrorInfo(status).reason().empty()) return core::GetErrorReason(status);
   const bool stopped = absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
   return stopped ? v1::ERROR_REASON_STOPPED : v1::ERROR_REASON_INTERNAL;

@@ -20,7 +20,7 @@ namespace spillway::server {
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // Returns the reason that ToGrpcStatus reports: that of `status`, or STOPPED or INTERNAL.
-v1::ErrorReason ToldReason(const absl::Status& status);
+v1::ErrorReason ReportedReason(const absl::Status& status);
 
 // Returns the name of a code as protocols and metrics spell it: `OK`, `INVALID_ARGUMENT`, ...
 std::string CodeName(absl::StatusCode code);

@@ -103,8 +103,8 @@ absl::Status ParseOptions(absl::string_view bytes, int64_t max_option_bytes,
   if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return core::InvalidError(
         v1::ERROR_REASON_BAD_STREAM,
-        absl::StrCat("these bytes are no serialized ", message->GetDescriptor()->full_name(),
-                     "; send one, as clients that are made from the .proto files do"));
+        absl::StrCat("these bytes are not a serialized ", message->GetDescriptor()->full_name(),
+                     "; send one, as clients generated from the .proto files do"));
   }
   return absl::OkStatus();
 }

@@ -21,7 +21,7 @@ namespace {
 // How long gRPC clients with a retry policy wait before they retry on an overloaded server (gRFC
 // A6): until the waiting requests have run, within these bounds.
 constexpr char kRetryPushbackKey[] = "grpc-retry-pushback-ms";
-constexpr absl::Duration kLeastPushback = absl::Milliseconds(200);
+constexpr absl::Duration kMinPushback = absl::Milliseconds(200);
 constexpr absl::Duration kMaxPushback = absl::Seconds(30);
 // For a quota the wait is exact; this bound fits into the clients' 32 bits.
 constexpr absl::Duration kMaxQuotaPushback = absl::Hours(24);
@@ -95,7 +95,7 @@ RequestRecord Call::Record() const {
   // The server's own status for a disconnected caller would be misleading.
   record.reason = v1::ERROR_REASON_STOPPED;
   if (status_.code() != record.code) return record;
-  record.reason = ToldReason(status_);
+  record.reason = ReportedReason(status_);
   record.error = std::string(status_.message());
   if (record.reason == v1::ERROR_REASON_DOES_NOT_FIT) record.rewrite = rewrite_;
   return record;
@@ -106,7 +106,7 @@ absl::Status Call::Enter() {
   auto account = state_.access->Find(CredentialsOf(context_, caller_));
   if (!account.ok()) return Rejected(RejectReason::kUnknownCaller, account.status());
   caller_account_ = *std::move(account);
-  absl::Status status = Judged(caller_account_->Begin(state_.access->now()));
+  absl::Status status = QuotaStatus(caller_account_->Begin(state_.access->now()));
   is_in_account_ = status.ok();
   return status;
 }
@@ -124,7 +124,8 @@ absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
     return Rejected(RejectReason::kInflightBytes, ticket.status());
   }
   if (caller_account_ != nullptr) {
-    absl::Status status = Judged(caller_account_->ChargeGraphs(graph_bytes, state_.access->now()));
+    absl::Status status =
+        QuotaStatus(caller_account_->ChargeGraphs(graph_bytes, state_.access->now()));
     if (!status.ok()) return status;
     charged_bytes_ = graph_bytes;
   }
@@ -160,11 +161,12 @@ Work Call::NewWork() const {
 }
 
 absl::Status Call::RunOnWorker(std::function<void()> work) {
-  const absl::Time queued_at = absl::Now();
+  const Clock& clock = *state_.options.clock;
+  const absl::Time queued_at = clock.Now();
   Work queued = NewWork();
   queued.expected = state_.costs.Expect(kind_, ticket_.bytes());
-  queued.run = [queued_at, &metrics = state_.metrics, work = Charged(std::move(work))] {
-    metrics.ObserveQueueWait(absl::Now() - queued_at);
+  queued.run = [queued_at, &clock, &metrics = state_.metrics, work = Charged(std::move(work))] {
+    metrics.ObserveQueueWait(clock.Now() - queued_at);
     work();
   };
   const auto overloaded = [](absl::string_view why, absl::string_view limit) {
@@ -179,7 +181,7 @@ absl::Status Call::RunOnWorker(std::function<void()> work) {
   if (verdict == WorkQueue::Verdict::kFull) {
     const std::string limit = absl::StrCat(state_.options.max_queued_requests);
     return Rejected(RejectReason::kQueueFull,
-                    overloaded(absl::StrCat(limit, " requests wait for a worker already"), limit));
+                    overloaded(absl::StrCat(limit, " requests already wait for a worker"), limit));
   }
   const std::string limit = absl::FormatDuration(state_.options.target_wait);
   return Rejected(
@@ -212,7 +214,7 @@ void Call::Refund() {
 absl::Status Call::BeginWork() {
   if (stop_.ShouldStop(1)) return stop_.status("queue");
   if (caller_account_ == nullptr) return absl::OkStatus();
-  return Judged(caller_account_->MayWork(state_.access->now()));
+  return QuotaStatus(caller_account_->MayWork(state_.access->now()));
 }
 
 absl::Status Call::RunCharged(absl::FunctionRef<absl::Status()> work) {
@@ -232,12 +234,12 @@ absl::Status Call::RunCharged(absl::FunctionRef<absl::Status()> work) {
 absl::Status Call::RunWork(const std::vector<absl::string_view>& graphs, std::atomic<bool>& stopped,
                            absl::FunctionRef<absl::Status()> work) {
   const absl::Duration before = ThreadCpuTime();
-  int64_t least = 0;
+  int64_t min_bytes = 0;
   for (absl::string_view graph : graphs) {
-    least += core::MeasureGraph(graph, stop_).least_memory_bytes();
+    min_bytes += core::MeasureGraph(graph, stop_).least_memory_bytes();
   }
-  if (!account_.Expect(least)) {
-    return Rejected(RejectReason::kMemory, state_.admission.OutOfBudget(ticket_, least));
+  if (!account_.Expect(min_bytes)) {
+    return Rejected(RejectReason::kMemory, state_.admission.OutOfBudget(ticket_, min_bytes));
   }
   account_.StopWith(&stopped);
   absl::Status status = RunCharged(work);
@@ -263,17 +265,17 @@ void Call::AddOutputBytes(int64_t bytes) {
 
 grpc::Status Call::Conclude(const absl::Status& status) {
   status_ = status;
-  const absl::Duration most = state_.options.max_request_time;
-  if (absl::IsDeadlineExceeded(status) && start_ + most < deadline_) {
+  const absl::Duration limit = state_.options.max_request_time;
+  if (absl::IsDeadlineExceeded(status) && start_ + limit < deadline_) {
     status_ = core::WithMoreText(
-        status, absl::StrCat("; no request may take longer than ", absl::FormatDuration(most),
+        status, absl::StrCat("; no request may take longer than ", absl::FormatDuration(limit),
                              " here (--max-request-time)"));
   }
   if (core::GetErrorReason(status_) == v1::ERROR_REASON_OVERLOADED) {
     const absl::Duration pause =
         quota_wait_ > absl::ZeroDuration()
             ? std::min(absl::Ceil(quota_wait_, absl::Milliseconds(1)), kMaxQuotaPushback)
-            : std::clamp(state_.pool.expected_wait(), kLeastPushback, kMaxPushback);
+            : std::clamp(state_.pool.expected_wait(), kMinPushback, kMaxPushback);
     context_.AddTrailingMetadata(kRetryPushbackKey, absl::StrCat(absl::ToInt64Milliseconds(pause)));
   }
   return ToGrpcStatus(status_);
@@ -284,7 +286,7 @@ absl::Status Call::Rejected(RejectReason reason, absl::Status status) {
   return status;
 }
 
-absl::Status Call::Judged(CallerAccount::Verdict verdict) {
+absl::Status Call::QuotaStatus(CallerAccount::Verdict verdict) {
   if (verdict.status.ok()) return absl::OkStatus();
   quota_wait_ = verdict.wait;
   return Rejected(RejectReason::kQuota, std::move(verdict.status));

@@ -114,7 +114,7 @@ class Call {
   absl::Time latest() const { return start_ + state_.options.max_request_time; }
   const core::StopToken& stop() const { return stop_; }
   std::atomic<bool>& stopped() { return stopped_; }
-  ServiceState& state() { return state_; }
+  ServiceState& state() const { return state_; }
 
  private:
   Work NewWork() const;  // For this call, without a function to run yet.
@@ -124,7 +124,7 @@ class Call {
   void Refund();
   absl::Status Rejected(RejectReason reason, absl::Status status);
   // Returns the verdict's status; counts a rejection if it is an error.
-  absl::Status Judged(CallerAccount::Verdict verdict);
+  absl::Status QuotaStatus(CallerAccount::Verdict verdict);
   // The code that the caller saw: its cancellation or deadline hides the server's answer.
   absl::StatusCode FinalCode() const;
   // Returns the record of the ended request.

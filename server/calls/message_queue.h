@@ -1,4 +1,5 @@
-// A queue of messages from a worker, which makes them, to gRPC, which sends one at a time.
+// A queue of serialized messages from a worker, which makes them, to gRPC, which sends one at a
+// time.
 //
 // The sender is asleep or awake, at first asleep. A Push that finds it asleep wakes it, and the
 // pushing thread acts as the sender: it takes a message and sends it. A Take that finds the queue
@@ -16,6 +17,8 @@
 #ifndef SPILLWAY_SERVER_CALLS_MESSAGE_QUEUE_H_
 #define SPILLWAY_SERVER_CALLS_MESSAGE_QUEUE_H_
 
+#include <grpcpp/support/byte_buffer.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -32,7 +35,6 @@
 
 namespace spillway::server {
 
-template <typename Message>
 class MessageQueue {
  public:
   // At most `max_bytes` wait to be taken, or one message. `clock` must outlive the queue.
@@ -42,8 +44,8 @@ class MessageQueue {
   // Appends `message` once there is room. Returns true if the sender was asleep: the calling thread
   // must then act as the sender. Errors: that of `stop`; CANCELLED if messages are not taken at
   // all, or not fast enough.
-  absl::StatusOr<bool> Push(Message message, const core::StopToken& stop) {
-    const int64_t bytes = message.ByteSizeLong();
+  absl::StatusOr<bool> Push(grpc::ByteBuffer message, const core::StopToken& stop) {
+    const int64_t bytes = static_cast<int64_t>(message.Length());
     std::unique_lock lock(mu_);
     const auto ready = [&] {
       return abandoned_ || messages_.empty() || bytes <= max_bytes_ - bytes_;
@@ -53,13 +55,14 @@ class MessageQueue {
       do {
         if (stop.ShouldStop(1)) return stop.status("answer");
         if (waited_ >= max_wait_) return TooSlow();
-        changed_.wait_for(lock, absl::ToChronoNanoseconds(kLookInterval), ready);
+        changed_.wait_for(lock, absl::ToChronoNanoseconds(kPollInterval), ready);
         const absl::Time now = clock_.Now();
         waited_ += now - std::exchange(since, now);
       } while (!ready());
     }
-    if (abandoned_) return absl::CancelledError("the caller went away while the answer was sent");
-    messages_.emplace_back(std::move(message), bytes);
+    if (abandoned_) return absl::CancelledError("the caller disconnected while the answer was sent");
+    messages_.emplace_back();
+    messages_.back().Swap(&message);  // A move, which the class does not have.
     bytes_ += bytes;
     return !std::exchange(awake_, true);
   }
@@ -75,14 +78,14 @@ class MessageQueue {
   enum class Next { kMessage, kNothingYet, kEnd };
 
   // Takes the next message; kNothingYet: the sender is now asleep.
-  Next Take(Message* message) {
+  Next Take(grpc::ByteBuffer* message) {
     const std::lock_guard lock(mu_);
     if (messages_.empty()) {
       awake_ = closed_;
       return closed_ ? Next::kEnd : Next::kNothingYet;
     }
-    *message = std::move(messages_.front().first);
-    bytes_ -= messages_.front().second;
+    message->Swap(&messages_.front());
+    bytes_ -= static_cast<int64_t>(message->Length());
     messages_.pop_front();
     changed_.notify_one();
     return Next::kMessage;
@@ -103,13 +106,13 @@ class MessageQueue {
 
  private:
   // Interval at which a waiting pusher polls its stop token.
-  static constexpr absl::Duration kLookInterval = absl::Milliseconds(20);
+  static constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 
   absl::Status TooSlow() const {
     return core::Error(
         absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED,
-        absl::StrCat("the answer is not taken as fast as it comes: the server waited ",
-                     absl::FormatDuration(max_wait_), " for the client; read while you wait"));
+        absl::StrCat("the client does not read the answer fast enough: the server waited ",
+                     absl::FormatDuration(max_wait_), " for it; read while the server answers"));
   }
 
   const int64_t max_bytes_;
@@ -117,8 +120,8 @@ class MessageQueue {
   const Clock& clock_;
   std::mutex mu_;  // Guards the rest.
   std::condition_variable changed_;
-  std::deque<std::pair<Message, int64_t>> messages_;  // With their bytes.
-  int64_t bytes_ = 0;                                 // Of messages_.
+  std::deque<grpc::ByteBuffer> messages_;
+  int64_t bytes_ = 0;  // Of messages_.
   absl::Duration waited_;
   bool awake_ = false;
   bool closed_ = false;

@@ -1,50 +1,42 @@
 #include "server/calls/rewrite_service.h"
 
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+
 #include <string>
 
+#include "google/protobuf/descriptor.h"
 #include "rewrite_core/rewriter.h"
 #include "server/access/credentials.h"
 #include "server/base/caller.h"
 #include "server/base/logging.h"
 #include "server/base/status_to_grpc.h"
-#include "server/calls/answer_call.h"
-#include "server/calls/stream_call.h"
+#include "server/calls/streamed_call.h"
 #include "server/calls/unary_call.h"
 #include "server/memory/guarded.h"
-#include "server/work/graph_task.h"
-#include "server/work/question_tasks.h"
-#include "server/work/rewrite_task.h"
+#include "server/work/stream_methods.h"
 
 namespace spillway::server {
 
 // Reactors delete themselves when gRPC is done with them.
 
+// What the generated classes do for each method of its own kind. Here all that take chunks are
+// bidirectional: to gRPC's transport a single answer is a stream of one.
+RewriteService::RewriteService(ServiceState& state) : state_(state) {
+  using Handler = grpc::internal::CallbackBidiHandler<grpc::ByteBuffer, grpc::ByteBuffer>;
+  const google::protobuf::ServiceDescriptor& service =
+      *v1::RewriteRequest::descriptor()->file()->FindServiceByName("RewriteService");
+  for (const StreamMethod& method : StreamMethods()) {
+    MarkMethodRawCallback(service.FindMethodByName(MethodName(method.method))->index(),
+                          new Handler([this, &method](grpc::CallbackServerContext* context) {
+                            return new StreamedCall(*context, state_, method);
+                          }));
+  }
+}
+
 grpc::ServerUnaryReactor* RewriteService::Rewrite(grpc::CallbackServerContext* context,
                                                   const grpc::ByteBuffer* request,
                                                   grpc::ByteBuffer* response) {
   return new UnaryCall(*context, *request, *response, state_);
-}
-
-RewriteService::BidiReactor* RewriteService::StreamRewrite(grpc::CallbackServerContext* context) {
-  return new StreamCall<StreamRewriteTask>(*context, state_);
-}
-
-RewriteService::BidiReactor* RewriteService::Inspect(grpc::CallbackServerContext* context) {
-  return new StreamCall<InspectTask>(*context, state_);
-}
-
-RewriteService::BidiReactor* RewriteService::Explore(grpc::CallbackServerContext* context) {
-  return new StreamCall<ExploreTask>(*context, state_);
-}
-
-RewriteService::ReadReactor* RewriteService::Simulate(grpc::CallbackServerContext* context,
-                                                      grpc::ByteBuffer* response) {
-  return new AnswerCall<SimulateTask>(*context, *response, state_);
-}
-
-RewriteService::ReadReactor* RewriteService::Diff(grpc::CallbackServerContext* context,
-                                                  grpc::ByteBuffer* response) {
-  return new AnswerCall<DiffTask>(*context, *response, state_);
 }
 
 grpc::ServerUnaryReactor* RewriteService::GetCapabilities(grpc::CallbackServerContext* context,

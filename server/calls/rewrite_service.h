@@ -14,31 +14,15 @@
 namespace spillway::server {
 
 // Methods that take graphs are raw, i.e. take bytes: see wire.h.
-template <typename Base>
-using RawQuestions = v1::RewriteService::WithRawCallbackMethod_Inspect<
-    v1::RewriteService::WithRawCallbackMethod_Simulate<
-        v1::RewriteService::WithRawCallbackMethod_Explore<
-            v1::RewriteService::WithRawCallbackMethod_Diff<Base>>>>;
-using RawRewriteService = v1::RewriteService::WithRawCallbackMethod_Rewrite<
-    v1::RewriteService::WithRawCallbackMethod_StreamRewrite<RawQuestions<
-        v1::RewriteService::WithCallbackMethod_GetCapabilities<v1::RewriteService::Service>>>>;
-
-class RewriteService final : public RawRewriteService {
+class RewriteService final
+    : public v1::RewriteService::WithRawCallbackMethod_Rewrite<
+          v1::RewriteService::WithCallbackMethod_GetCapabilities<v1::RewriteService::Service>> {
  public:
-  explicit RewriteService(ServiceState& state) : state_(state) {}
+  explicit RewriteService(ServiceState& state);
 
   grpc::ServerUnaryReactor* Rewrite(grpc::CallbackServerContext* context,
                                     const grpc::ByteBuffer* request,
                                     grpc::ByteBuffer* response) override;
-
-  using BidiReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
-  BidiReactor* StreamRewrite(grpc::CallbackServerContext* context) override;
-  BidiReactor* Inspect(grpc::CallbackServerContext* context) override;
-  BidiReactor* Explore(grpc::CallbackServerContext* context) override;
-
-  using ReadReactor = grpc::ServerReadReactor<grpc::ByteBuffer>;
-  ReadReactor* Simulate(grpc::CallbackServerContext* context, grpc::ByteBuffer* response) override;
-  ReadReactor* Diff(grpc::CallbackServerContext* context, grpc::ByteBuffer* response) override;
 
   grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
                                             const v1::GetCapabilitiesRequest* request,

@@ -25,7 +25,7 @@ struct ServiceState {
         admission(all_options.limits.max_inflight_bytes(), all_options.memory_budget_bytes),
         answers(all_options.cache_bytes, admission),
         pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests,
-             all_options.target_wait) {}
+             all_options.target_wait, *all_options.clock) {}
 
   const Options options;
   Metrics& metrics;

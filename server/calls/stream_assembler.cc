@@ -1,5 +1,8 @@
 #include "server/calls/stream_assembler.h"
 
+#include <algorithm>
+#include <cstring>
+#include <new>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -12,6 +15,9 @@
 
 namespace spillway::server {
 namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 
 absl::Status BadStream(absl::string_view message,
                        std::initializer_list<core::ErrorDetail> details = {}) {
@@ -28,7 +34,61 @@ std::string Prefix(const std::string& name) {
   return name.empty() ? "" : absl::StrCat("graph ", name, ": ");
 }
 
+// Returns the graphs that a header announces, in order of arrival.
+std::vector<const v1::GraphHeader*> GraphsOf(const Message& header) {
+  std::vector<const v1::GraphHeader*> graphs;
+  const google::protobuf::Descriptor& type = *header.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (type.field(i)->message_type() != v1::GraphHeader::descriptor()) continue;
+    const Message& graph = header.GetReflection()->GetMessage(header, type.field(i));
+    graphs.push_back(&static_cast<const v1::GraphHeader&>(graph));
+  }
+  return graphs;
+}
+
+const FieldDescriptor* Field(const Message& request, int number) {
+  return request.GetDescriptor()->FindFieldByNumber(number);
+}
+
+bool Has(const Message& request, const FieldDescriptor* field) {
+  return request.GetReflection()->HasField(request, field);
+}
+
 }  // namespace
+
+void GrowingBuffer::Append(absl::string_view bytes, size_t expected_size) {
+  const size_t needed = size_ + bytes.size();
+  if (needed > capacity_) {
+    const size_t doubled = std::max({kFirstBytes, 2 * capacity_, needed});
+    const size_t capacity = std::max(needed, std::min(doubled, expected_size));
+    char* grown = static_cast<char*>(std::realloc(data_.get(), capacity));
+    if (grown == nullptr) throw std::bad_alloc();
+    (void)data_.release();  // realloc has freed it.
+    data_.reset(grown);
+    capacity_ = capacity;
+  }
+  if (!bytes.empty()) std::memcpy(data_.get() + size_, bytes.data(), bytes.size());
+  size_ = needed;
+}
+
+void GrowingBuffer::Clear() {
+  data_.reset();
+  size_ = capacity_ = 0;
+}
+
+absl::string_view ChunkOf(const Message& request) {
+  std::string unused;
+  return request.GetReflection()->GetStringReference(request, Field(request, kChunkField), &unused);
+}
+
+absl::Status StreamAssembler::Add(const Message& request) {
+  const FieldDescriptor* const header = Field(request, kHeaderField);
+  if (Has(request, header)) {
+    return AddHeader(GraphsOf(request.GetReflection()->GetMessage(request, header)));
+  }
+  if (Has(request, Field(request, kChunkField))) return AddChunk({ChunkOf(request)});
+  return BadStream("a message of the stream has neither header nor chunk; send one of them");
+}
 
 absl::Status StreamAssembler::AddHeader(const std::vector<const v1::GraphHeader*>& graphs) {
   if (has_header()) {
@@ -99,10 +159,6 @@ absl::Status StreamAssembler::AddChunk(absl::Span<const absl::string_view> piece
   }
   for (absl::string_view piece : pieces) graph.bytes.Append(piece, graph.size_bytes);
   return absl::OkStatus();
-}
-
-absl::Status StreamAssembler::NoPart() {
-  return BadStream("a message of the stream has neither header nor chunk; send one of them");
 }
 
 absl::Status StreamAssembler::FinishUpload() const {

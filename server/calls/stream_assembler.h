@@ -8,7 +8,7 @@
 // (LIMIT_EXCEEDED) if a size exceeds a limit. With two graphs, errors say which: "graph A: ...".
 // Nothing else may be called after an error.
 //
-// Memory: at most twice the bytes that have arrived (growing_buffer.h), regardless of what was
+// Memory: at most twice the bytes that have arrived (GrowingBuffer), regardless of what was
 // announced.
 //
 // Not thread-safe.
@@ -17,6 +17,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,20 +26,48 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "google/protobuf/message.h"
 #include "rewrite_core/base/stop_token.h"
-#include "server/calls/growing_buffer.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::server {
 
-// Returns the graphs that a header announces, in order of arrival.
-template <typename Header>
-std::vector<const v1::GraphHeader*> GraphsOf(const Header& header) {
-  return {&header.graph()};
-}
-inline std::vector<const v1::GraphHeader*> GraphsOf(const v1::DiffHeader& header) {
-  return {&header.graph_a(), &header.graph_b()};
-}
+// The fields of the requests of all methods: the first message has the header, the others a chunk.
+inline constexpr int kHeaderField = 1;
+inline constexpr int kChunkField = 2;
+
+// Returns the chunk in a request; empty if it has none.
+absl::string_view ChunkOf(const google::protobuf::Message& request);
+
+// A contiguous buffer for bytes that arrive piece by piece. Append may throw std::bad_alloc.
+//
+// Unlike a std::string it grows with realloc, which on Linux moves large blocks by remapping their
+// pages: a graph of 2 GiB never exists twice, not even while it grows.
+class GrowingBuffer {
+ public:
+  // Appends `bytes`. `expected_size` is the announced total: capacity doubles up to it and not
+  // beyond, so it is never more than twice what has actually arrived (or kFirstBytes), whatever was
+  // announced.
+  void Append(absl::string_view bytes, size_t expected_size);
+
+  // Frees the memory.
+  void Clear();
+
+  absl::string_view view() const { return absl::string_view(data_.get(), size_); }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+
+  // The first allocation, if at least as much is announced: one chunk as clients send them.
+  static constexpr size_t kFirstBytes = 64 << 10;
+
+ private:
+  struct Free {
+    void operator()(char* data) const { std::free(data); }
+  };
+  std::unique_ptr<char, Free> data_;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
 
 class StreamAssembler {
  public:
@@ -45,18 +75,9 @@ class StreamAssembler {
   explicit StreamAssembler(const v1::Limits& limits)
       : max_graph_bytes_(limits.max_graph_bytes()), max_chunk_bytes_(limits.max_chunk_bytes()) {}
 
-  // Adds the next message of any call: its header, or a chunk.
-  template <typename Request>
-  absl::Status Add(const Request& message) {
-    switch (message.part_case()) {
-      case Request::kHeader:
-        return AddHeader(GraphsOf(message.header()));
-      case Request::kChunk:
-        return AddChunk({message.chunk()});
-      default:
-        return NoPart();
-    }
-  }
+  // Adds the next message of any method: its header, which announces the graphs in its fields of
+  // type GraphHeader, or a chunk.
+  absl::Status Add(const google::protobuf::Message& request);
 
   // The same for a chunk in pieces.
   absl::Status AddChunk(absl::Span<const absl::string_view> pieces);
@@ -94,7 +115,6 @@ class StreamAssembler {
 
   absl::Status AddHeader(const std::vector<const v1::GraphHeader*>& graphs);
   absl::Status CheckHeader(const std::string& name, const v1::GraphHeader& graph) const;
-  static absl::Status NoPart();
 
   const int64_t max_graph_bytes_;
   const int64_t max_chunk_bytes_;

@@ -7,9 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/known_fields.h"
 #include "server/base/limit_error.h"
-#include "server/calls/rewrite_once.h"
 #include "server/memory/guarded.h"
-#include "server/work/graph_task.h"
 
 namespace spillway::server {
 
@@ -57,7 +55,7 @@ absl::Status UnaryCall::Split() {
 
 void UnaryCall::Run() {
   if (absl::Status status = call_.BeginWork(); !status.ok()) return Finish(call_.Conclude(status));
-  RewriteOnce(call_, graph_, options_, [this](const std::shared_ptr<RewriteAnswer>& answer) {
+  rewrite_.Run(graph_, options_, [this](const std::shared_ptr<RewriteAnswer>& answer) {
     // Finish comes last: this may be deleted when it returns.
     Finish(
         call_.Conclude(call_.RunCharged([&] { return Guarded([&] { return Respond(answer); }); })));

@@ -13,7 +13,7 @@
 #include "server/base/wire.h"
 #include "server/calls/call.h"
 #include "server/calls/service_state.h"
-#include "server/work/rewrite_task.h"
+#include "server/calls/shared_rewrite.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::server {
@@ -43,6 +43,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   absl::string_view graph_;
   v1::RewriteOptions options_;
   Call call_;
+  SharedRewrite rewrite_{call_};
 };
 
 }  // namespace spillway::server

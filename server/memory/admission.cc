@@ -101,7 +101,7 @@ absl::Status Admission::OutOfBudget(const Ticket& ticket, int64_t wanted) const 
     return core::Error(
         absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
         absl::StrCat("the server is full: this request takes more than ", core::BytesText(own),
-                     " of memory, which is not there beside others now; try again later"),
+                     " of memory, which is not available now; try again later"),
         {{"limit", absl::StrCat(budget_->memory_bytes)}, {"value", absl::StrCat(own + wanted)}});
   }
   return LimitError(

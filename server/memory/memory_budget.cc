@@ -66,7 +66,7 @@ int64_t BudgetOf(int64_t cgroup_bytes, int64_t machine_bytes) {
   const int64_t budget = cgroup_bytes > 0 && cgroup_bytes < machine_bytes
                              ? cgroup_bytes - kOverheadBytes - cgroup_bytes / 10
                              : machine_bytes / 2;
-  return std::max(budget, kLeastMemoryBudget);
+  return std::max(budget, kMinMemoryBudget);
 }
 
 int64_t DefaultMemoryBudget() {

@@ -13,7 +13,7 @@ namespace spillway::server {
 inline constexpr int64_t kOverheadBytes = int64_t{256} << 20;
 
 // The minimum budget; with less, not even small graphs can be rewritten.
-inline constexpr int64_t kLeastMemoryBudget = int64_t{64} << 20;
+inline constexpr int64_t kMinMemoryBudget = int64_t{64} << 20;
 
 // Returns the memory limit, in bytes, of the cgroups that `proc_cgroup` (/proc/self/cgroup) names,
 // in the tree at `root` (/sys/fs/cgroup); 0 if there is none. A container sees its own tree, so a
@@ -21,7 +21,7 @@ inline constexpr int64_t kLeastMemoryBudget = int64_t{64} << 20;
 int64_t CgroupLimit(const std::string& proc_cgroup, const std::string& root);
 
 // Returns `cgroup_bytes` minus kOverheadBytes and a tenth; or half of `machine_bytes` if
-// `cgroup_bytes` is 0 (no limit). At least kLeastMemoryBudget.
+// `cgroup_bytes` is 0 (no limit). At least kMinMemoryBudget.
 int64_t BudgetOf(int64_t cgroup_bytes, int64_t machine_bytes);
 
 // Returns the default budget of this process.

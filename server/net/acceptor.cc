@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/base/logging.h"
 
 namespace spillway::server {
@@ -20,12 +21,12 @@ namespace {
 // Backoff after a failed accept. Connections wait in the listen queue meanwhile.
 constexpr int kPauseMs = 100;
 
-// At the maximum number of connections, closed ones are looked for at most once in this interval.
+// At the maximum number of connections, closed ones are searched for at most once in this interval.
 // Checking one takes less than a microsecond.
-constexpr absl::Duration kLookInterval = absl::Milliseconds(100);
+constexpr absl::Duration kCheckInterval = absl::Milliseconds(100);
 
-// Minimum interval between log lines of one kind: a flood of connections must not flood the log.
-constexpr absl::Duration kTellInterval = absl::Seconds(10);
+// Minimum interval between log lines of one kind.
+constexpr absl::Duration kLogInterval = absl::Seconds(10);
 
 // Returns the inode number of the socket `fd`, which is unique; 0 if `fd` is not a socket.
 ino_t SocketOf(int fd) {
@@ -35,13 +36,18 @@ ino_t SocketOf(int fd) {
 
 }  // namespace
 
-Acceptor::Acceptor(int most, Metrics& metrics, const Clock& clock)
-    : most_(most), metrics_(metrics), clock_(clock) {}
+Acceptor::Acceptor(int max_connections, Metrics& metrics, const Clock& clock)
+    : max_connections_(static_cast<size_t>(max_connections)), metrics_(metrics), clock_(clock) {}
 
-void Acceptor::Start(std::vector<Source> sources) {
+absl::Status Acceptor::Start(std::vector<Source> sources) {
   sources_ = std::move(sources);
   stop_ = eventfd(0, EFD_CLOEXEC);
+  if (stop_ < 0) {
+    return absl::UnavailableError(absl::StrCat("cannot accept connections: ", std::strerror(errno),
+                                               "; raise the limit on open files (ulimit -n)"));
+  }
   thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
 }
 
 void Acceptor::Stop() {
@@ -73,12 +79,12 @@ void Acceptor::Run() {
 }
 
 bool Acceptor::AcceptOne(const Source& source) {
-  const auto tell = [this](Trouble& trouble, const char* message, LogFields fields) {
-    ++trouble.count;
+  const auto log = [this](LoggedEvents& events, const char* message, LogFields fields) {
+    ++events.count;
     const absl::Time now = clock_.Now();
-    if (now - trouble.told < kTellInterval) return;
-    trouble.told = now;
-    fields["count"] = std::exchange(trouble.count, 0);
+    if (now - events.logged_at < kLogInterval) return;
+    events.logged_at = now;
+    fields["count"] = std::exchange(events.count, 0);
     Log(LogLevel::kWarn, message, fields);
   };
   const int connection = accept4(source.socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -87,15 +93,14 @@ bool Acceptor::AcceptOne(const Source& source) {
     // The client disconnected before the connection was accepted, or a signal arrived.
     if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return true;
     metrics_.CountAcceptFailure();
-    tell(failed_, "no connection can be accepted: those that come wait",
-         {{"error", std::strerror(error)}});
+    log(failed_, "no connection can be accepted: new ones wait", {{"error", std::strerror(error)}});
     return false;
   }
   if (!Admit(connection)) {
     metrics_.CountRefusedConnection();  // Before the client can see it.
     close(connection);
-    tell(refused_, "connections refused: as many stand as --max-connections lets in",
-         {{"max_connections", most_}});
+    log(refused_, "connections refused: as many are open as --max-connections allows",
+        {{"max_connections", max_connections_}});
     return true;
   }
   source.take(connection);
@@ -104,13 +109,12 @@ bool Acceptor::AcceptOne(const Source& source) {
 
 bool Acceptor::Admit(int connection) {
   const std::lock_guard lock(mu_);
-  if (connections_.size() >= static_cast<size_t>(most_) &&
-      clock_.Now() - looked_at_ >= kLookInterval) {
+  if (connections_.size() >= max_connections_ && clock_.Now() - checked_at_ >= kCheckInterval) {
     ForgetClosed();
   }
   // An earlier connection with the same descriptor must have been closed.
   connections_.erase(connection);
-  if (connections_.size() >= static_cast<size_t>(most_)) return false;
+  if (connections_.size() >= max_connections_) return false;
   connections_.emplace(connection, SocketOf(connection));
   return true;
 }
@@ -121,7 +125,7 @@ void Acceptor::ForgetClosed() {
   for (auto it = connections_.begin(); it != connections_.end();) {
     it = SocketOf(it->first) == it->second ? std::next(it) : connections_.erase(it);
   }
-  looked_at_ = clock_.Now();
+  checked_at_ = clock_.Now();
 }
 
 }  // namespace spillway::server

@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -19,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/base/clock.h"
 #include "server/observe/metrics.h"
@@ -34,15 +36,17 @@ class Acceptor {
     std::function<void(int connection)> take;
   };
 
-  // Connections beyond `most` are closed on arrival. `metrics` and `clock` must outlive it.
-  Acceptor(int most, Metrics& metrics, const Clock& clock);
+  // Connections beyond `max_connections` are closed on arrival. `metrics` and `clock` must outlive
+  // it.
+  Acceptor(int max_connections, Metrics& metrics, const Clock& clock);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor() { Stop(); }
 
   // Accepts connections on a separate thread; if the system has no descriptor or memory for one,
-  // tries again later. Called at most once.
-  void Start(std::vector<Source> sources);
+  // tries again later. Called at most once. Error: UNAVAILABLE if there is no descriptor for
+  // itself.
+  absl::Status Start(std::vector<Source> sources);
 
   // Stops accepting. Open connections are not affected.
   void Stop();
@@ -51,10 +55,11 @@ class Acceptor {
   int open();
 
  private:
-  // The number of failures of one kind, for rate-limited log lines.
-  struct Trouble {
-    int64_t count = 0;
-    absl::Time told = absl::InfinitePast();
+  // Events of one kind that are logged together, since a flood of connections must not flood the
+  // log.
+  struct LoggedEvents {
+    int64_t count = 0;  // Since the last line.
+    absl::Time logged_at = absl::InfinitePast();
   };
 
   void Run();
@@ -63,7 +68,7 @@ class Acceptor {
   bool Admit(int connection);
   void ForgetClosed();  // REQUIRES: mu_ is held.
 
-  const int most_;
+  const size_t max_connections_;
   Metrics& metrics_;
   const Clock& clock_;
   int stop_ = -1;  // An eventfd, while the thread runs.
@@ -72,12 +77,12 @@ class Acceptor {
   std::mutex mu_;  // Guards these two. (Not Abseil's: see worker_pool.h.)
   // The socket's inode, by descriptor; some may have been closed.
   std::unordered_map<int, ino_t> connections_;
-  absl::Time looked_at_ = absl::InfinitePast();
+  absl::Time checked_at_ = absl::InfinitePast();
 
   // Used by the thread only.
   std::vector<Source> sources_;
-  Trouble refused_;
-  Trouble failed_;
+  LoggedEvents refused_;
+  LoggedEvents failed_;
 };
 
 }  // namespace spillway::server

@@ -86,7 +86,12 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Listen(const ListenAddress& 
 void Listener::Close() {
   for (const int fd : sockets_) close(fd);
   sockets_.clear();
-  file_.reset();
+  struct stat info = {};
+  if (!file_.empty() && lstat(file_.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) &&
+      info.st_dev == file_device_ && info.st_ino == file_inode_) {
+    unlink(file_.c_str());
+  }
+  file_.clear();
 }
 
 int Listener::Add(const sockaddr* address, socklen_t size) {
@@ -160,7 +165,9 @@ absl::Status Listener::ListenUnix(const std::string& path) {
   struct stat info = {};
   if (lstat(path.c_str(), &info) == 0) {
     if (!S_ISSOCK(info.st_mode)) {
-      return absl::UnavailableError("there is a file that is not a socket; it stays");
+      return absl::UnavailableError(
+          "the path is that of a file that is not a socket, which is not removed; choose another "
+          "path");
     }
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return SystemError(errno);
@@ -171,9 +178,16 @@ absl::Status Listener::ListenUnix(const std::string& path) {
     if (error != ECONNREFUSED) return SystemError(error);
     if (unlink(path.c_str()) != 0) return SystemError(errno);
   }
-  const PrivateFiles socket_is_ours;
-  if (const int error = Add(generic, sizeof(name)); error != 0) return SystemError(error);
-  file_ = std::make_unique<UnixSocketFile>(path);
+  // Mode 0600. Affects the whole process, so no thread may create files for others meanwhile.
+  const mode_t before = umask(S_IXUSR | S_IRWXG | S_IRWXO);
+  const int error = Add(generic, sizeof(name));
+  umask(before);
+  if (error != 0) return SystemError(error);
+  if (lstat(path.c_str(), &info) == 0) {
+    file_ = path;
+    file_device_ = info.st_dev;
+    file_inode_ = info.st_ino;
+  }
   return absl::OkStatus();
 }
 

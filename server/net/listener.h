@@ -5,6 +5,8 @@
 #ifndef SPILLWAY_SERVER_NET_LISTENER_H_
 #define SPILLWAY_SERVER_NET_LISTENER_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/net/listen_address.h"
-#include "server/net/unix_socket_file.h"
 
 namespace spillway::server {
 
@@ -54,7 +55,10 @@ class Listener {
   std::string address_;
   int port_ = 0;
   std::vector<int> sockets_;
-  std::unique_ptr<UnixSocketFile> file_;
+  // The file of a Unix socket; empty: none. Another file may take its place.
+  std::string file_;
+  dev_t file_device_ = 0;
+  ino_t file_inode_ = 0;
 };
 
 }  // namespace spillway::server

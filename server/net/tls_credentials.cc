@@ -35,7 +35,7 @@ class Reloader {
     const std::string& roots = material_.client_ca.empty() ? material_.cert : material_.client_ca;
     *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
     handed_out_ = true;
-    if (!first) Log(LogLevel::kInfo, "certificates read again", {{"file", files_.cert}});
+    if (!first) Log(LogLevel::kInfo, "certificates reloaded", {{"file", files_.cert}});
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
@@ -43,11 +43,11 @@ class Reloader {
   // Loads the content of the files if it has changed and is valid.
   bool Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const absl::Time now = clock_.Now();
-    if (now - looked_at_ < kReloadInterval) return false;
-    looked_at_ = now;
+    if (now - checked_at_ < kReloadInterval) return false;
+    checked_at_ = now;
     absl::StatusOr<TlsMaterial> found = LoadTlsFiles(files_);
     if (!found.ok()) {
-      Log(LogLevel::kWarn, "certificates not read again, the old ones are kept",
+      Log(LogLevel::kWarn, "certificates not reloaded: the previous ones stay in use",
           {{"error", found.status().message()}});
       return false;
     }
@@ -63,7 +63,7 @@ class Reloader {
   const Clock& clock_;
   absl::Mutex mu_;
   TlsMaterial material_ ABSL_GUARDED_BY(mu_);
-  absl::Time looked_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Time checked_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   bool handed_out_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -35,10 +35,10 @@ void Journal::Write(std::string line) {
       return;
     }
   }
-  Lose(1, "more lines wait for the disk than there is room for");
+  Lose(1, "the queue of lines for the disk is full");
 }
 
-bool Journal::Close(absl::Duration most) {
+bool Journal::Close(absl::Duration timeout) {
   int64_t left = 0;
   {
     std::unique_lock lock(mu_);
@@ -46,14 +46,15 @@ bool Journal::Close(absl::Duration most) {
     changed_.notify_all();
     const auto has_ended = [this] { return ended_; };
     // A longer wait would overflow.
-    if (changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(most, kLongest)), has_ended)) {
+    if (changed_.wait_for(lock, absl::ToChronoMilliseconds(std::min(timeout, kLongest)),
+                          has_ended)) {
       return true;
     }
     left = static_cast<int64_t>(queue_.size());
     queue_.clear();
     queued_bytes_ = 0;
   }
-  if (left > 0) Lose(left, "the server ends, and the disk takes too long");
+  if (left > 0) Lose(left, "the disk was too slow for the last lines of the server");
   return false;
 }
 

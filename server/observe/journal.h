@@ -51,7 +51,7 @@ class Journal {
 
   // Takes no more lines and waits until all are written, for at most `most`; lines that are still
   // queued then are lost. Returns false if any were lost, or if a line is still being written.
-  bool Close(absl::Duration most);
+  bool Close(absl::Duration timeout);
 
  private:
   void Run();

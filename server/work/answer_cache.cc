@@ -69,11 +69,12 @@ void AnswerCache::Keep(absl::string_view graph, absl::string_view options,
                   *std::move(ticket)});
   const std::lock_guard lock(mu_);
   if (Look(hash, graph, options) != index_.end()) return;
-  if (answer->plan != nullptr && !plan_key.empty()) plan_index_.emplace(plan_key, made.begin());
-  index_.emplace(hash, made.begin());
   entries_.splice(entries_.begin(), made);
   bytes_ += bytes;
   while (bytes_ > capacity_bytes_) TakeLast(&gone);
+  // Last, since these may throw: an entry that is not in an index is evicted like any other.
+  index_.emplace(hash, entries_.begin());
+  if (answer->plan != nullptr && !plan_key.empty()) plan_index_.emplace(plan_key, entries_.begin());
 }
 
 bool AnswerCache::GiveUp(int64_t bytes) {

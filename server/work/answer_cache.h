@@ -17,7 +17,7 @@
 
 #include "absl/strings/string_view.h"
 #include "server/memory/admission.h"
-#include "server/work/rewrite_task.h"
+#include "server/work/rewrite_answer.h"
 
 namespace spillway::server {
 

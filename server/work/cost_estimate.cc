@@ -16,7 +16,7 @@ constexpr double kNewest = 0.1;
 constexpr double kMaxChange = 8;
 
 // Every request costs at least as much as a graph of this size.
-constexpr int64_t kLeastBytes = 4 << 10;
+constexpr int64_t kMinBytes = 4 << 10;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ CostEstimate::CostEstimate() {
 absl::Duration CostEstimate::Expect(WorkKind kind, int64_t graph_bytes) const {
   const double rate =
       rates_[static_cast<int>(kind.method)][kind.simulates].load(std::memory_order_relaxed);
-  return absl::Nanoseconds(rate * static_cast<double>(std::max(graph_bytes, kLeastBytes)));
+  return absl::Nanoseconds(rate * static_cast<double>(std::max(graph_bytes, kMinBytes)));
 }
 
 void CostEstimate::Learn(WorkKind kind, int64_t graph_bytes, absl::Duration cpu_time) {
@@ -38,7 +38,7 @@ void CostEstimate::Learn(WorkKind kind, int64_t graph_bytes, absl::Duration cpu_
   const double before = rate.load(std::memory_order_relaxed);
   // A single unusual graph must not distort the estimate for all others.
   const double found = std::clamp(
-      absl::ToDoubleNanoseconds(cpu_time) / static_cast<double>(std::max(graph_bytes, kLeastBytes)),
+      absl::ToDoubleNanoseconds(cpu_time) / static_cast<double>(std::max(graph_bytes, kMinBytes)),
       before / kMaxChange, before * kMaxChange);
   // One of two concurrent updates may be lost, which is harmless.
   rate.store(before + kNewest * (found - before), std::memory_order_relaxed);

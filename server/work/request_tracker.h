@@ -27,7 +27,7 @@ class RequestTracker {
   }
 
   // From now on, requests are to be rejected.
-  void CloseDoor() {
+  void Close() {
     const std::lock_guard lock(mu_);
     closed_ = true;
   }

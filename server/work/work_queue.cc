@@ -13,7 +13,7 @@ constexpr int kWaitsOfItsOwn = 2;
 constexpr size_t kRoomForOthers = 4;
 
 // The minimum cost of a request; without it, all of one peer's requests could go first.
-constexpr absl::Duration kLeastExpected = absl::Milliseconds(1);
+constexpr absl::Duration kMinExpected = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -40,17 +40,17 @@ void WorkQueue::Observe(bool too_long, absl::Time now) {
 }
 
 bool WorkQueue::HasRoom(const Work& work, size_t idle_workers) const {
-  const size_t most = max_waiting_ + idle_workers;
-  if (waiting_.size() < most) return true;
+  const size_t limit = max_waiting_ + idle_workers;
+  if (waiting_.size() < limit) return true;
   // A peer that fills the queue does not lock out peers with nothing in it.
-  return waiting_.size() < most + max_waiting_ / kRoomForOthers &&
+  return waiting_.size() < limit + max_waiting_ / kRoomForOthers &&
          std::none_of(waiting_.begin(), waiting_.end(),
                       [&work](const auto& entry) { return entry.second.work.peer == work.peer; });
 }
 
 WorkQueue::Verdict WorkQueue::Push(Work work, size_t idle_workers, absl::Time now) {
   if (!HasRoom(work, idle_workers)) return Verdict::kFull;
-  work.expected = std::max(work.expected, kLeastExpected);
+  work.expected = std::max(work.expected, kMinExpected);
   const Flow flow = {work.peer, work.is_long()};
   const auto last = flows_.find(flow);
   const double from = last == flows_.end() ? served_ : std::max(last->second, served_);

@@ -2,14 +2,13 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
-
 namespace spillway::server {
 
 using Lengths = WorkQueue::Lengths;
 
-WorkerPool::WorkerPool(int workers, size_t max_queued, absl::Duration target_wait)
-    : workers_(workers), queue_(workers, max_queued, target_wait) {
+WorkerPool::WorkerPool(int workers, size_t max_queued, absl::Duration target_wait,
+                       const Clock& clock)
+    : workers_(workers), clock_(clock), queue_(workers, max_queued, target_wait) {
   threads_.reserve(workers + 1);
   for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { Run(Lengths::kAll); });
   threads_.emplace_back([this] { Run(Lengths::kShort); });
@@ -27,7 +26,7 @@ WorkerPool::~WorkerPool() {
 WorkQueue::Verdict WorkerPool::TrySubmit(Work work) {
   const std::lock_guard lock(mu_);
   // What an idle worker is about to take does not wait.
-  const WorkQueue::Verdict verdict = queue_.Push(std::move(work), idle_workers_, absl::Now());
+  const WorkQueue::Verdict verdict = queue_.Push(std::move(work), idle_workers_, clock_.Now());
   // All of them: the one that wakes must not be the one for short work, which may not take this.
   if (verdict == WorkQueue::Verdict::kWaits) changed_.notify_all();
   return verdict;
@@ -36,7 +35,7 @@ WorkQueue::Verdict WorkerPool::TrySubmit(Work work) {
 bool WorkerPool::Remove(uint64_t id) {
   Work removed;  // Destroyed without the lock.
   const std::lock_guard lock(mu_);
-  return queue_.Remove(id, absl::Now(), &removed);
+  return queue_.Remove(id, clock_.Now(), &removed);
 }
 
 size_t WorkerPool::queued() const {
@@ -63,7 +62,7 @@ void WorkerPool::Run(Lengths lengths) {
       changed_.wait(lock, [&] { return stopping_ || MayTake(lengths); });
       if (lengths == Lengths::kAll) --idle_workers_;
       // Stopping: the workers do what is left.
-      if (!MayTake(lengths) || !queue_.Pop(lengths, absl::Now(), &work)) return;
+      if (!MayTake(lengths) || !queue_.Pop(lengths, clock_.Now(), &work)) return;
       if (lengths == Lengths::kAll) long_running_ += work.is_long();
       if (long_running_ == workers_) changed_.notify_all();
     }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/base/clock.h"
 #include "server/work/work_queue.h"
 
 namespace spillway::server {
@@ -25,8 +26,8 @@ namespace spillway::server {
 class WorkerPool {
  public:
   // Starts `workers` (at least 1) threads and the one for short work. At most `max_queued` requests
-  // wait for one, for about `target_wait`.
-  WorkerPool(int workers, size_t max_queued, absl::Duration target_wait);
+  // wait for one, for about `target_wait` of `clock`, which must outlive it.
+  WorkerPool(int workers, size_t max_queued, absl::Duration target_wait, const Clock& clock);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
@@ -52,6 +53,7 @@ class WorkerPool {
   bool MayTake(WorkQueue::Lengths lengths) const;
 
   const int workers_;
+  const Clock& clock_;
   mutable std::mutex mu_;  // Guards the fields down to stopping_.
   std::condition_variable changed_;
   WorkQueue queue_;

@@ -92,7 +92,7 @@ TEST(AccessFileTest, FaultsAreNamedWithTheirLine) {
        "64 hexadecimal digits"},
       {ok + absl::StrCat("caller { name: \"y\"\n", TokenLine(upper), " }"), "line 3", "twice"},
       {"caller { name: \"y\" anybody: true }\ncaller { name: \"z\" anybody: true }", "line 2",
-       "another caller is anybody"},
+       "another caller has anybody"},
       {"caller { name: \"y\" anybody: true quota {\n requests_per_second: 0 } }", "line 2",
        "requests_per_second is 0"},
       {"caller { name: \"y\" anybody: true quota {\n requests_in_flight: -3 } }", "line 2",

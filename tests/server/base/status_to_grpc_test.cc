@@ -114,7 +114,7 @@ TEST(ToldReasonTest, IsTheOneInTheDetails) {
        {core::InvalidError(v1::ERROR_REASON_CYCLE, "a cycle"), absl::CancelledError("gone"),
         absl::DeadlineExceededError("late"), absl::InternalError("a bug"),
         absl::UnavailableError("a bug, too")}) {
-    EXPECT_EQ(v1::ErrorReason_Name(ToldReason(status)),
+    EXPECT_EQ(v1::ErrorReason_Name(ReportedReason(status)),
               absl::StrCat("ERROR_REASON_", InfoIn(ToGrpcStatus(status)).reason()))
         << status;
   }

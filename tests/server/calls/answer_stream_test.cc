@@ -175,7 +175,7 @@ TEST_F(AnswerStreamTest, ClientThatReadsSlowlyHoldsNoWorkerForLong) {
   const grpc::Status status = ReadAll(*stream).status;
   EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
   EXPECT_EQ(InfoOf(status).reason(), "STOPPED");
-  EXPECT_THAT(status.error_message(), HasSubstr("not taken as fast as it comes"));
+  EXPECT_THAT(status.error_message(), HasSubstr("does not read the answer fast enough"));
 }
 
 TEST_F(AnswerStreamTest, ClientThatVanishesStopsTheWork) {

@@ -8,22 +8,21 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "spillway/v1/rewrite_service.pb.h"
+#include "server/base/wire.h"
 #include "tests/server/manual_clock.h"
 #include "tests/server/test_client.h"
 
 namespace spillway::server {
 namespace {
 
-using Message = v1::StreamRewriteResponse;
-using Queue = MessageQueue<Message>;
+using Message = grpc::ByteBuffer;
+using Queue = MessageQueue;
 using Next = Queue::Next;
 
-// A message of about `bytes` on the wire, identified by its first byte.
+// A message of `bytes`, identified by its first one.
 Message Make(char first, size_t bytes = 10) {
-  Message message;
-  message.set_chunk(std::string(bytes, first));
-  return message;
+  const grpc::Slice slice(std::string(bytes, first));
+  return Message(&slice, 1);
 }
 
 // The first byte of the next message; '-': nothing yet, '.': the end.
@@ -31,7 +30,7 @@ char TakeFrom(Queue& queue) {
   Message message;
   switch (queue.Take(&message)) {
     case Next::kMessage:
-      return message.chunk()[0];
+      return View(OnePiece(message))[0];
     case Next::kNothingYet:
       return '-';
     case Next::kEnd:
@@ -49,7 +48,8 @@ bool HasAsked(const core::StopToken& stop, int64_t times) {
 // Expects that a push failed because it, or earlier ones, had to wait for too long.
 void ExpectTooSlow(const absl::StatusOr<bool>& pushed) {
   EXPECT_EQ(pushed.status().code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(std::string(pushed.status().message()), testing::HasSubstr("not taken as fast"));
+  EXPECT_THAT(std::string(pushed.status().message()),
+              testing::HasSubstr("does not read the answer"));
 }
 
 // Seconds of waiting, so that a test whose push is not refused fails instead of hanging.
@@ -105,7 +105,7 @@ TEST_F(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
 }
 
 TEST_F(MessageQueueTest, APushThatFindsNoRoomWaitsForOne) {
-  const int64_t bytes = Make('a').ByteSizeLong();
+  const int64_t bytes = static_cast<int64_t>(Make('a').Length());
   Queue queue(2 * bytes, absl::InfiniteDuration(), clock_);
   const core::StopToken stop;
   for (char name : {'a', 'b'}) EXPECT_TRUE(queue.Push(Make(name), stop).ok());
@@ -188,7 +188,7 @@ TEST_F(MessageQueueTest, TwoThreadsAgreeOnTheEnd) {
       Message message;
       switch (queue.Take(&message)) {
         case Next::kMessage:
-          EXPECT_EQ(message.chunk().size(), static_cast<size_t>(++next));
+          EXPECT_EQ(message.Length(), static_cast<size_t>(++next));
           in_flight = true;
           return;
         case Next::kNothingYet:

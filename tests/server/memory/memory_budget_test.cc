@@ -64,7 +64,7 @@ TEST(BudgetOfTest, AGroupsLimitLeavesRoomForTheServerItself) {
   EXPECT_EQ(BudgetOf(6 * kGiB, 64 * kGiB), 6 * kGiB - 256 * kMebi - 6 * kGiB / 10);
   EXPECT_EQ(BudgetOf(0, 64 * kGiB), 32 * kGiB);
   EXPECT_EQ(BudgetOf(128 * kGiB, 64 * kGiB), 32 * kGiB) << "a limit above what there is is none";
-  EXPECT_EQ(BudgetOf(300 * kMebi, 64 * kGiB), kLeastMemoryBudget);
+  EXPECT_EQ(BudgetOf(300 * kMebi, 64 * kGiB), kMinMemoryBudget);
 }
 
 }  // namespace

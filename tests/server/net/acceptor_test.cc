@@ -47,16 +47,18 @@ class Client {
 // An acceptor on a free port; accepted connections are greeted.
 class AcceptorTest : public testing::Test {
  protected:
-  void Start(int most) {
+  void Start(int max_connections) {
     auto listener = Listener::Listen(*ParseListenAddress("127.0.0.1:0"), "--listen");
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
-    acceptor_ = std::make_unique<Acceptor>(most, metrics_, clock_);
-    acceptor_->Start({{listener_->sockets().at(0), [this](int connection) {
-                         const std::lock_guard lock(mu_);
-                         taken_.push_back(connection);
-                         send(connection, "!", 1, 0);
-                       }}});
+    acceptor_ = std::make_unique<Acceptor>(max_connections, metrics_, clock_);
+    const absl::Status status =
+        acceptor_->Start({{listener_->sockets().at(0), [this](int connection) {
+                             const std::lock_guard lock(mu_);
+                             taken_.push_back(connection);
+                             send(connection, "!", 1, 0);
+                           }}});
+    ASSERT_TRUE(status.ok()) << status;
   }
 
   ~AcceptorTest() override {
@@ -101,7 +103,7 @@ class AcceptorTest : public testing::Test {
 };
 
 TEST_F(AcceptorTest, ThoseAboveTheLimitAreClosedUntilOthersHaveGone) {
-  Start(/*most=*/2);
+  Start(/*max_connections=*/2);
   const auto first = Connect(), second = Connect();
   EXPECT_TRUE(first->Greeted());
   EXPECT_TRUE(second->Greeted());
@@ -118,7 +120,7 @@ TEST_F(AcceptorTest, ThoseAboveTheLimitAreClosedUntilOthersHaveGone) {
 // Even if nothing queries the number of open connections, and not through descriptors that new
 // connections reuse.
 TEST_F(AcceptorTest, ClosedOnesAreFoundWhenRoomIsNeeded) {
-  Start(/*most=*/3);
+  Start(/*max_connections=*/3);
   for (int round = 0; round < 4; ++round) {
     std::vector<std::unique_ptr<Client>> clients;
     for (int i = 0; i < 3; ++i) {
@@ -134,14 +136,14 @@ TEST_F(AcceptorTest, ClosedOnesAreFoundWhenRoomIsNeeded) {
 }
 
 TEST_F(AcceptorTest, DescriptorsThatAreNowSomethingElseDoNotCount) {
-  Start(/*most=*/1);
+  Start(/*max_connections=*/1);
   EXPECT_TRUE(Connect()->Greeted());
   ReplaceTaken();
   EXPECT_EQ(acceptor_->open(), 0);
 }
 
 TEST_F(AcceptorTest, ConnectionsWaitWhileThereAreNoDescriptors) {
-  Start(/*most=*/100);
+  Start(/*max_connections=*/100);
   const auto first = Connect();
   EXPECT_TRUE(first->Greeted());
   // A client whose connection is not accepted yet, for lack of a descriptor.
@@ -164,12 +166,25 @@ TEST_F(AcceptorTest, ConnectionsWaitWhileThereAreNoDescriptors) {
 }
 
 TEST_F(AcceptorTest, AfterStopNobodyIsTaken) {
-  Start(/*most=*/100);
+  Start(/*max_connections=*/100);
   EXPECT_TRUE(Connect()->Greeted());
   acceptor_->Stop();
   const auto late = Connect();  // The socket still listens.
   listener_->Close();
   EXPECT_FALSE(late->Greeted());
+}
+
+TEST_F(AcceptorTest, WithoutADescriptorForItselfItDoesNotStart) {
+  Acceptor acceptor(1, metrics_, clock_);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status = acceptor.Start({});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  acceptor.Stop();  // Returns.
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/work/rewrite_task.h"
+#include "server/work/rewrite_answer.h"
 
 namespace spillway::server {
 namespace {

@@ -24,7 +24,7 @@ TEST(RequestTrackerTest, AwaitNoneSaysWhetherAllHaveEnded) {
 TEST(RequestTrackerTest, DoorStaysClosed) {
   RequestTracker tracker;
   EXPECT_FALSE(tracker.closed());
-  tracker.CloseDoor();
+  tracker.Close();
   EXPECT_TRUE(tracker.closed());
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "tests/server/manual_clock.h"
 
 namespace spillway::server {
 namespace {
@@ -28,7 +29,7 @@ bool Submit(WorkerPool& pool, std::function<void()> run, uint64_t id = 0,
 TEST(WorkerPoolTest, RunsAsManyAtOnceAsItHasWorkers) {
   std::atomic<int> together{0};
   {
-    WorkerPool pool(3, 10, kNoTarget);
+    WorkerPool pool(3, 10, kNoTarget, RealClock());
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(Submit(pool, [&] {
         ++together;
@@ -42,7 +43,7 @@ TEST(WorkerPoolTest, RunsAsManyAtOnceAsItHasWorkers) {
 TEST(WorkerPoolTest, RefusesWhenTheQueueIsFullAndRecovers) {
   std::atomic<int> ran{0};
   std::promise<void> started, release, again;
-  WorkerPool pool(1, 2, kNoTarget);
+  WorkerPool pool(1, 2, kNoTarget, RealClock());
   ASSERT_TRUE(Submit(pool, [&] {
     started.set_value();
     release.get_future().wait();
@@ -63,7 +64,7 @@ TEST(WorkerPoolTest, RefusesWhenTheQueueIsFullAndRecovers) {
 TEST(WorkerPoolTest, WhatWaitsCanBeRemovedAndMakesRoom) {
   std::atomic<int> ran{0};
   std::promise<void> started, release, last;
-  WorkerPool pool(1, 1, kNoTarget);
+  WorkerPool pool(1, 1, kNoTarget, RealClock());
   const uint64_t running = pool.NewId(), waiting = pool.NewId();
   ASSERT_TRUE(Submit(
       pool,
@@ -93,7 +94,7 @@ TEST(WorkerPoolTest, WhatWaitsCanBeRemovedAndMakesRoom) {
 TEST(WorkerPoolTest, FirstInFirstOut) {
   std::vector<int> order;
   {
-    WorkerPool pool(1, 100, kNoTarget);
+    WorkerPool pool(1, 100, kNoTarget, RealClock());
     for (int i = 0; i < 50; ++i) {
       ASSERT_TRUE(Submit(pool, [&order, i] { order.push_back(i); }));
     }
@@ -108,7 +109,7 @@ TEST(WorkerPoolTest, ShortWorkDoesNotWaitForLongWork) {
   const std::shared_future<void> released = release.get_future().share();
   std::atomic<int> long_done{0};
   {
-    WorkerPool pool(2, 100, kNoTarget);
+    WorkerPool pool(2, 100, kNoTarget, RealClock());
     for (int i = 0; i < 4; ++i) {
       ASSERT_TRUE(Submit(
           pool,
@@ -126,6 +127,27 @@ TEST(WorkerPoolTest, ShortWorkDoesNotWaitForLongWork) {
     release.set_value();
   }
   EXPECT_EQ(long_done, 4);
+}
+
+// A wait is too long from the first moment here, but is only refused once that has lasted.
+TEST(WorkerPoolTest, WaitsAreMeasuredByTheClockGiven) {
+  ManualClock clock;
+  std::promise<void> started, release;
+  WorkerPool pool(1, 100, absl::Milliseconds(100), clock);
+  Work running;
+  running.expected = Work::kLong - absl::Milliseconds(1);
+  running.run = [&] {
+    started.set_value();
+    release.get_future().wait();
+  };
+  ASSERT_EQ(pool.TrySubmit(std::move(running)), WorkQueue::Verdict::kWaits);
+  started.get_future().wait();
+  EXPECT_TRUE(Submit(pool, [] {}));
+  clock.Advance(WorkQueue::kPatience - absl::Milliseconds(1));
+  EXPECT_TRUE(Submit(pool, [] {}));
+  clock.Advance(absl::Milliseconds(1));
+  EXPECT_FALSE(Submit(pool, [] {}));
+  release.set_value();
 }
 
 }  // namespace

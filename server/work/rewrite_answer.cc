@@ -1,4 +1,4 @@
-#include "server/work/rewrite_task.h"
+#include "server/work/rewrite_answer.h"
 
 #include <algorithm>
 #include <utility>
@@ -111,13 +111,13 @@ absl::Status TakeAnswer(const RewriteAnswer& answer, const v1::RewriteOptions& r
   return absl::OkStatus();
 }
 
-absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& answer,
-                                        const v1::StreamRewriteHeader& header,
-                                        const TaskContext& context, Sink& sink) {
+absl::Status SendAnswer(const std::shared_ptr<RewriteAnswer>& answer,
+                        const v1::StreamRewriteHeader& header, const WorkContext& context,
+                        AnswerSink& sink) {
   absl::Status status =
       TakeAnswer(*answer, header.options(), Framing::kStream, context.options, context.metrics);
   if (!status.ok()) return status;
-  Response first;
+  v1::StreamRewriteResponse first;
   v1::StreamRewriteResult& result = *first.mutable_header();
   v1::RewriteResponse copy;
   if (answer->is_shared) copy = answer->response;
@@ -131,9 +131,9 @@ absl::Status StreamRewriteTask::Respond(const std::shared_ptr<RewriteAnswer>& an
                                                          : RewriteAnswer::Digests::kCrc32cAndSha256,
                          context.stop, result.mutable_graph());
     if (!status.ok()) return status;
-    sink.SendBytes(Response::kChunkFieldNumber, GraphOf(answer));
+    sink.SendBytes(v1::StreamRewriteResponse::kChunkFieldNumber, GraphOf(answer));
   }
-  return sink.Send(std::move(first));
+  return sink.Send(first);
 }
 
 }  // namespace spillway::server

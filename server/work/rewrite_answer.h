@@ -1,7 +1,7 @@
 // One rewrite as the server runs it on a worker: the core, with metrics and guarded against
-// exceptions. Independent of gRPC. Also the task of StreamRewrite (graph_task.h).
-#ifndef SPILLWAY_SERVER_WORK_REWRITE_TASK_H_
-#define SPILLWAY_SERVER_WORK_REWRITE_TASK_H_
+// exceptions. Independent of gRPC.
+#ifndef SPILLWAY_SERVER_WORK_REWRITE_ANSWER_H_
+#define SPILLWAY_SERVER_WORK_REWRITE_ANSWER_H_
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@
 #include "server/base/options.h"
 #include "server/memory/admission.h"
 #include "server/observe/metrics.h"
-#include "server/work/graph_task.h"
+#include "server/work/stream_methods.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::server {
@@ -78,30 +78,12 @@ inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer>
 // Whether the strategy that `options` select simulates plans.
 bool Simulates(const v1::RewriteOptions& options);
 
-// Sends a header with report, patch and plan, then the graph in chunks.
-struct StreamRewriteTask {
-  using Request = v1::StreamRewriteRequest;
-  using Response = v1::StreamRewriteResponse;
-  using Sink = StreamSink<Response>;
-  static constexpr Method kMethod = Method::kStreamRewrite;
-  static constexpr bool kIsShared = true;
-
-  static v1::Strategy Strategy(const v1::StreamRewriteHeader& header) {
-    return StrategyOf(header.options());
-  }
-  static bool Simulates(const v1::StreamRewriteHeader& header) {
-    return server::Simulates(header.options());
-  }
-  // Counts graph bytes only.
-  static int64_t SentBytes(const Response& response) {
-    return static_cast<int64_t>(response.chunk().size());
-  }
-  // Uses all of `context` except the graphs.
-  static absl::Status Respond(const std::shared_ptr<RewriteAnswer>& answer,
-                              const v1::StreamRewriteHeader& header, const TaskContext& context,
-                              Sink& sink);
-};
+// Answers a StreamRewrite: TakeAnswer, then sends a header with report, patch and plan, then the
+// graph in chunks. Uses all of `context` except the graphs.
+absl::Status SendAnswer(const std::shared_ptr<RewriteAnswer>& answer,
+                        const v1::StreamRewriteHeader& header, const WorkContext& context,
+                        AnswerSink& sink);
 
 }  // namespace spillway::server
 
-#endif  // SPILLWAY_SERVER_WORK_REWRITE_TASK_H_
+#endif  // SPILLWAY_SERVER_WORK_REWRITE_ANSWER_H_

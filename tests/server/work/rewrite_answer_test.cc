@@ -1,4 +1,4 @@
-#include "server/work/rewrite_task.h"
+#include "server/work/rewrite_answer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@ using testing::HasSubstr;
 
 constexpr char kSwapped[] = "spillway_swapped_tensors_total{strategy=\"scope\"}";
 
-class RewriteTaskTest : public testing::Test {
+class RewriteAnswerTest : public testing::Test {
  protected:
-  RewriteTaskTest() {
+  RewriteAnswerTest() {
     options_.rewrite = [this](absl::string_view graph, const v1::RewriteOptions& asked,
                               const v1::Limits& limits, const core::StopToken& stop,
                               core::PlanReuse* reuse) {
@@ -54,7 +54,7 @@ class RewriteTaskTest : public testing::Test {
   v1::RewriteOptions seen_;  // The options that the core received.
 };
 
-TEST_F(RewriteTaskTest, NoOutputsAskedForMeansTheReportToo) {
+TEST_F(RewriteAnswerTest, NoOutputsAskedForMeansTheReportToo) {
   const absl::StatusOr<v1::RewriteResponse> response = Run(ScopeOptions());
   ASSERT_TRUE(response.ok());
   EXPECT_TRUE(response->has_report());
@@ -62,7 +62,7 @@ TEST_F(RewriteTaskTest, NoOutputsAskedForMeansTheReportToo) {
   EXPECT_EQ(Value(kSwapped), 5);
 }
 
-TEST_F(RewriteTaskTest, CountsWithoutTheReportAskedForAndSendsNone) {
+TEST_F(RewriteAnswerTest, CountsWithoutTheReportAskedForAndSendsNone) {
   v1::RewriteOptions asked = ScopeOptions();
   asked.add_outputs(v1::OUTPUT_GRAPH);
   const absl::StatusOr<v1::RewriteResponse> response = Run(asked);
@@ -73,7 +73,7 @@ TEST_F(RewriteTaskTest, CountsWithoutTheReportAskedForAndSendsNone) {
   EXPECT_EQ(Value(kSwapped), 5);
 }
 
-TEST_F(RewriteTaskTest, ReportAskedForAmongOthersIsLeftAsItIs) {
+TEST_F(RewriteAnswerTest, ReportAskedForAmongOthersIsLeftAsItIs) {
   v1::RewriteOptions asked = ScopeOptions();
   asked.add_outputs(v1::OUTPUT_REPORT);
   const absl::StatusOr<v1::RewriteResponse> response = Run(asked);
@@ -83,7 +83,7 @@ TEST_F(RewriteTaskTest, ReportAskedForAmongOthersIsLeftAsItIs) {
   EXPECT_EQ(seen_.decision_detail(), v1::DECISION_DETAIL_UNSPECIFIED);
 }
 
-TEST_F(RewriteTaskTest, AnswerAboveOneMessageIsOutOfRangeAndNotCounted) {
+TEST_F(RewriteAnswerTest, AnswerAboveOneMessageIsOutOfRangeAndNotCounted) {
   // The field of the graph is preceded by two bytes here, and by up to six if it is larger.
   const int64_t whole = Run(ScopeOptions())->ByteSizeLong() + 4;
   const double counted = Value(kSwapped);
@@ -97,14 +97,14 @@ TEST_F(RewriteTaskTest, AnswerAboveOneMessageIsOutOfRangeAndNotCounted) {
   EXPECT_EQ(Value(kSwapped), 2 * counted);
 }
 
-TEST_F(RewriteTaskTest, StreamSendsTheGraphApart) {
+TEST_F(RewriteAnswerTest, StreamSendsTheGraphApart) {
   options_.max_response_bytes = Run(ScopeOptions())->ByteSizeLong() - 1;
   EXPECT_TRUE(Run(ScopeOptions(), Framing::kStream).ok());
   options_.max_response_bytes = 10;  // "graph bytes" has 11.
   EXPECT_EQ(Run(ScopeOptions(), Framing::kStream).status().code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST_F(RewriteTaskTest, ExceptionsDoNotEscape) {
+TEST_F(RewriteAnswerTest, ExceptionsDoNotEscape) {
   options_.rewrite = [](auto...) -> absl::StatusOr<v1::RewriteResponse> { throw std::bad_alloc(); };
   EXPECT_EQ(core::GetErrorReason(Run(ScopeOptions()).status()), v1::ERROR_REASON_OVERLOADED);
   options_.rewrite = [](auto...) -> absl::StatusOr<v1::RewriteResponse> {
