@@ -130,7 +130,7 @@ absl::Status JournalFile::OpenFile() {
   if (fstat(file_, &found) != 0 || !S_ISREG(found.st_mode)) {
     CloseFile();
     return absl::UnavailableError(
-        absl::StrCat(path, " (--journal) is no plain file: move it out of the way"));
+        absl::StrCat(path, " (--journal) is not a regular file: move it away"));
   }
   size_ = found.st_size;
   char last = '\n';

@@ -32,6 +32,12 @@ int CodeIndex(absl::StatusCode code) {
   return static_cast<int>(found - std::begin(kCodes));
 }
 
+// By value of their enums.
+constexpr std::array<const char*, kMethodCount> kMethods = {"Rewrite",  "StreamRewrite", "Inspect",
+                                                            "Simulate", "Explore",       "Diff"};
+constexpr std::array<const char*, kQuotaKindCount> kQuotas = {
+    "requests_per_second", "requests_in_flight", "graph_bytes_per_second",
+    "cpu_seconds_per_second"};
 constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full",     "draining", "memory",
                                           "queue_wait",     "unknown_caller", "quota"};
 
@@ -68,37 +74,8 @@ std::vector<v1::Strategy> LabelledStrategies() {
 
 }  // namespace
 
-const char* MethodName(Method method) {
-  switch (method) {
-    case Method::kRewrite:
-      return "Rewrite";
-    case Method::kStreamRewrite:
-      return "StreamRewrite";
-    case Method::kInspect:
-      return "Inspect";
-    case Method::kSimulate:
-      return "Simulate";
-    case Method::kExplore:
-      return "Explore";
-    case Method::kDiff:
-      break;
-  }
-  return "Diff";
-}
-
-const char* QuotaName(QuotaKind kind) {
-  switch (kind) {
-    case QuotaKind::kRequests:
-      return "requests_per_second";
-    case QuotaKind::kRequestsInFlight:
-      return "requests_in_flight";
-    case QuotaKind::kGraphBytes:
-      return "graph_bytes_per_second";
-    case QuotaKind::kCpu:
-      break;
-  }
-  return "cpu_seconds_per_second";
-}
+const char* MethodName(Method method) { return kMethods[static_cast<int>(method)]; }
+const char* QuotaName(QuotaKind kind) { return kQuotas[static_cast<int>(kind)]; }
 
 std::string StrategyLabel(Method method, v1::Strategy strategy) {
   if (strategy != v1::STRATEGY_UNSPECIFIED) return core::StrategyName(strategy);
@@ -115,7 +92,7 @@ v1::Strategy StrategyOf(const v1::RewriteOptions& options) {
 Metrics::Metrics(prometheus::Registry& registry, const std::string& version) : rewrites_(registry) {
   prometheus::BuildGauge()
       .Name("spillway_build_info")
-      .Help("Always 1; the label says which build runs.")
+      .Help("Always 1; the label is the version of this build.")
       .Register(registry)
       .Add({{"version", version}})
       .Set(1);
@@ -126,13 +103,14 @@ Metrics::Metrics(prometheus::Registry& registry, const std::string& version) : r
 
 void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
   auto& requests = CounterFamily(registry, "spillway_requests_total",
-                                 "Requests that ended, by method, strategy and gRPC code.");
+                                 "Requests that ended, by method, strategy and gRPC status code.");
   auto& durations =
       HistogramFamily(registry, "spillway_request_duration_seconds",
                       "Time from a request's first message to the end of its answer.");
-  auto& input = CounterFamily(registry, "spillway_input_bytes_total", "Graph bytes received.");
-  auto& output = CounterFamily(registry, "spillway_output_bytes_total",
-                               "Bytes sent: of graphs, and of answers to questions about graphs.");
+  auto& input = CounterFamily(registry, "spillway_input_bytes_total", "Bytes of graphs received.");
+  auto& output = CounterFamily(
+      registry, "spillway_output_bytes_total",
+      "Bytes sent: of rewritten graphs, and of the answers of methods that do not rewrite.");
   for (int m = 0; m < kMethodCount; ++m) {
     const auto which = static_cast<Method>(m);
     const std::string method(MethodName(which));
@@ -149,36 +127,40 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
     input_bytes_[m] = &input.Add({{"method", method}});
     output_bytes_[m] = &output.Add({{"method", method}});
   }
-  auto& rejected = CounterFamily(registry, "spillway_rejected_requests_total",
-                                 "Requests turned away before any work, by reason.");
+  auto& rejected = CounterFamily(
+      registry, "spillway_rejected_requests_total",
+      "Requests rejected before any work, or for lack of memory during it, by reason.");
   for (int r = 0; r < kRejectReasonCount; ++r) {
     rejected_[r] = &rejected.Add({{"reason", kRejectReasons[r]}});
   }
-  caller_requests_ = &CounterFamily(registry, "spillway_caller_requests_total",
-                                    "Requests let in, by the caller's name.");
+  caller_requests_ =
+      &CounterFamily(registry, "spillway_caller_requests_total", "Requests admitted, by caller.");
   caller_graph_bytes_ = &CounterFamily(registry, "spillway_caller_graph_bytes_total",
-                                       "Graph bytes charged to a quota, by the caller's name.");
-  caller_cpu_seconds_ =
-      &CounterFamily(registry, "spillway_caller_cpu_seconds_total",
-                     "CPU time of the work on graphs charged to a quota, by the caller's name.");
-  caller_rejected_ = &CounterFamily(registry, "spillway_caller_rejected_requests_total",
-                                    "Requests beyond a quota, by the caller's name and quota.");
+                                       "Bytes of graphs charged to a quota, by caller.");
+  caller_cpu_seconds_ = &CounterFamily(registry, "spillway_caller_cpu_seconds_total",
+                                       "CPU time charged to a quota, by caller.");
+  caller_rejected_ =
+      &CounterFamily(registry, "spillway_caller_rejected_requests_total",
+                     "Requests rejected because a quota was used up, by caller and quota.");
   shared_ = &CounterFamily(registry, "spillway_shared_rewrites_total",
-                           "Rewrites answered with what another request at the same time had made.")
+                           "Rewrites answered with the result of a concurrent request.")
                  .Add({});
   cached_ = &CounterFamily(registry, "spillway_cached_rewrites_total",
-                           "Rewrites answered with what an earlier request had made.")
+                           "Rewrites answered with the result of an earlier request.")
                  .Add({});
-  reused_plans_ = &CounterFamily(registry, "spillway_reused_plans_total",
-                                 "Rewrites made with the plan of an earlier one of the same graph.")
-                       .Add({});
+  reused_plans_ =
+      &CounterFamily(registry, "spillway_reused_plans_total",
+                     "Rewrites made with the plan of another request for the same graph.")
+           .Add({});
   refused_connections_ =
-      &CounterFamily(registry, "spillway_refused_connections_total",
-                     "Connections closed as they came, since as many stood as may.")
+      &CounterFamily(
+           registry, "spillway_refused_connections_total",
+           "Connections closed on arrival because as many were open as --max-connections allows.")
            .Add({});
   accept_failures_ =
-      &CounterFamily(registry, "spillway_accept_failures_total",
-                     "Times that no connection could be accepted, for want of descriptors.")
+      &CounterFamily(
+           registry, "spillway_accept_failures_total",
+           "Times that no connection could be accepted, for lack of descriptors or memory.")
            .Add({});
   queue_wait_ = &HistogramFamily(registry, "spillway_queue_wait_seconds",
                                  "Time that requests waited for a worker.")
@@ -191,10 +173,9 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
   for (const v1::Stage stage : core::AllStages()) {
     stages_[stage] = &stages.Add({{"stage", core::StageName(stage)}}, kStageBuckets);
   }
-  auto& outcomes =
-      CounterFamily(registry, "spillway_rewrite_outcomes_total",
-                    "Graphs answered, or refused since nothing fits, by what became of "
-                    "them and strategy.");
+  auto& outcomes = CounterFamily(
+      registry, "spillway_rewrite_outcomes_total",
+      "Graphs answered, or rejected because they do not fit, by outcome and strategy.");
   for (const v1::Outcome outcome :
        {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO, v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN,
         v1::OUTCOME_STRIPPED, /*does not fit*/ v1::OUTCOME_UNSPECIFIED}) {
@@ -213,29 +194,29 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
                                         "Swap-out nodes inserted into graphs.");
   swap_in_nodes_ = CountersPerStrategy(registry, "spillway_swap_in_nodes_total",
                                        "Swap-in nodes inserted into graphs.");
-  swap_out_bytes_ = CountersPerStrategy(
-      registry, "spillway_swap_out_bytes_per_step_total",
-      "Bytes that one training step of each rewritten graph copies to the host, summed.");
+  swap_out_bytes_ = CountersPerStrategy(registry, "spillway_swap_out_bytes_per_step_total",
+                                        "Bytes that one training step of each rewritten graph "
+                                        "copies to the host, summed over graphs.");
   swap_in_bytes_ = CountersPerStrategy(
       registry, "spillway_swap_in_bytes_per_step_total",
-      "Bytes that one training step of each rewritten graph copies back to the device, summed.");
+      "Bytes that one training step of each rewritten graph copies back, summed over graphs.");
   nodes_added_ = CountersPerStrategy(registry, "spillway_nodes_added_total",
-                                     "Nodes that rewritten graphs have more than before.");
+                                     "Nodes added to rewritten graphs.");
 }
 
 void Metrics::BuildErrorMetrics(prometheus::Registry& registry) {
   auto& errors = CounterFamily(registry, "spillway_request_errors_total",
-                               "Requests that failed, by reason and whose matter it is.");
+                               "Requests that failed, by reason and by who is responsible.");
   for (const v1::ErrorReason reason : AllErrorReasons()) {
     const ErrorFault fault = FaultOf(reason).value_or(ErrorFault::kServer);
     errors_[reason] = &errors.Add({{"reason", ReasonLabel(reason)}, {"fault", FaultName(fault)}});
   }
-  journal_lines_ = &CounterFamily(registry, "spillway_journal_lines_total",
-                                  "Lines that were written into the journal.")
-                        .Add({});
+  journal_lines_ =
+      &CounterFamily(registry, "spillway_journal_lines_total", "Lines written to the journal.")
+           .Add({});
   lost_journal_lines_ =
       &CounterFamily(registry, "spillway_journal_lost_lines_total",
-                     "Lines of the journal that could not be written, or not fast enough.")
+                     "Journal lines lost because they could not be written, or not fast enough.")
            .Add({});
 }
 

@@ -52,27 +52,29 @@ RewriteStatistics::RewriteStatistics(prometheus::Registry& registry) {
   Outcomes all = answered;
   all.push_back(kDoesNotFit);
   add("spillway_rewrite_slowdown_ratio",
-      "Foretold step of the answered graph / step of the graph as it came, with memory enough.",
+      "Simulated step time of the returned graph divided by that of the original graph with "
+      "unlimited memory.",
       {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO}, kSlowdownBuckets, &slowdown_);
   add("spillway_rewrite_peak_before_bytes",
-      "Foretold peak on the fullest GPU of the graph as it came.", answered, ByteBuckets(),
-      &peak_before_);
-  add("spillway_rewrite_peak_after_bytes", "Foretold peak on that GPU of the answered graph.",
-      answered, ByteBuckets(), &peak_after_);
+      "Simulated peak of memory on the fullest GPU, of the original graph.", answered,
+      ByteBuckets(), &peak_before_);
+  add("spillway_rewrite_peak_after_bytes",
+      "Simulated peak of memory on the same GPU, of the returned graph.", answered, ByteBuckets(),
+      &peak_after_);
   add("spillway_rewrite_host_memory_bytes",
-      "Host memory that copies to and from GPUs take at once in a step of the answered graph.",
-      answered, ByteBuckets(), &host_memory_);
+      "Simulated peak of host memory for copies to and from GPUs, of the returned graph.", answered,
+      ByteBuckets(), &host_memory_);
   add("spillway_rewrite_swap_bytes_per_step",
-      "Bytes that a step of an answered graph that swaps copies, both ways together.",
+      "Bytes that a step copies for swaps, in both directions, of returned graphs that swap.",
       {v1::OUTCOME_REWRITTEN}, ByteBuckets(), &swap_bytes_);
   add("spillway_rewrite_need_ratio",
-      "Memory that the answered graph needs / budget, on the fullest GPU; of does_not_fit the "
-      "smallest budget that would do / budget.",
+      "Memory that the returned graph needs divided by the budget, on the fullest GPU; for "
+      "does_not_fit, the smallest sufficient budget divided by the budget.",
       all, kNeedBuckets, &need_ratio_);
   auto& machines =
       prometheus::BuildCounter()
           .Name("spillway_rewrites_by_machine_total")
-          .Help("Rewrites answered, or refused since nothing fits, by the machine asked for.")
+          .Help("Rewrites answered, or rejected because they do not fit, by the machine requested.")
           .Register(registry);
   for (const core::HardwarePreset& preset : core::HardwarePresets()) {
     machines_[preset.hardware.preset] = &machines.Add({{"machine", preset.hardware.preset}});

@@ -210,7 +210,7 @@ TEST_F(JournalFileTest, WritesThroughNoLinkAndWaitsAtNoPipe) {
     std::filesystem::remove(Path(name));
   }
   ASSERT_EQ(mkfifo(Path("journal.jsonl").c_str(), 0600), 0);
-  EXPECT_THAT(Open().status().message(), HasSubstr("no plain file"));
+  EXPECT_THAT(Open().status().message(), HasSubstr("not a regular file"));
   std::filesystem::remove(Path("journal.jsonl"));
   std::filesystem::create_directory(Path("journal.jsonl"));
   EXPECT_THAT(Open().status().message(), HasSubstr(Path("journal.jsonl")));

@@ -108,7 +108,7 @@ TEST_F(MetricsTest, ReportIsSummedOverDevices) {
   const std::string text = Text();
   for (const char* line : {
            "# HELP spillway_swap_out_bytes_per_step_total Bytes that one training step of each "
-           "rewritten graph copies to the host, summed.\n"
+           "rewritten graph copies to the host, summed over graphs.\n"
            "# TYPE spillway_swap_out_bytes_per_step_total counter\n",
            "spillway_swapped_tensors_total{strategy=\"scope\"} 10\n",
            "spillway_unknown_size_tensors_total{strategy=\"scope\"} 4\n",
