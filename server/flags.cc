@@ -18,37 +18,38 @@
 #include "absl/types/optional.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/rewriter.h"
-#include "server/connection_limit.h"
-#include "server/listen_address.h"
-#include "server/memory_budget.h"
+#include "server/memory/memory_budget.h"
+#include "server/net/connection_limit.h"
+#include "server/net/listen_address.h"
+#include "server/server.h"
 
 namespace spillway::server {
 namespace {
 
 constexpr char kAbout[] =
-    "spillwayd rewrites TensorFlow training graphs so that tensors wait in host memory (Large "
-    "Model "
-    "Support), as a gRPC service.\n"
-    "Without TLS it listens where this machine alone can reach it, unless --insecure says "
-    "otherwise.";
+    "spillwayd is a gRPC service that rewrites TensorFlow training graphs so that tensors are "
+    "swapped to host memory (Large Model Support).\n"
+    "Without TLS it listens only where this machine alone can connect, unless --insecure is given.";
 
 constexpr char kFooter[] =
-    "Sizes take a unit (64MiB, of 1024; 2GB, of 1000), durations need one (500ms, 30s, 5m, inf).\n"
+    "Sizes can have a unit (64MiB is 64 * 1024 * 1024 bytes, 2GB is 2 * 1000^3); durations must "
+    "have "
+    "one (500ms, 30s, 5m, inf).\n"
     "\n"
-    "On SIGTERM or SIGINT the server drains and exits 0; a second signal ends it at once (exit "
-    "3).\n"
-    "Exit codes: 0 drained, 1 cannot listen or use a file, 2 wrong flags, 3 ended by a second "
-    "signal, 4 ended without a request that did not stop.\n"
+    "On SIGTERM or SIGINT the server drains and exits with 0; a second signal ends it at once.\n"
+    "Exit codes: 0 drained, 1 an address or a file cannot be used, 2 invalid flags, 3 ended by a "
+    "second signal, 4 a request did not stop when it was cancelled.\n"
     "\n"
     "Examples:\n"
-    "  spillwayd                                   serve this machine, all cores\n"
+    "  spillwayd                                   serves this machine with all cores\n"
     "  spillwayd --listen unix:/run/spillway/spillwayd.sock --listen 127.0.0.1:7070\n"
     "  spillwayd --listen 0.0.0.0:7070 --tls-cert server.pem --tls-key server.key\n"
     "  spillwayd --listen 0.0.0.0:7070 --insecure   inside a network that you trust\n"
     "  spillwayd --memory-budget 8GiB --drain-delay 5s         behind a Kubernetes service\n"
-    "  spillwayd --listen 127.0.0.1:0 --metrics-listen none    tests: the port is printed\n"
-    "  spillwayd --memory-budget 8GiB --check                  what would take effect\n"
-    "  spillwayd ... --access-file callers.txtpb               only for those in the file";
+    "  spillwayd --listen 127.0.0.1:0 --metrics-listen none    for tests: the port is printed\n"
+    "  spillwayd --memory-budget 8GiB --check                  prints the effective settings\n"
+    "  spillwayd ... --access-file callers.txtpb               serves only the callers in this "
+    "file";
 
 // Returns the error message of a flag, or "" if it is valid: CLI11's convention.
 std::string CheckAddress(const std::string& address) {
@@ -60,15 +61,6 @@ std::string CheckMetricsAddress(const std::string& address) {
   const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
   if (!parsed.ok()) return std::string(parsed.status().message());
   return parsed->is_unix() ? absl::StrCat("'", address, "' is not HOST:PORT") : "";
-}
-
-// `--tls-client-ca "$CA"` with an unset variable must not disable the protection.
-std::string CheckNotEmpty(const std::string& file) {
-  return file.empty() ? "the value is empty; name a file, or leave the flag out" : "";
-}
-
-std::string CheckFolder(const std::string& folder) {
-  return folder.empty() ? "the value is empty; name a folder, or leave the flag out" : "";
 }
 
 // A setting as `--check` prints it.
@@ -115,8 +107,8 @@ std::string SizeAsNumber(std::string& text) {
 }
 
 // Bounds of --journal-file-bytes: room for some lines, and far from the overflow of 64-bit sums.
-constexpr int64_t kLeastJournalFile = 4 << 10;
-constexpr int64_t kMostJournalFile = int64_t{1} << 50;
+constexpr int64_t kMinJournalFileBytes = 4 << 10;
+constexpr int64_t kMaxJournalFileBytes = int64_t{1} << 50;
 
 // Binds a flag to a number of bytes; 0 means none.
 CLI::Option* AddSize(CLI::App& app, Settings& settings, const std::string& name, int64_t& value,
@@ -126,6 +118,26 @@ CLI::Option* AddSize(CLI::App& app, Settings& settings, const std::string& name,
       ->type_name("SIZE")
       ->transform(CLI::Validator(SizeAsNumber, ""))
       ->default_str(SizeText(value));
+}
+
+// Binds a flag to the path of a file or folder. `--tls-client-ca "$CA"` with an unset variable must
+// not disable the protection.
+CLI::Option* AddPath(CLI::App& app, Settings& settings, const std::string& name, std::string& value,
+                     const std::string& type, const std::string& help) {
+  settings.push_back({name, [&value] { return value; }});
+  return app.add_option(name, value, help)->type_name(type)->check([](const std::string& path) {
+    return path.empty() ? "the value is empty; give a path, or leave the flag out" : "";
+  });
+}
+
+// Binds a flag to a number from 1 to `max`.
+CLI::Option* AddNumber(CLI::App& app, Settings& settings, const std::string& name, int& value,
+                       int max, const std::string& help) {
+  settings.push_back({name, [&value] { return absl::StrCat(value); }});
+  return app.add_option(name, value, help)
+      ->type_name("NUMBER")
+      ->check(CLI::Range(1, max).description(""))
+      ->capture_default_str();
 }
 
 // Binds a flag to a limit: a count or, if `is_size`, a number of bytes with an optional unit.
@@ -150,8 +162,9 @@ CLI::Option* AddLimit(CLI::App& app, Settings& settings, const std::string& name
 
 void AddFlags(CLI::App& app, Options& options, Settings& settings) {
   settings.push_back({"--listen", [&options] { return absl::StrJoin(options.listen, ","); }});
-  app.add_option("--listen", options.listen,
-                 "Where gRPC listens; port 0 takes a free one. May be given several times")
+  app.add_option(
+         "--listen", options.listen,
+         "The address where gRPC listens; port 0 takes a free port. May be given several times")
       ->type_name("HOST:PORT|unix:PATH")
       ->expected(1)
       ->take_all()
@@ -160,45 +173,37 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->group("Listening");
   settings.push_back({"--insecure", [&options] { return options.insecure ? "true" : "false"; }});
   app.add_flag("--insecure", options.insecure,
-               "Listen without TLS also where other machines can read and call")
+               "Allow listening without TLS on addresses that other machines can reach")
       ->group("Listening");
   settings.push_back({"--metrics-listen", [&options] { return options.metrics_listen; }});
   app.add_option("--metrics-listen", options.metrics_listen,
-                 "Where Prometheus scrapes /metrics, without TLS, or none")
+                 "The address where Prometheus scrapes /metrics, without TLS; none: nowhere")
       ->type_name("HOST:PORT")
       ->check(CheckMetricsAddress)
       ->capture_default_str()
       ->group("Listening");
-  AddDuration(app, settings, "--max-connection-age", options.max_connection_age,
-              "Ask older connections to reconnect, so that clients spread over new replicas")
+  AddDuration(
+      app, settings, "--max-connection-age", options.max_connection_age,
+      "Ask connections older than this to reconnect, so that clients spread over new replicas")
       ->group("Listening");
 
-  const char* const tls = "TLS (files in PEM format, read again when they change)";
-  settings.push_back({"--tls-cert", [&options] { return options.tls.cert; }});
-  settings.push_back({"--tls-key", [&options] { return options.tls.key; }});
-  settings.push_back({"--tls-client-ca", [&options] { return options.tls.client_ca; }});
-  app.add_option("--tls-cert", options.tls.cert,
-                 "The server's certificate, then those between it and its CA; TLS for every "
-                 "HOST:PORT of --listen")
-      ->type_name("FILE")
-      ->check(CheckNotEmpty)
+  const char* const tls = "TLS (files in PEM format, reloaded when they change)";
+  AddPath(
+      app, settings, "--tls-cert", options.tls.cert, "FILE",
+      "The server's certificate, followed by intermediate ones; enables TLS for every HOST:PORT "
+      "of --listen")
       ->group(tls);
-  app.add_option("--tls-key", options.tls.key, "The private key of --tls-cert, not encrypted")
-      ->type_name("FILE")
-      ->check(CheckNotEmpty)
+  AddPath(app, settings, "--tls-key", options.tls.key, "FILE",
+          "The private key of --tls-cert, not encrypted")
       ->group(tls);
-  app.add_option("--tls-client-ca", options.tls.client_ca,
-                 "Clients must show a certificate that one of these signed (mTLS)")
-      ->type_name("FILE")
-      ->check(CheckNotEmpty)
+  AddPath(app, settings, "--tls-client-ca", options.tls.client_ca, "FILE",
+          "Clients must present a certificate signed by one of these (mTLS)")
       ->group(tls);
 
-  settings.push_back({"--access-file", [&options] { return options.access_file; }});
-  app.add_option("--access-file", options.access_file,
-                 "Who may call, by certificate or token, and with which quotas; read again when it "
-                 "changes. If not given: whoever can connect")
-      ->type_name("FILE")
-      ->check(CheckNotEmpty)
+  AddPath(
+      app, settings, "--access-file", options.access_file, "FILE",
+      "The file that says who may call, by certificate or token, and with which quotas; reloaded "
+      "when it changes. If not given, anyone who can connect may call")
       ->group("Callers");
 
   const char* const capacity = "Capacity";
@@ -206,7 +211,7 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
   settings.push_back({"--workers", [&options] { return absl::StrCat(WorkerCount(options)); }});
   app.add_option_function<int>(
          "--workers", [&limits](const int& n) { limits.set_max_concurrent_requests(n); },
-         "Requests that run at once, one thread each; 0: one per core")
+         "The number of requests that run at once, one thread each; 0: one per core")
       ->type_name("NUMBER")
       ->check(CLI::Range(0, 1024).description(""))
       ->default_str("0")
@@ -214,41 +219,38 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
   settings.push_back({"--memory-budget", [&options] { return SizeText(MemoryBudget(options)); }});
   app.add_option(
          "--memory-budget", options.memory_budget_bytes,
-         "Memory for all requests in flight: their graphs and the work on them. The peak of "
-         "resident memory is at most 256MiB above it. If not given: the cgroup's limit less "
-         "256MiB and a tenth, or half of the machine's memory")
+         "Memory for all requests in flight: their graphs and the work on them. Peak resident "
+         "memory is at most 256MiB above it. If not given: the cgroup's limit minus 256MiB and a "
+         "tenth, or half of the machine's memory")
       ->type_name("SIZE")
       ->transform(CLI::Validator(SizeAsNumber, ""))
       ->check(CLI::PositiveNumber.description(""))
       ->group(capacity);
-  AddLimit(
-      app, settings, "--max-inflight-bytes", limits, &v1::Limits::max_inflight_bytes,
-      &v1::Limits::set_max_inflight_bytes, true,
-      "Graph bytes of all requests in flight; beyond it they are refused as OVERLOADED. If not "
-      "given: two fifths of --memory-budget")
+  AddLimit(app, settings, "--max-inflight-bytes", limits, &v1::Limits::max_inflight_bytes,
+           &v1::Limits::set_max_inflight_bytes, true,
+           "The maximum graph bytes of all requests in flight; further requests are rejected as "
+           "OVERLOADED. If not given: two fifths of --memory-budget")
       ->default_str("")
       ->group(capacity);
-  AddSize(app, settings, "--cache-bytes", options.cache_bytes,
-          "Recent rewrites that are kept for who asks the same again, with their graphs: the most "
-          "of --memory-budget, and given up before a request is refused; 0: none")
+  AddSize(
+      app, settings, "--cache-bytes", options.cache_bytes,
+      "The maximum memory, a part of --memory-budget, for recent rewrites, from which identical "
+      "requests are answered; freed before a request is rejected for lack of memory. 0: no cache")
       ->group(capacity);
   AddDuration(app, settings, "--target-wait", options.target_wait,
-              "How long requests may wait for a worker where many come all the time; those that "
-              "would wait longer, and twice what they take, are refused as OVERLOADED")
+              "How long requests may wait for a worker under sustained load; those that would wait "
+              "longer, and longer than twice their own work, are rejected as OVERLOADED")
       ->group(capacity);
-  settings.push_back(
-      {"--max-queued-requests", [&options] { return absl::StrCat(options.max_queued_requests); }});
-  app.add_option("--max-queued-requests", options.max_queued_requests,
-                 "Requests that may wait for a worker; beyond it they are refused as OVERLOADED")
-      ->type_name("NUMBER")
-      ->check(CLI::Range(1, 1'000'000).description(""))
-      ->capture_default_str()
+  AddNumber(app, settings, "--max-queued-requests", options.max_queued_requests, 1'000'000,
+            "The number of requests that may wait for a worker; further requests are rejected as "
+            "OVERLOADED")
       ->group(capacity);
   settings.push_back(
       {"--max-connections", [&options] { return absl::StrCat(MaxConnections(options)); }});
-  app.add_option("--max-connections", options.max_connections,
-                 "Connections that may stand at once; more are closed as they come. If not given: "
-                 "4096, or what the limit of open files leaves")
+  app.add_option(
+         "--max-connections", options.max_connections,
+         "The maximum number of open connections; further ones are closed on arrival. If not "
+         "given: 4096, or what the limit on open files allows if that is less")
       ->type_name("NUMBER")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->group(capacity);
@@ -257,101 +259,97 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
   app.add_option_function<int>(
          "--max-concurrent-streams",
          [&limits](const int& n) { limits.set_max_concurrent_streams(n); },
-         "Calls at once on one connection; more wait at the client")
+         "The number of concurrent calls on one connection; further calls wait at the client")
       ->type_name("NUMBER")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->default_str(absl::StrCat(limits.max_concurrent_streams()))
       ->group(capacity);
   AddDuration(app, settings, "--idle-timeout", options.idle_timeout,
               "Cancel a stream whose client neither sends nor takes anything for this long, or has "
-              "made its worker wait for this long in all")
+              "kept its worker waiting for this long in total")
       ->group(capacity);
 
   AddSize(app, settings, "--min-upload-rate", options.min_upload_rate,
-          "Cancel a stream whose graph comes more slowly than at so many bytes per second, and 5 "
-          "seconds; 0: none")
+          "Cancel a stream whose upload takes longer than its graph's bytes at this many bytes per "
+          "second plus 5 seconds; 0: never")
       ->group(capacity);
 
   const char* const per_request = "Limits per request";
   AddDuration(app, settings, "--max-request-time", options.max_request_time,
-              "The longest that a request may take, upload and waiting included, whatever deadline "
-              "the client has")
+              "The maximum duration of a request, including upload and waiting, regardless of the "
+              "client's deadline")
       ->group(per_request);
   AddLimit(app, settings, "--max-graph-bytes", limits, &v1::Limits::max_graph_bytes,
-           &v1::Limits::set_max_graph_bytes, true, "The largest graph of a stream")
+           &v1::Limits::set_max_graph_bytes, true, "The maximum size of a streamed graph")
       ->group(per_request);
   AddLimit(app, settings, "--max-unary-bytes", limits, &v1::Limits::max_unary_bytes,
            &v1::Limits::set_max_unary_bytes, true,
-           "The largest request message of the unary Rewrite")
+           "The maximum size of the request message of the unary Rewrite")
       ->group(per_request);
   AddLimit(app, settings, "--max-chunk-bytes", limits, &v1::Limits::max_chunk_bytes,
-           &v1::Limits::set_max_chunk_bytes, true, "The largest chunk of a stream")
+           &v1::Limits::set_max_chunk_bytes, true, "The maximum size of a chunk of a stream")
       ->group(per_request);
   AddLimit(app, settings, "--max-metadata-bytes", limits, &v1::Limits::max_metadata_bytes,
            &v1::Limits::set_max_metadata_bytes, true,
-           "The most metadata (headers) of a request; from 1KiB to 1MiB")
+           "The maximum size of a request's metadata (headers), from 1KiB to 1MiB")
       ->group(per_request);
   AddLimit(app, settings, "--max-option-bytes", limits, &v1::Limits::max_option_bytes,
            &v1::Limits::set_max_option_bytes, true,
-           "The most bytes of a request's options, a profile and a plan to apply apart")
+           "The maximum size of a request's options, not counting a profile and a plan to apply")
       ->group(per_request);
   AddLimit(app, settings, "--max-node-count", limits, &v1::Limits::max_node_count,
-           &v1::Limits::set_max_node_count, false, "The most nodes of a graph")
+           &v1::Limits::set_max_node_count, false, "The maximum number of nodes of a graph")
       ->group(per_request);
   AddLimit(app, settings, "--max-input-count", limits, &v1::Limits::max_input_count,
            &v1::Limits::set_max_input_count, false,
-           "The most inputs (data and control) of all nodes of a graph together")
+           "The maximum number of inputs (data and control) of all nodes of a graph together")
       ->group(per_request);
-  AddLimit(app, settings, "--max-search-steps", limits, &v1::Limits::max_search_steps,
-           &v1::Limits::set_max_search_steps, false,
-           "The most steps of all searches of a request: nodes visited, and three for each node of "
-           "a plan that is simulated")
+  AddLimit(
+      app, settings, "--max-search-steps", limits, &v1::Limits::max_search_steps,
+      &v1::Limits::set_max_search_steps, false,
+      "The maximum number of steps of all searches of a request: one for each node visited, and "
+      "three for each node of a plan that is simulated")
       ->group(per_request);
 
-  AddDuration(app, settings, "--drain-delay", options.drain_delay,
-              "After SIGTERM, how long requests are still taken while health says NOT_SERVING; in "
-              "Kubernetes about 5s, until no endpoint points here")
+  AddDuration(
+      app, settings, "--drain-delay", options.drain_delay,
+      "How long requests are still accepted after SIGTERM, while health says NOT_SERVING; in "
+      "Kubernetes about 5s, until no endpoint refers to this Pod")
       ->group("Stopping");
-  AddDuration(app, settings, "--drain-timeout", options.drain_timeout,
-              "Then, how long running requests may go on before they are cancelled; the sum stays "
-              "below Kubernetes' terminationGracePeriodSeconds")
+  AddDuration(
+      app, settings, "--drain-timeout", options.drain_timeout,
+      "How long running requests may then continue before they are cancelled; the sum of both "
+      "must be below Kubernetes' terminationGracePeriodSeconds")
       ->group("Stopping");
   settings.push_back({"--log-level", [&options] { return options.log_level; }});
   settings.push_back({"--log-format", [&options] { return options.log_format; }});
-  app.add_option("--log-level", options.log_level,
-                 "trace, debug, info, warn, error or off; logs go to stderr")
+  app.add_option(
+         "--log-level", options.log_level,
+         "The lowest level that is logged to stderr: trace, debug, info, warn, error or off")
       ->type_name("LEVEL")
       ->check(
           CLI::IsMember(std::set<std::string>{"trace", "debug", "info", "warn", "error", "off"}))
       ->capture_default_str()
       ->group("Logging");
-  app.add_option("--log-format", options.log_format, "text, or json: one object per line")
+  app.add_option("--log-format", options.log_format,
+                 "The format of the log: text, or json with one object per line")
       ->type_name("FORMAT")
       ->check(CLI::IsMember(std::set<std::string>{"text", "json"}))
       ->capture_default_str()
       ->group("Logging");
 
   const char* const journal = "Journal";
-  settings.push_back({"--journal", [&options] { return options.journal; }});
   CLI::Option* const folder =
-      app.add_option("--journal", options.journal,
-                     "Write a line of JSON about each request, never of its graph, into files in "
-                     "this folder: what spillway stats reads")
-          ->type_name("DIR")
-          ->check(CheckFolder)
+      AddPath(app, settings, "--journal", options.journal, "DIR",
+              "Write a line of JSON about each request, never its graph, into files in this folder")
           ->group(journal);
   AddSize(app, settings, "--journal-file-bytes", options.journal_file_bytes,
-          "The most bytes of one of its files")
-      ->check(CLI::Range(kLeastJournalFile, kMostJournalFile).description(""))
+          "The maximum size of one of its files")
+      ->check(CLI::Range(kMinJournalFileBytes, kMaxJournalFileBytes).description(""))
       ->needs(folder)
       ->group(journal);
-  settings.push_back(
-      {"--journal-files", [&options] { return absl::StrCat(options.journal_files); }});
-  app.add_option("--journal-files", options.journal_files,
-                 "The most files; beyond it the oldest is deleted")
-      ->type_name("NUMBER")
-      ->check(CLI::Range(1, 100'000).description(""))
-      ->capture_default_str()
+  AddNumber(app, settings, "--journal-files", options.journal_files, 100'000,
+            "The maximum number of files; the oldest one is deleted")
       ->needs(folder)
       ->group(journal);
 }
@@ -391,7 +389,8 @@ std::string Conflict(const Options& options) {
   if (tls.enabled() &&
       std::all_of(options.listen.begin(), options.listen.end(),
                   [](const std::string& address) { return absl::StartsWith(address, "unix:"); })) {
-    return "--tls-cert has no use: no --listen is a HOST:PORT, and Unix sockets are not encrypted";
+    return "--tls-cert has no effect: no --listen is a HOST:PORT, and Unix sockets are not "
+           "encrypted";
   }
   if (options.max_request_time == absl::ZeroDuration()) {
     return "--max-request-time is 0 and no request could be answered; give a time, or inf";
@@ -426,9 +425,9 @@ std::string Conflict(const Options& options) {
     return absl::StrCat("--memory-budget is ", options.memory_budget_bytes, " and must be at most ",
                         kMaxInflightBytes, " (1 PiB)");
   }
-  if (options.memory_budget_bytes != 0 && options.memory_budget_bytes < kLeastMemoryBudget) {
+  if (options.memory_budget_bytes != 0 && options.memory_budget_bytes < kMinMemoryBudget) {
     return absl::StrCat("--memory-budget is ", options.memory_budget_bytes,
-                        " and must be at least ", SizeText(kLeastMemoryBudget));
+                        " and must be at least ", SizeText(kMinMemoryBudget));
   }
   if (limits.max_inflight_bytes() > MemoryBudget(options)) {
     return absl::StrCat("--max-inflight-bytes ", limits.max_inflight_bytes(),
@@ -439,7 +438,7 @@ std::string Conflict(const Options& options) {
   if (limits.max_graph_bytes() > limits.max_inflight_bytes()) {
     return absl::StrCat("--max-graph-bytes ", limits.max_graph_bytes(),
                         " is above --max-inflight-bytes ", limits.max_inflight_bytes(),
-                        ", so the largest graphs would never be let in; lower the one or raise "
+                        ", so the largest graphs would never be accepted; lower the one or raise "
                         "the other");
   }
   if (limits.max_unary_bytes() > limits.max_inflight_bytes()) {
@@ -449,7 +448,7 @@ std::string Conflict(const Options& options) {
   }
   if (options.max_connections > MaxConnections()) {
     return absl::StrCat("--max-connections is ", options.max_connections,
-                        " and the limit of open files (ulimit -n) leaves room for ",
+                        " and the limit on open files (ulimit -n) leaves room for ",
                         MaxConnections(), "; raise that or lower the flag");
   }
   if (options.idle_timeout == absl::ZeroDuration()) {
@@ -480,9 +479,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
   app.set_version_flag("--version", absl::StrCat("spillwayd ", core::Version()));
   Settings settings;
   AddFlags(app, options, settings);
-  app.add_flag(
-      "--check", parsed.only_check,
-      "Print the settings as they take effect, and the callers, look at all files, and exit");
+  app.add_flag("--check", parsed.only_check,
+               "Check all files, print the effective settings and the callers, and exit");
   const auto fail = [&](absl::string_view why) {
     parsed.exit_code = kExitBadFlags;
     parsed.text = absl::StrCat("spillwayd: ", why, " (see spillwayd --help)");

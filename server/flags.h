@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "server/options.h"
+#include "server/base/options.h"
 
 namespace spillway::server {
 

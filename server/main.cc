@@ -14,10 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "rewrite_core/rewriter.h"
-#include "server/access_file.h"
+#include "server/access/access_file.h"
+#include "server/base/logging.h"
 #include "server/flags.h"
-#include "server/listen_address.h"
-#include "server/logging.h"
+#include "server/net/listen_address.h"
 #include "server/server.h"
 #include "server/service_notify.h"
 
@@ -77,9 +77,9 @@ void RaiseFileLimit() {
 constexpr int kMappedBytes = 1 << 20;
 
 // Notifies systemd, if it started this process. The server serves even if that fails.
-void TellManager(absl::string_view state) {
-  const absl::Status told = spillway::server::NotifyServiceManager(state);
-  if (!told.ok()) PrintLine(stderr, absl::StrCat("spillwayd: ", told.message()));
+void NotifyManager(absl::string_view state) {
+  const absl::Status notified = spillway::server::NotifyServiceManager(state);
+  if (!notified.ok()) PrintLine(stderr, absl::StrCat("spillwayd: ", notified.message()));
 }
 
 // Reports why the server cannot start. Returns the exit code.
@@ -123,13 +123,13 @@ int main(int argc, char** argv) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(*flags.options);
   if (!server.ok()) return Fail(server.status());
   PrintAddresses(*flags.options, **server);
-  TellManager(spillway::server::kNotifyReady);
+  NotifyManager(spillway::server::kNotifyReady);
 
   AwaitSignal(signals);
-  TellManager(spillway::server::kNotifyStopping);
+  NotifyManager(spillway::server::kNotifyStopping);
   std::thread([&signals] {
     AwaitSignal(signals);
-    PrintLine(stderr, "spillwayd: a second signal came; ending without draining");
+    PrintLine(stderr, "spillwayd: ended by a second signal, without draining");
     _exit(spillway::server::kExitForced);
   }).detach();
   const bool drained = (*server)->DrainOrLeave(kStopGrace);

@@ -26,22 +26,25 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "google/protobuf/message.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "grpc/health/v1/health.pb.h"
 #include "rewrite_core/rewriter.h"
-#include "server/acceptor.h"
-#include "server/connection_limit.h"
-#include "server/gauges.h"
-#include "server/journal.h"
-#include "server/journal_file.h"
-#include "server/listen_address.h"
-#include "server/listener.h"
-#include "server/logging.h"
-#include "server/memory_budget.h"
-#include "server/metrics.h"
-#include "server/process_metrics.h"
-#include "server/reflected_files.h"
-#include "server/rewrite_service.h"
-#include "server/service_state.h"
-#include "server/tls_credentials.h"
+#include "server/base/gauges.h"
+#include "server/base/logging.h"
+#include "server/calls/rewrite_service.h"
+#include "server/calls/service_state.h"
+#include "server/memory/memory_budget.h"
+#include "server/net/acceptor.h"
+#include "server/net/connection_limit.h"
+#include "server/net/listen_address.h"
+#include "server/net/listener.h"
+#include "server/net/tls_credentials.h"
+#include "server/observe/journal.h"
+#include "server/observe/journal_file.h"
+#include "server/observe/metrics.h"
+#include "server/observe/process_metrics.h"
 
 namespace spillway::server {
 namespace {
@@ -82,7 +85,7 @@ int64_t ReceiveLimit(const v1::Limits& limits) {
 
 void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(ReceiveLimit(options.limits)));
-  builder.SetMaxSendMessageSize(-1);  // Answers are checked in rewrite_task.cc.
+  builder.SetMaxSendMessageSize(-1);  // Methods check their answers.
   // The size of a compressed message is only checked once it is decompressed: a megabyte may become
   // a gigabyte before it is rejected. Graphs compress little, and Spillway's clients do not
   // compress.
@@ -109,6 +112,17 @@ void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
   grpc::ResourceQuota quota("spillwayd");
   quota.Resize(kTransportBytes + ReceiveLimit(options.limits));
   builder.SetResourceQuota(quota);
+}
+
+// Links the code that registers the files of reflected/ with protobuf at startup, which is where
+// gRPC's reflection looks. The linker drops members of a static library that nothing refers to.
+void LinkReflectedFiles() {
+  // gRPC's own health service reads and writes its messages without descriptors
+  // (src/cpp/server/health/default_health_check_service.cc).
+  google::protobuf::LinkMessageReflection<grpc::health::v1::HealthCheckRequest>();
+  // status_to_grpc.cc sends messages with the wire format of these.
+  google::protobuf::LinkMessageReflection<google::rpc::ErrorInfo>();
+  google::protobuf::LinkMessageReflection<google::rpc::Status>();
 }
 
 // Plain text is for this machine only, unless the user allows it.
@@ -171,7 +185,8 @@ struct Server::Parts {
   absl::Status Listen();
   // Listens for scrapes. Error: UNAVAILABLE.
   absl::Status StartMetrics();
-  void StartGrpc();
+  // Accepts calls. Error: UNAVAILABLE.
+  absl::Status StartGrpc();
 
   void SetHealth(bool serving) {
     grpc::HealthCheckServiceInterface* health = grpc_server->GetHealthCheckService();
@@ -253,31 +268,31 @@ absl::Status Server::Parts::Listen() {
 absl::Status Server::Parts::StartMetrics() {
   process_metrics = std::make_shared<ProcessMetrics>();
   gauges = std::make_shared<Gauges>(std::vector<Gauges::Gauge>{
-      {"spillway_inflight_requests", "Requests in flight, waiting ones included.",
+      {"spillway_inflight_requests", "Requests in flight, including waiting ones.",
        [this] { return static_cast<double>(state.tracker.inflight()); }},
-      {"spillway_queued_requests", "Requests that wait for a worker.",
+      {"spillway_queued_requests", "Requests waiting for a worker.",
        [this] { return static_cast<double>(state.pool.queued()); }},
-      {"spillway_cache_bytes", "Memory of recent rewrites that are kept, requests included.",
+      {"spillway_cache_bytes", "Memory of the cache of recent rewrites, including their requests.",
        [this] { return static_cast<double>(state.answers.bytes()); }},
-      {"spillway_expected_wait_seconds", "What one more request would wait for a worker.",
+      {"spillway_expected_wait_seconds", "Expected wait of one more request for a worker.",
        [this] { return absl::ToDoubleSeconds(state.pool.expected_wait()); }},
-      {"spillway_connections", "Connections that stand.",
+      {"spillway_connections", "Open connections.",
        [this] { return static_cast<double>(acceptor.open()); }},
-      {"spillway_connections_limit", "Connections that may stand at once.",
+      {"spillway_connections_limit", "Maximum number of open connections.",
        [this] { return static_cast<double>(state.options.max_connections); }},
-      {"spillway_workers", "Worker threads, that is, requests that can run at once.",
+      {"spillway_workers", "Worker threads: the number of requests that can run at once.",
        [this] { return static_cast<double>(state.options.limits.max_concurrent_requests()); }},
-      {"spillway_inflight_bytes", "Graph bytes that requests in flight hold of the budget.",
+      {"spillway_inflight_bytes", "Bytes of graphs of requests in flight.",
        [this] { return static_cast<double>(state.admission.inflight_bytes()); }},
       {"spillway_log_lines_dropped",
-       "Lines of the log that were dropped since the start, because nobody read them.",
+       "Log lines dropped since the start because they were not read.",
        [] { return static_cast<double>(DroppedLogLines()); }},
-      {"spillway_inflight_bytes_limit", "The budget of graph bytes in flight.",
+      {"spillway_inflight_bytes_limit", "Maximum bytes of graphs of requests in flight.",
        [this] { return static_cast<double>(state.admission.graph_budget_bytes()); }},
-      {"spillway_memory_bytes",
-       "Memory that requests in flight and recent rewrites hold of the budget.",
+      {"spillway_memory_bytes", "Memory of requests in flight and of the cache, within the budget.",
        [this] { return static_cast<double>(state.admission.memory_bytes()); }},
-      {"spillway_memory_bytes_limit", "The budget of memory for requests.",
+      {"spillway_memory_bytes_limit",
+       "Maximum memory of requests in flight and of the cache: the budget.",
        [this] { return static_cast<double>(state.admission.memory_budget_bytes()); }},
   });
   const std::string& address = state.options.metrics_listen;
@@ -285,8 +300,8 @@ absl::Status Server::Parts::StartMetrics() {
   const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
   if (!parsed.ok()) return parsed.status();
   // A trial, for its error message; the port may still be taken a moment later.
-  if (const auto look = Listener::Listen(*parsed, "--metrics-listen"); !look.ok()) {
-    return look.status();
+  if (const auto trial = Listener::Listen(*parsed, "--metrics-listen"); !trial.ok()) {
+    return trial.status();
   }
   try {
     exposer = std::make_unique<prometheus::Exposer>(
@@ -303,7 +318,7 @@ absl::Status Server::Parts::StartMetrics() {
   return absl::OkStatus();
 }
 
-void Server::Parts::StartGrpc() {
+absl::Status Server::Parts::StartGrpc() {
   grpc::EnableDefaultHealthCheckService(true);
   LinkReflectedFiles();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -311,23 +326,26 @@ void Server::Parts::StartGrpc() {
   SetTransportOptions(state.options, builder);
   std::vector<Acceptor::Source> sources;
   for (size_t i = 0; i < listeners.size(); ++i) {
-    const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> door =
+    const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_of_grpc =
         builder.experimental().AddExternalConnectionAcceptor(
             grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
             credentials[i]);
     for (const int socket : listeners[i]->sockets()) {
       sources.push_back(
-          {socket, [door](int connection) {
+          {socket, [acceptor_of_grpc](int connection) {
              grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
              parameters.fd = connection;
-             door->HandleNewConnection(&parameters);
+             acceptor_of_grpc->HandleNewConnection(&parameters);
            }});
     }
   }
   builder.RegisterService(&service);
   grpc_server = builder.BuildAndStart();
+  if (grpc_server == nullptr) {
+    return absl::UnavailableError("gRPC cannot start; --log-level debug shows its reason");
+  }
   SetHealth(true);
-  acceptor.Start(std::move(sources));
+  return acceptor.Start(std::move(sources));
 }
 
 namespace {
@@ -370,7 +388,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::BuildAndStart(Options options) {
   if (absl::Status status = parts->Listen(); !status.ok()) return status;
   // gRPC last, so that metrics are available before calls.
   if (absl::Status status = parts->StartMetrics(); !status.ok()) return status;
-  parts->StartGrpc();
+  if (absl::Status status = parts->StartGrpc(); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 
@@ -424,7 +442,7 @@ bool Server::DrainOrLeave(absl::Duration grace) {
   const bool all_ended =
       ended.WaitForNotificationWithTimeout(options.drain_delay + options.drain_timeout + grace);
   if (!all_ended) {
-    Log(LogLevel::kWarn, "a request does not end: the server ends without it",
+    Log(LogLevel::kWarn, "a cancelled request does not end: the server exits regardless",
         {{"inflight_requests", parts_->state.tracker.inflight()}});
   }
   return all_ended;
@@ -437,10 +455,10 @@ bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {
   Log(LogLevel::kInfo, "draining", {{"inflight_requests", tracker.inflight()}});
   parts_->SetHealth(false);
   parts_->state.options.clock->SleepFor(delay);
-  tracker.CloseDoor();
+  tracker.Close();
   parts_->drained_cleanly = tracker.AwaitNone(timeout);
   if (!parts_->drained_cleanly) {
-    Log(LogLevel::kWarn, "drain timeout: cancelling what is left",
+    Log(LogLevel::kWarn, "drain timeout: cancelling the requests that still run",
         {{"inflight_requests", tracker.inflight()}});
   }
   // Cancels the remaining calls at the deadline, which fires the stop tokens.

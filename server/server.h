@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/options.h"
+#include "server/base/options.h"
 
 namespace spillway::server {
 
@@ -75,6 +75,15 @@ class Server {
 
   std::unique_ptr<Parts> parts_;
 };
+
+// Returns the number of worker threads, at least 1.
+int WorkerCount(const Options& options);
+
+// Returns the maximum number of open connections, at least 1.
+int MaxConnections(const Options& options);
+
+// Returns the memory budget of all requests, in bytes.
+int64_t MemoryBudget(const Options& options);
 
 }  // namespace spillway::server
 

@@ -31,7 +31,7 @@ absl::Status NotifyServiceManager(absl::string_view state) {
 
   const int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) {
-    return absl::ErrnoToStatus(errno, "the service manager cannot be told: socket");
+    return absl::ErrnoToStatus(errno, "the service manager cannot be notified: socket");
   }
   ssize_t sent;
   do {
@@ -42,7 +42,7 @@ absl::Status NotifyServiceManager(absl::string_view state) {
   close(descriptor);
   if (sent < 0) {
     return absl::ErrnoToStatus(error, absl::StrCat("the service manager at NOTIFY_SOCKET (", path,
-                                                   ") cannot be told ", state));
+                                                   ") cannot be notified of ", state));
   }
   return absl::OkStatus();
 }

@@ -17,10 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_writer.h"
-#include "server/question_tasks.h"
-#include "server/rewrite_task.h"
-#include "server/stream_assembler.h"
-#include "server/wire.h"
+#include "server/base/wire.h"
+#include "server/calls/stream_assembler.h"
+#include "server/work/rewrite_answer.h"
+#include "server/work/stream_methods.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/length_mutator.h"
 
@@ -30,8 +30,6 @@ extern "C" __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t* data, size_t s
 
 namespace spillway::testing {
 namespace {
-
-using server::TaskContext;
 
 // One input takes a second at most, under sanitizers too; whatever it is in then must stop.
 constexpr int64_t kMaxSteps = 1'000'000;
@@ -102,17 +100,16 @@ grpc::ByteBuffer Buffer(const std::string& bytes) {
   return grpc::ByteBuffer(slices, 2);
 }
 
-template <typename Message>
-void RequireSendable(const Message& answer) {
+void RequireSendable(const google::protobuf::Message& answer) {
   const grpc::ByteBuffer sent = server::ToBuffer(answer);
-  Message read;
+  const std::unique_ptr<google::protobuf::Message> read(answer.New());
   const grpc::Slice slice = server::OnePiece(sent);
-  RequireNone(read.ParseFromArray(slice.begin(), static_cast<int>(slice.size()))
+  RequireNone(read->ParseFromArray(slice.begin(), static_cast<int>(slice.size()))
                   ? ""
                   : "an answer that cannot be read");
 }
 
-// As server/wire.h, with the memory that it asks for held against what is taken then.
+// As server/base/wire.h, with the memory that it asks for held against what is taken then.
 absl::Status ParseOptions(absl::string_view bytes, const server::Options& options,
                           google::protobuf::Message* message) {
   int64_t held = 0;
@@ -152,67 +149,50 @@ absl::Status Unary(const Input& input, Server& on) {
   return absl::OkStatus();
 }
 
-// Takes what a task sends.
-template <typename Message>
-class Sink final : public server::StreamSink<Message> {
+// Takes what a method sends.
+class Sink final : public server::AnswerSink {
  public:
-  absl::Status Send(Message message) override {
+  absl::Status Send(const google::protobuf::Message& message) override {
     RequireSendable(message);
     return absl::OkStatus();
   }
   void SendBytes(int, std::shared_ptr<const std::string>) override {}
 };
 
-// As upload_call.h.
-template <typename Task>
-absl::Status Streamed(const Input& input, Server& on) {
-  using Request = typename Task::Request;
+// As streamed_call.h.
+absl::Status Streamed(const server::StreamMethod& method, const Input& input, Server& on) {
   server::StreamAssembler assembler(on.options.limits);
-  Request header;
+  std::unique_ptr<google::protobuf::Message> header;
   for (const std::string& bytes : input.messages) {
     const grpc::ByteBuffer message = Buffer(bytes);
     std::vector<grpc::Slice> slices;
-    const auto chunk = server::OnlyField(Request::kChunkFieldNumber, message, &slices);
+    const auto chunk = server::OnlyField(server::kChunkField, message, &slices);
     if (!chunk.empty()) {
       if (absl::Status s = assembler.AddChunk(chunk); !s.ok()) return s;
       continue;
     }
-    Request request;
-    absl::Status s = ParseOptions(server::View(server::OnePiece(message)), on.options, &request);
+    std::unique_ptr<google::protobuf::Message> request(method.request.New());
+    absl::Status s =
+        ParseOptions(server::View(server::OnePiece(message)), on.options, request.get());
     if (!s.ok()) return s;
-    const bool is_header = request.has_header() && !assembler.has_header();
-    if (s = assembler.Add(request); !s.ok()) return s;
-    if (is_header) header.Swap(&request);
+    if (s = assembler.Add(*request); !s.ok()) return s;
+    if (header == nullptr) header = std::move(request);
   }
   if (absl::Status s = assembler.FinishUpload(); !s.ok()) return s;
   const core::StopToken stop = core::StopToken::AfterStepsForTest(kMaxSteps);
   if (absl::Status s = assembler.VerifyGraphs(stop); !s.ok()) return s;
-  const TaskContext context = {assembler.graphs(), on.options, stop, on.metrics};
-  Sink<typename Task::Response> sink;
-  if constexpr (Task::kIsShared) {
-    const v1::StreamRewriteHeader& rewrite = header.header();
-    return Task::Respond(server::MakeAnswer(context.graphs[0], rewrite.options(), on.options, stop),
-                         rewrite, context, sink);
-  } else {
-    return Task::Run(header.header(), context, sink);
-  }
+  const server::WorkContext context = {assembler.graphs(), on.options, stop, on.metrics};
+  Sink sink;
+  if (method.run != nullptr) return method.run(*header, context, sink);
+  const auto& rewrite = static_cast<const v1::StreamRewriteRequest&>(*header).header();
+  return server::SendAnswer(
+      server::MakeAnswer(context.graphs[0], rewrite.options(), on.options, stop), rewrite, context,
+      sink);
 }
 
 absl::Status Serve(const Input& input, Server& on) {
-  switch (input.method) {
-    case 0:
-      return Unary(input, on);
-    case 1:
-      return Streamed<server::StreamRewriteTask>(input, on);
-    case 2:
-      return Streamed<server::InspectTask>(input, on);
-    case 3:
-      return Streamed<server::SimulateTask>(input, on);
-    case 4:
-      return Streamed<server::ExploreTask>(input, on);
-    default:
-      return Streamed<server::DiffTask>(input, on);
-  }
+  if (input.method == 0) return Unary(input, on);
+  return Streamed(server::StreamMethods()[input.method - 1], input, on);
 }
 
 // What is wrong with it; empty if the error blames the request, or is that of the steps.

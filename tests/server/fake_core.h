@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "server/options.h"
+#include "server/base/options.h"
 
 namespace spillway::server {
 

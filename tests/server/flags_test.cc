@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "server/server.h"
 #include "tests/testing/sizes.h"
 
 namespace spillway::server {

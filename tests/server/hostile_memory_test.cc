@@ -11,7 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "server/memory_budget.h"
+#include "server/memory/memory_budget.h"
 #include "tests/server/daemon.h"
 #include "tests/server/test_client.h"
 #include "tests/testing/function_graph.h"

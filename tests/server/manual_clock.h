@@ -14,7 +14,7 @@
 #include <mutex>
 
 #include "absl/time/time.h"
-#include "server/clock.h"
+#include "server/base/clock.h"
 
 namespace spillway::server {
 

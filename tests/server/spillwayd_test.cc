@@ -286,7 +286,7 @@ TEST(SpillwaydTest, LogsNamesAndFaultsAndNoTokens) {
   EXPECT_EQ(daemon.process().Wait(), 0);
   EXPECT_THAT(log, HasSubstr(" caller=alice"));
   EXPECT_THAT(log, HasSubstr(" code=UNAUTHENTICATED "));
-  const std::string warning = "callers not read again, the old ones are kept";
+  const std::string warning = "callers not reloaded: the previous ones stay in force";
   const size_t first = log.find(warning);
   ASSERT_NE(first, std::string::npos) << log;
   EXPECT_EQ(log.find(warning, first + 1), std::string::npos) << "once";

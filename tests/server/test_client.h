@@ -12,7 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/options.h"
+#include "server/base/options.h"
 #include "spillway/v1/error.pb.h"
 #include "spillway/v1/rewrite_service.grpc.pb.h"
 

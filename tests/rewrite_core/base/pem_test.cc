@@ -1,5 +1,5 @@
 // Errors in the contents of files. The errors for files named by a server's flags are in
-// tests/server/tls_files_test.cc, and for those named by a client's options in
+// tests/server/net/tls_files_test.cc, and for those named by a client's options in
 // tests/client_lib/tls_test.cc.
 #include "rewrite_core/base/pem.h"
 

@@ -1,0 +1,48 @@
+// How the server measures the passage of time: for timeouts, quotas and intervals. Tests pass a
+// clock of their own (tests/server/manual_clock.h), so that none of them has to sleep.
+//
+// Monotonic, with an arbitrary epoch: its times are not dates. The rest uses absl::Now():
+// deadlines, which gRPC and core::StopToken compare with it, the start and duration of a request,
+// the log and the journal.
+//
+// Thread-safe.
+#ifndef SPILLWAY_SERVER_BASE_CLOCK_H_
+#define SPILLWAY_SERVER_BASE_CLOCK_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/time/time.h"
+
+namespace spillway::server {
+
+class Clock {
+ public:
+  // Cancels the callback when destroyed: it does not run afterwards. Waits for it if it is running.
+  class Timer {
+   public:
+    virtual ~Timer() = default;
+  };
+
+  // Returns when it is to be called next; absl::InfiniteFuture(): never again. Must not destroy its
+  // timer.
+  using Callback = std::function<absl::Time()>;
+
+  virtual ~Clock() = default;
+
+  virtual absl::Time Now() const = 0;
+
+  // Calls `callback` once `when` has passed, on another thread, possibly before this returns. An
+  // infinite `when` never passes. The clock must outlive the timer.
+  [[nodiscard]] virtual std::unique_ptr<Timer> CallAt(absl::Time when, Callback callback) = 0;
+
+  // Blocks for `duration`; returns immediately unless it is positive.
+  void SleepFor(absl::Duration duration);
+};
+
+// The steady clock of this machine, with gRPC's alarms as timers. Never destroyed.
+Clock& RealClock();
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_BASE_CLOCK_H_

@@ -1,0 +1,44 @@
+// The state that the handlers share. Owned by the Server; outlives every request.
+#ifndef SPILLWAY_SERVER_CALLS_SERVICE_STATE_H_
+#define SPILLWAY_SERVER_CALLS_SERVICE_STATE_H_
+
+#include <memory>
+
+#include "server/access/access_list.h"
+#include "server/base/options.h"
+#include "server/memory/admission.h"
+#include "server/observe/journal.h"
+#include "server/observe/metrics.h"
+#include "server/work/answer_cache.h"
+#include "server/work/cost_estimate.h"
+#include "server/work/flights.h"
+#include "server/work/request_tracker.h"
+#include "server/work/worker_pool.h"
+
+namespace spillway::server {
+
+struct ServiceState {
+  // `all_options` with the number of workers and the memory budget resolved (at least 1).
+  ServiceState(const Options& all_options, Metrics& shared_metrics)
+      : options(all_options),
+        metrics(shared_metrics),
+        admission(all_options.limits.max_inflight_bytes(), all_options.memory_budget_bytes),
+        answers(all_options.cache_bytes, admission),
+        pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests,
+             all_options.target_wait, *all_options.clock) {}
+
+  const Options options;
+  Metrics& metrics;
+  std::unique_ptr<AccessList> access;  // Null: anyone who can connect may call.
+  std::unique_ptr<Journal> journal;    // Null: no journal.
+  Admission admission;
+  AnswerCache answers;
+  RequestTracker tracker;
+  CostEstimate costs;
+  Flights flights;
+  WorkerPool pool;  // Last, so that its threads end first.
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_CALLS_SERVICE_STATE_H_

@@ -1,0 +1,113 @@
+// The memory budget of all requests. A request reserves the size of its graph before the graph is
+// read and holds a ticket until it is answered. Memory allocated for it on a worker is added to the
+// ticket as it is allocated (memory_account.h). When the budget is used up, requests are rejected,
+// so that the server says "later" instead of running out of memory.
+//
+// Graphs may take only a part of the budget, so that waiting graphs leave room for the work on
+// running ones.
+//
+// Thread-safe, lock-free. A ticket may outlive its Admission, as does the part of an answer that
+// gRPC still holds.
+#ifndef SPILLWAY_SERVER_MEMORY_ADMISSION_H_
+#define SPILLWAY_SERVER_MEMORY_ADMISSION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace spillway::server {
+
+class Admission {
+ public:
+  // Frees optional memory of the budget (caches): at least this many bytes, or all of it. Returns
+  // false if there was none. Thread-safe; not charged to any request.
+  using Reclaim = std::function<bool(int64_t bytes)>;
+
+ private:
+  struct Budget {
+    const int64_t graph_bytes;
+    const int64_t memory_bytes;
+    std::atomic<int64_t> graphs{0};
+    std::atomic<int64_t> memory{0};  // Graphs and work.
+    Reclaim reclaim = nullptr;
+  };
+
+ public:
+  // A reservation. Releases its bytes when it is destroyed. Movable; not thread-safe.
+  class Ticket {
+   public:
+    Ticket() = default;
+    Ticket(Ticket&& other) noexcept
+        : budget_(std::move(other.budget_)),
+          bytes_(std::exchange(other.bytes_, 0)),
+          work_bytes_(std::exchange(other.work_bytes_, 0)) {}
+    Ticket& operator=(Ticket&& other) noexcept;
+    ~Ticket() { Release(); }
+
+    // Releases the bytes now. Idempotent.
+    void Release();
+
+    // Adds `bytes` (not negative) of work. Returns false and adds nothing if the budget has fewer
+    // left. REQUIRES: a ticket from Reserve.
+    [[nodiscard]] bool AddWork(int64_t bytes);
+    // Releases work in excess of `bytes`.
+    void ShrinkWork(int64_t bytes);
+
+    // Moves the work into a separate ticket.
+    Ticket TakeWork();
+
+    // Bytes held; 0 once released.
+    int64_t bytes() const { return bytes_; }
+    int64_t work_bytes() const { return work_bytes_; }
+
+   private:
+    friend class Admission;
+    Ticket(std::shared_ptr<Budget> budget, int64_t bytes)
+        : budget_(std::move(budget)), bytes_(bytes) {}
+
+    std::shared_ptr<Budget> budget_;  // Null once released.
+    int64_t bytes_ = 0;               // Of graphs.
+    int64_t work_bytes_ = 0;          // Beside them.
+  };
+
+  // `graph_budget_bytes`: maximum total bytes of all graphs; `memory_budget_bytes` (at least as
+  // many): of graphs and work.
+  Admission(int64_t graph_budget_bytes, int64_t memory_budget_bytes)
+      : budget_(new Budget{graph_budget_bytes, memory_budget_bytes}) {}
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+  // Calls `reclaim`, unless it is null, before a request is rejected for lack of memory. Must not
+  // be called while requests are in flight.
+  void ReclaimWith(Reclaim reclaim) { budget_->reclaim = std::move(reclaim); }
+
+  // Reserves `bytes` (not negative). Errors: RESOURCE_EXHAUSTED, with OVERLOADED if they do not fit
+  // now, or LIMIT_EXCEEDED if they never will.
+  absl::StatusOr<Ticket> Reserve(int64_t bytes);
+
+  // Returns the error of a request that ran out of memory: LIMIT_EXCEEDED if it had the whole
+  // budget, otherwise OVERLOADED. `wanted`: the bytes that could not be allocated.
+  absl::Status OutOfBudget(const Ticket& ticket, int64_t wanted) const;
+
+  // Bytes held and budgets, of graphs alone (inflight, graph) and of graphs and work (memory).
+  int64_t inflight_bytes() const { return budget_->graphs.load(std::memory_order_relaxed); }
+  int64_t memory_bytes() const { return budget_->memory.load(std::memory_order_relaxed); }
+  int64_t graph_budget_bytes() const { return budget_->graph_bytes; }
+  int64_t memory_budget_bytes() const { return budget_->memory_bytes; }
+
+ private:
+  // Adds to `counter` unless that would exceed `budget`.
+  static bool TryAdd(int64_t bytes, int64_t budget, std::atomic<int64_t>& counter);
+  // The same for the memory of `budget`, reclaiming memory if needed.
+  static bool TryAddMemory(int64_t bytes, Budget& budget);
+
+  const std::shared_ptr<Budget> budget_;
+};
+
+}  // namespace spillway::server
+
+#endif  // SPILLWAY_SERVER_MEMORY_ADMISSION_H_

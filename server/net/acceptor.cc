@@ -1,0 +1,131 @@
+#include "server/net/acceptor.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/base/logging.h"
+
+namespace spillway::server {
+namespace {
+
+// Backoff after a failed accept. Connections wait in the listen queue meanwhile.
+constexpr int kPauseMs = 100;
+
+// At the maximum number of connections, closed ones are searched for at most once in this interval.
+// Checking one takes less than a microsecond.
+constexpr absl::Duration kCheckInterval = absl::Milliseconds(100);
+
+// Minimum interval between log lines of one kind.
+constexpr absl::Duration kLogInterval = absl::Seconds(10);
+
+// Returns the inode number of the socket `fd`, which is unique; 0 if `fd` is not a socket.
+ino_t SocketOf(int fd) {
+  struct stat info = {};
+  return fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode) ? info.st_ino : 0;
+}
+
+}  // namespace
+
+Acceptor::Acceptor(int max_connections, Metrics& metrics, const Clock& clock)
+    : max_connections_(static_cast<size_t>(max_connections)), metrics_(metrics), clock_(clock) {}
+
+absl::Status Acceptor::Start(std::vector<Source> sources) {
+  sources_ = std::move(sources);
+  stop_ = eventfd(0, EFD_CLOEXEC);
+  if (stop_ < 0) {
+    return absl::UnavailableError(absl::StrCat("cannot accept connections: ", std::strerror(errno),
+                                               "; raise the limit on open files (ulimit -n)"));
+  }
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+void Acceptor::Stop() {
+  if (!thread_.joinable()) return;
+  eventfd_write(stop_, 1);
+  thread_.join();
+  close(stop_);
+}
+
+int Acceptor::open() {
+  const std::lock_guard lock(mu_);
+  ForgetClosed();
+  return static_cast<int>(connections_.size());
+}
+
+void Acceptor::Run() {
+  std::vector<pollfd> polled;
+  for (const Source& source : sources_) polled.push_back({source.socket, POLLIN, 0});
+  polled.push_back({stop_, POLLIN, 0});
+  while (true) {
+    if (poll(polled.data(), polled.size(), /*timeout=*/-1) < 0) continue;  // A signal.
+    if (polled.back().revents != 0) return;
+    bool accepts = true;
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      if (polled[i].revents != 0) accepts = AcceptOne(sources_[i]) && accepts;
+    }
+    if (!accepts) poll(&polled.back(), 1, kPauseMs);
+  }
+}
+
+bool Acceptor::AcceptOne(const Source& source) {
+  const auto log = [this](LoggedEvents& events, const char* message, LogFields fields) {
+    ++events.count;
+    const absl::Time now = clock_.Now();
+    if (now - events.logged_at < kLogInterval) return;
+    events.logged_at = now;
+    fields["count"] = std::exchange(events.count, 0);
+    Log(LogLevel::kWarn, message, fields);
+  };
+  const int connection = accept4(source.socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (connection < 0) {
+    const int error = errno;
+    // The client disconnected before the connection was accepted, or a signal arrived.
+    if (error == EAGAIN || error == EINTR || error == ECONNABORTED) return true;
+    metrics_.CountAcceptFailure();
+    log(failed_, "no connection can be accepted: new ones wait", {{"error", std::strerror(error)}});
+    return false;
+  }
+  if (!Admit(connection)) {
+    metrics_.CountRefusedConnection();  // Before the client can see it.
+    close(connection);
+    log(refused_, "connections refused: as many are open as --max-connections allows",
+        {{"max_connections", max_connections_}});
+    return true;
+  }
+  source.take(connection);
+  return true;
+}
+
+bool Acceptor::Admit(int connection) {
+  const std::lock_guard lock(mu_);
+  if (connections_.size() >= max_connections_ && clock_.Now() - checked_at_ >= kCheckInterval) {
+    ForgetClosed();
+  }
+  // An earlier connection with the same descriptor must have been closed.
+  connections_.erase(connection);
+  if (connections_.size() >= max_connections_) return false;
+  connections_.emplace(connection, SocketOf(connection));
+  return true;
+}
+
+// gRPC does not report that it has closed a connection. Its descriptor is then free, or another
+// socket's.
+void Acceptor::ForgetClosed() {
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    it = SocketOf(it->first) == it->second ? std::next(it) : connections_.erase(it);
+  }
+  checked_at_ = clock_.Now();
+}
+
+}  // namespace spillway::server
