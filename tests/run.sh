@@ -54,7 +54,8 @@ for argument in "$@"; do
     *) echo "tests/run.sh: there is no $argument; see tests/run.sh --help" >&2; exit 2 ;;
   esac
 done
-[[ $level == plain ]] || tools+=(tf-2.16 tf-2.21)
+targets=(all)
+[[ $level == plain ]] || tools+=(tf-2.16 tf-2.21) targets+=(benchmarks)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/steps.sh
@@ -80,7 +81,7 @@ finish() {
 }
 
 build() {
-  build_preset "$1" "$results/build-$1.log"
+  build_preset "$1" "$results/build-$1.log" "${@:2}"
 }
 
 # Only of files that were compiled in this run: in a fresh clone, all of them.
@@ -123,7 +124,7 @@ mkdir -p "$results"
 step "Install" deploy/install_deps.sh tests || finish
 tests/tools.sh install "${tools[@]}" >"$results/tools.log" 2>&1 &
 tools_process=$!
-step "Build (release)" build release || finish
+step "Build (release)" build release "${targets[@]}" || finish
 step "Warnings" no_warnings release || true
 step "Tools" wait_for_tools || true
 if tests/tools.sh with tf -- true; then step "Build (plug-in)" build_plugin || true; fi
