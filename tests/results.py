@@ -12,8 +12,6 @@ NOT_PASSED = re.compile(r"^\s+\d+ - (\S+) \((.*)\)$", re.M)  # In ctest's lists,
 FAILURE = re.compile(r"^(?:(?:FAILED|FAIL|ERROR)\b.*|not ok.*|\[  FAILED  \].*|.*: Failure)$", re.M)
 SKIPPED = re.compile(r"^skipped: (.*)", re.M)
 CASE_SKIPPED = re.compile(r": Skipped\n(.*)\n(?:(?!\[).*\n)*\[  SKIPPED \] (\S+) \(")
-SLOWEST = 12
-MOST_LINES = 20
 
 
 class Entry:
@@ -29,7 +27,7 @@ class Entry:
 
     def failures(self):
         """Of a test that hung, the case that did not end comes last."""
-        lines = [found.group(0) for found in FAILURE.finditer(self.output)][:MOST_LINES]
+        lines = [found.group(0) for found in FAILURE.finditer(self.output)][:20]
         begun = re.findall(r"^\[ RUN      \] .*", self.output, re.M)
         return (lines or self.output.splitlines()[-10:]) + begun[-1:] * (self.why == "Timeout")
 
@@ -56,7 +54,7 @@ def main():
     broken = [name for state, name in steps if state != "ok"
               and not any(name == "Tests (%s)" % entry.log.parent.name for entry in bad)]
     print("\n== The slowest")
-    for entry in sorted(entries, key=lambda entry: -entry.seconds)[:SLOWEST]:
+    for entry in sorted(entries, key=lambda entry: -entry.seconds)[:12]:
         print("%8.1f s  %s" % (entry.seconds, entry.name))
     print("\n== Skipped, as entries or parts of them")
     for entry in entries:

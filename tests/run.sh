@@ -7,39 +7,31 @@ usage() {
 Usage: tests/run.sh [--full | --all] [--help]
 
 Installs what is missing (Debian 12), builds, and has ctest run what can be run here. At most 17
-minutes on 2 cores from a fresh clone, and what package registries take; a few minutes when there is
-a build already.
+minutes on 2 cores from a fresh clone, beside what package registries take; a few minutes when there
+is a build already.
 
-  install     deploy/install_deps.sh tests; tests/tools.sh, while the compiler works
   release     builds the preset `release` (in build/), of which the compiler may not warn, and the
-              TensorFlow plug-in; its C++ tests, and suites in other languages, by label:
-                documents   clang-format and shellcheck; the documents, and the commands in them
-                api         buf on proto/: lint, and whether anything broke
-                deploy      manifests, chart, rules, dashboards, HAProxy, the Debian packages' files
-                clients     of other makers: Python, Node, grpcurl, ghz, Go; those of tomorrow
-                python      the Python package; faults of the server, which it calls
-                tensorflow  tables and shapes against TensorFlow 2.15; training rewritten and edited
-                            graphs; the plug-in; the C++ sample
+              TensorFlow plug-in; its C++ tests, and suites in other languages, by ctest's labels:
+              documents (and format), api, deploy, clients, python, tensorflow (2.15)
   sanitizers  builds the core, its fuzz targets and its tests of whole rewrites with clang 14 and the
               address and undefined-behaviour sanitizers (preset `fuzz`), and fuzzes each target for
               10 s. Without clang, the tests alone (preset `asan-core`)
 
---full takes at most 80 minutes in all:
-  sanitizers  everything that they can run (preset `asan`), with assertions, and a minute for each
-              fuzz target; then the tests with threads under the thread sanitizer (preset `tsan`)
-  tensorflow  every graph; a real memory limit; the Python package with TensorFlow 2.16 and 2.21
-  and the labels soak, benchmarks, slurm (a real one, of two nodes), packages (Debian's, in a bare
-  Debian), image (by buildah), versions (today's programs with those of the API's release)
+--full takes at most 80 minutes in all. It adds every graph and a real memory limit in TensorFlow, the
+Python package in TensorFlow 2.16 and 2.21, and the labels soak, benchmarks, slurm (a real one, of two
+nodes), packages (Debian's, in a bare Debian), image (by buildah) and versions (today's programs beside
+those of the API's release). It runs everything under the sanitizers (preset `asan`), fuzzes for a
+minute each, and runs the tests with threads under the thread sanitizer (preset `tsan`).
 
 --all adds some 40 minutes: 5 minutes for each fuzz target, the preset `dev`, every graph with every
 parameter set, a memory limit for all graphs.
 
 If installing or the release build fails, the script stops; nothing else stops what comes after it.
-Single entries: `ctest --preset release -L deploy`, `-R chart`, `--rerun-failed`; `-N` lists them.
-At the end stand the slowest entries, what was skipped (since a tool cannot be had here), what failed,
-with its log, and alone on the last line `N passed, N failed` or `N passed, N failed, N skipped`, of
-ctest's entries and the steps here. Exit code 0: nothing failed; 1: something did; 2: bad usage.
-Logs and results lie in build/test-results/.
+Single entries: `ctest --preset release -L deploy`, `-R chart`, `--rerun-failed`; `-N` lists them. At
+the end stand the slowest entries, what was skipped, since its tool cannot be had here, what failed,
+with its log in build/test-results/, and alone on the last line `N passed, N failed` or `N passed, N
+failed, N skipped`, of ctest's entries and the steps here. Exit code 0: nothing failed; 1: something
+did; 2: bad usage.
 USAGE
 }
 

@@ -4,11 +4,6 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# files PATTERN...
-files() {
-  tests/project_files.py "$@"
-}
-
 case ${1:-} in
   format)
     tool=$(command -v clang-format-14 || command -v clang-format || true)
@@ -16,13 +11,14 @@ case ${1:-} in
       echo "skipped: no clang-format 14 here (Debian: clang-format-14); others format differently"
       exit 77
     fi
-    if ! said=$(files '*.h' '*.cc' 'proto/*.proto' | xargs -d '\n' "$tool" --dry-run --Werror 2>&1); then
+    if ! said=$(tests/project_files.py '*.h' '*.cc' 'proto/*.proto' |
+        xargs -d '\n' "$tool" --dry-run --Werror 2>&1); then
       echo "Not as $tool -i leaves them:"
       sed -nE 's/^([^ :]+):[0-9]+:[0-9]+: error: .*/  \1/p' <<<"$said" | sort -u
       exit 1
     fi ;;
   shell)
-    mapfile -t scripts < <(files '*.sh' .ci/run)
+    mapfile -t scripts < <(tests/project_files.py '*.sh' .ci/run)
     for script in "${scripts[@]}"; do bash -n "$script"; done
     if ! command -v shellcheck >/dev/null; then
       echo "skipped: no shellcheck here (Debian: shellcheck): shell scripts are only parsed"

@@ -7,17 +7,16 @@ usage() {
 Usage: tests/tools.sh install TOOL...
        tests/tools.sh with [TOOL...] -- COMMAND...
 
-install  gets what is not there yet. What cannot be had is told, and is no error.
-with     runs COMMAND with the tools in PATH. Without one of them it says so and ends with 77, which
-         ctest counts as skipped.
+install gets what is not there yet; what cannot be had is told, and is no error. `with` runs COMMAND
+with the tools in PATH; without one of them it says so and ends with 77, for ctest: skipped.
 
   python   Python 3.9 to 3.11 with venv, without packages: build/python-venv
   tf, tf-2.16, tf-2.21, clients, deploy
            the same with TensorFlow, and with what the clients and the tests of deploy/ need
   npm      tests/npm: buf, and gRPC for Node 18 or later: build/tools/npm
-  go       helm, kustomize, grpcurl, ghz and protoc's plug-ins for Go, unless they are installed:
-           built by Go 1.19 or later, once, and kept in ${XDG_CACHE_HOME:-~/.cache}/spillway-tests.
-           What is missing is for the tests to skip: `with go` always runs COMMAND.
+  go       helm, kustomize, grpcurl, ghz and protoc's plug-ins, unless they are installed: built by
+           Go 1.19 or later, once, in ${XDG_CACHE_HOME:-~/.cache}/spillway-tests. `with go` only adds
+           to PATH: who needs them skips
 USAGE
 }
 
@@ -100,13 +99,9 @@ install_go() {
 
 install() {
   local log=$logs/$1.log how=install_venv
-  if [[ $1 == go || $1 == npm ]]; then
-    how=install_$1
-  elif ready "$1"; then
-    return
-  fi
-  if "$how" "$1" >"$log" 2>&1; then
-    echo "$1 is installed."
+  [[ $1 != go && $1 != npm ]] || how=install_$1
+  if { [[ $1 != go ]] && ready "$1"; } || "$how" "$1" >"$log" 2>&1; then
+    echo "$1 is there."
   else
     echo "$1 cannot be had here: tests that need it are skipped (log: $log): $(tail -n 1 "$log")"
   fi
@@ -114,10 +109,7 @@ install() {
 
 case ${1:-} in
   -h|--help) usage; exit ;;
-  install)
-    mkdir -p "$logs"
-    for tool in "${@:2}"; do install "$tool"; done
-    exit ;;
+  install) mkdir -p "$logs"; for tool in "${@:2}"; do install "$tool"; done; exit ;;
   with) shift ;;
   *) usage >&2; exit 2 ;;
 esac
