@@ -110,7 +110,12 @@ install() {
 
 case ${1:-} in
   -h|--help) usage; exit ;;
-  install) mkdir -p "$logs"; for tool in "${@:2}"; do install "$tool"; done; exit ;;
+  install)
+    mkdir -p "$logs"
+    exec 9>"$logs/lock"
+    flock 9  # Nobody else installs meanwhile.
+    for tool in "${@:2}"; do install "$tool"; done
+    exit ;;
   with) shift ;;
   *) usage >&2; exit 2 ;;
 esac
