@@ -7,8 +7,8 @@ usage() {
 Usage: tests/bare_root.sh [--root DIR] [--reuse] [--keep] [--only demo|tests] [--mirror URL]
                           [--ccache DIR] [-- COMMAND...]
 
-Makes a root of Debian 12 with debootstrap's smallest set of packages, puts a fresh clone of the
-last commit in it, and runs deploy/demo.sh and then tests/run.sh there, as root and with an empty
+Makes a root of Debian 12 with debootstrap's smallest set of packages, unpacks an archive of the
+last commit in it (there is no git in there), and runs deploy/demo.sh and then tests/run.sh there, as root and with an empty
 environment: what a newcomer's machine has, and nothing of this one but its network, its certificates
 and its settings of proxies and package registries. Says at the end what each ended with and how long
 it took. Not part of tests/run.sh: some 25 minutes on 2 cores, 8 GB of disk. Run it when what is
@@ -16,14 +16,14 @@ installed or how changes, and before a release. Needs root, git and debootstrap 
 
   --root DIR       the folder of the root (default: a new one below TMPDIR or /tmp)
   --reuse          DIR has such a root already, as --keep left it: what was installed is there; the
-                   clone is made anew
+                   archive is unpacked anew
   --keep           leaves the root there, and says where
   --only WHICH     just one of the two commands
   --mirror URL     Debian's packages (default: where this machine's apt has bookworm from, or
                    http://deb.debian.org/debian)
   --ccache DIR     a compiler cache for the builds in there, to try something quickly; times say
                    nothing then
-  -- COMMAND...    runs this in the clone instead of the two
+  -- COMMAND...    runs this in the unpacked folder instead of the two
 
 Mounts and processes are in namespaces of their own and end with the script, also after Ctrl-C. The
 output of each command is kept in build/bare_root/. Exit code 0: both commands ended with 0; 1: one
@@ -113,15 +113,16 @@ copy_network() {
     >"$root/etc/apt/apt.conf.d/90network" || true
 }
 
-clone() {
+unpack() {
   rm -rf "$root/root/spillway"
-  git clone --quiet --no-hardlinks . "$root/root/spillway"
+  mkdir "$root/root/spillway"
+  git archive HEAD | tar -x -C "$root/root/spillway"
   git --no-pager log -1 --format='%h %s'
   [[ -z $(git status --porcelain) ]] ||
-    echo "What is not committed here is not in the clone."
+    echo "What is not committed here is not in the archive."
 }
 
-# inside COMMAND...: in the clone, with an environment that only has what the registries need. Its own
+# inside COMMAND...: in that folder, with an environment that only has what the registries need. Its own
 # process becomes the one whose end ends all others in there.
 inside() {
   local variables=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
@@ -199,9 +200,9 @@ else
 fi
 copy_network
 end_section "debootstrap"
-heading "A fresh clone"
-clone
-end_section "clone"
+heading "An archive of the last commit"
+unpack
+end_section "archive"
 
 if [[ ${#command[@]} -gt 0 ]]; then
   run command "${command[@]}"

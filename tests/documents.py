@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Tests that what documents point to is there: each link of each Markdown file of the repository,
-with its anchor; each file and folder named in code style; the README's length; that no measured
-figure stands in two documents, where one of them would be forgotten; that the folders of tests
-mirror the tree, as tests/README.md says; and that sources include only what the layers allow, which
-rewrite_core/README.md lists.
+with its anchor; each file and folder named in code style; the length of each, and of the README's
+lines; that no measured figure stands in two documents, where one of them would be forgotten; that the
+folders of tests mirror the tree, as tests/README.md says; and that sources include, and targets link,
+only what the layers allow, which the READMEs in LAYERED list.
 
-    tests/documents.py [FILE.md...]      all that git knows, if none is given
+    tests/documents.py [FILE.md...]      all of the project, if none is given
 
 Prints a line FILE:LINE: what is wrong, and last `N passed, N failed`, of documents. Exit code 1: one
 failed; 2: an argument is not such a file.
@@ -13,14 +13,56 @@ failed; 2: an argument is not such a file.
 
 import pathlib
 import re
-import subprocess
 import sys
 import urllib.parse
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from project_files import ROOT, project_files
 
 # What a reader of the first page has patience for.
 MOST_README_LINES = 220
+# Words that each document may have, as `wc -w` counts them, and all together. What is added somewhere
+# replaces something.
+MOST_WORDS = {
+    "README.md": 1850,
+    "DESIGN.md": 1950,
+    "CONTRIBUTING.md": 1350,
+    "SECURITY.md": 1350,
+    "CHANGELOG.md": 400,
+    "client_lib/README.md": 3200,
+    "client_lib/TOUR.md": 1800,
+    "client_lib/python/README.md": 1600,
+    "client_lib/tensorflow_plugin/README.md": 650,
+    "client_lib/RECIPES.md": 450,
+    "client_lib/cli/README.md": 250,
+    "client_lib/plot/README.md": 150,
+    "proto/README.md": 800,
+    "proto/any_language.md": 500,
+    "server/README.md": 3200,
+    "deploy/README.md": 1050,
+    "deploy/prometheus/RUNBOOK.md": 1000,
+    "deploy/kubernetes/README.md": 700,
+    "deploy/kubernetes/chart/README.md": 350,
+    "deploy/UPGRADES.md": 600,
+    "deploy/slurm/README.md": 550,
+    "deploy/debian/README.md": 400,
+    "deploy/portable/README.md": 300,
+    "deploy/proxy/README.md": 200,
+    "deploy/scale/README.md": 700,
+    "deploy/journal/README.md": 450,
+    "rewrite_core/README.md": 1500,
+    "rewrite_core/strategy/README.md": 2000,
+    "tests/README.md": 650,
+    "tests/tensorflow/README.md": 1500,
+    "tests/benchmarks/README.md": 1450,
+    "tests/graphs/README.md": 700,
+    "tests/fuzz/README.md": 350,
+    "tests/client_lib/python/README.md": 250,
+    "tests/client_lib/tensorflow_plugin/README.md": 80,
+    "tests/integration/skew/README.md": 200,
+    "tests/integration/foreign/README.md": 120,
+    "tests/deploy/README.md": 120,
+}
+MOST_WORDS_IN_ALL = 35000
 
 LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 CODE = re.compile(r"`([^`]+)`")
@@ -32,6 +74,7 @@ PATH = re.compile(r"^(?:%s)/[A-Za-z0-9_./-]*$" % TOP)
 # Parts whose tests have the same folders; folders that hold what tests read, no tests; and a folder
 # whose tests are one table in the folder above.
 MIRRORED = ("rewrite_core", "server", "client_lib", "deploy")
+ALL_TESTED = ("rewrite_core/", "server/", "client_lib/text/")
 TEST_INPUTS = ("client_lib/python/stand_in", "client_lib/python/stand_in/horovod",
                "client_lib/tensorflow_plugin/programs", "rewrite_core/analysis/shapes/op_zoo",
                "rewrite_core/analysis/shapes/tf2")
@@ -40,15 +83,13 @@ INCLUDE = re.compile(r'^#include [<"]([\w-]+/[^">]+)[">]')
 PRODUCT = ("rewrite_core", "server", "client_lib")
 # What the core does without: it has no service, no metrics and no flags.
 NOT_IN_CORE = ("grpc/", "grpcpp/", "prometheus/", "absl/flags/")
-# A row of rewrite_core/README.md on a folder: `| `graph/` | `spillway_graph` | ...`.
-LAYER = re.compile(r"^\| `(\w+)/` \| `spillway_")
+# READMEs with a table of layers, the lowest first: `| `FOLDER/` | `TARGET` | what is in it |`.
+LAYERED = ("rewrite_core", "server", "client_lib", "client_lib/cli")
+LAYER = re.compile(r"^\| `([\w/]+)/` \| `(\w+)`")
+# Where each layer is a target of its own, which links only those above it in the table.
+LINKED = ("rewrite_core", "server")
+CMAKE_CALL = re.compile(r"(\w+)\(\s*(\w+)([^)]*)\)")
 PLACEHOLDER = re.compile(r"NAME|\bx/y")
-
-
-def tracked(*patterns):
-    """The names of the files that git knows, relative to the root."""
-    return subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True,
-                          stdout=subprocess.PIPE, text=True).stdout.split()
 
 
 def lines_of(path):
@@ -145,8 +186,8 @@ def repeated_figures(documents):
 
 def unpaired_folders():
     """Messages on what tests/README.md says of the folders: each folder of tests of a part answers
-    to a folder of that part, and each folder of rewrite_core has tests."""
-    folders = {pathlib.PurePosixPath(name).parent for name in tracked("*.cc", "*.py", "*.sh")}
+    to a folder of that part, and each folder of ALL_TESTED has tests."""
+    folders = {pathlib.PurePosixPath(name).parent for name in project_files("*.cc", "*.py", "*.sh")}
     tested = {folder.relative_to("tests") for folder in folders
               if len(folder.parts) > 1 and folder.parts[0] == "tests"}
     wrong = ["tests/%s: there is no folder %s that it tests" % (folder, folder)
@@ -155,45 +196,80 @@ def unpaired_folders():
              and not (ROOT / folder).is_dir()]
     wrong += ["%s: there is no folder tests/%s with its tests" % (folder, folder)
               for folder in folders
-              if folder.parts[:1] == ("rewrite_core",) and folder not in tested
+              if ("%s/" % folder).startswith(ALL_TESTED) and folder not in tested
               and str(folder) not in TESTED_ABOVE]
     return sorted(wrong)
 
 
-def layer_of(name, layers):
-    """(part, position) of a source: in rewrite_core the position of its folder in the list, or the
-    last for files outside the folders; the other parts stand beyond."""
-    parts = pathlib.PurePosixPath(name).parts
-    if parts[0] != "rewrite_core":
-        return parts[0], len(layers) + 1
-    return parts[0], layers.index(parts[1]) if parts[1] in layers else len(layers)
+def layers_of(place):
+    """[(folder, target)] of the table in the README of a folder, the lowest first."""
+    return [("%s/%s/" % (place, found.group(1)), found.group(2))
+            for _, line, _ in lines_of(ROOT / place / "README.md") for found in [LAYER.match(line)]
+            if found]
 
 
-def may_include(name, included, layers):
-    """Whether the source may: the folders of rewrite_core those listed above them in its README, the
-    files beside the folders any of them, the server and the client the core but never each other,
-    and the command line only `base` of the core."""
-    part, position = layer_of(name, layers)
-    if included.split("/")[0] not in (*PRODUCT, "tests"):
+def layer_of(name, folders):
+    """The position of the deepest folder that contains a source; the last, if none does."""
+    inside = [folder for folder in folders if name.startswith(folder)]
+    return folders.index(max(inside, key=len)) if inside else len(folders)
+
+
+def may_include(name, included, maps):
+    """Whether the source may: its own folder and those above it in each table that lists them, the
+    server and the client the core but never each other, and the command line only `base` of the core."""
+    part, other = name.split("/")[0], included.split("/")[0]
+    if other not in (*PRODUCT, "tests"):  # The public headers, `spillway/`, are for all.
         return part != "rewrite_core" or not included.startswith(NOT_IN_CORE)
-    other, other_position = layer_of(included, layers)
     if name.startswith("client_lib/cli/") and other == "rewrite_core":
         return included.startswith("rewrite_core/base/")
-    return other_position <= position and other in (part, "rewrite_core")
+    return other in (part, "rewrite_core") and all(
+        layer_of(included, folders) <= layer_of(name, folders) for place, folders in maps.items()
+        if name.startswith(place + "/") and included.startswith(place + "/"))
 
 
-def wrong_includes():
-    """Messages on includes against the layers. The linker finds only some of them: a header whose
-    functions are inline needs no library."""
-    layers = [found.group(1) for _, line, _ in lines_of(ROOT / "rewrite_core" / "README.md")
-              for found in [LAYER.match(line)] if found]
-    if not layers:
-        return ["rewrite_core/README.md: no table lists its folders"]
-    sources = tracked(*("%s/*.%s" % (part, kind) for part in PRODUCT for kind in ("h", "cc")))
-    return ["%s:%d: includes %s, which its layer may not use" % (name, number, found.group(1))
-            for name in sources for number, line, _ in lines_of(ROOT / name)
-            for found in [INCLUDE.match(line)]
-            if found and not may_include(name, found.group(1), layers)]
+def wrong_includes(place):
+    """Messages on the table of a README and on includes against it. The linker finds only some of
+    them: a header whose functions are inline needs no library."""
+    maps = {layered: [folder for folder, _ in layers_of(layered)] for layered in LAYERED}
+    if not maps[place]:
+        return ["%s/README.md: no table lists its folders as layers" % place]
+    wrong = ["%s/README.md: there is no folder %s" % (place, folder) for folder in maps[place]
+             if not (ROOT / folder).is_dir()]
+    # Of a folder inside another that has a table, the inner one tells.
+    inner = tuple(other + "/" for other in LAYERED if other.startswith(place + "/"))
+    sources = [name for name in project_files(place + "/*.h", place + "/*.cc")
+               if not (inner and name.startswith(inner))]
+    return wrong + ["%s:%d: includes %s, which its layer may not use" % (name, number, found.group(1))
+                    for name in sources for number, line, _ in lines_of(ROOT / name)
+                    for found in [INCLUDE.match(line)]
+                    if found and not may_include(name, found.group(1), maps)]
+
+
+def wrong_links_of_targets(place):
+    """Messages on targets of layers that are none, or that link one which is not above them."""
+    targets, made, wrong = [target for _, target in layers_of(place)], set(), []
+    for name in project_files(place + "/*CMakeLists.txt"):
+        text = re.sub(r"#.*", "", (ROOT / name).read_text(encoding="utf-8"))
+        for command, target, rest in CMAKE_CALL.findall(text):
+            if target in targets:
+                made |= {target} if "library" in command else set()
+                wrong += ["%s: %s links %s, which is not above it" % (name, target, other)
+                          for other in rest.split()
+                          if other in targets and targets.index(other) > targets.index(target)]
+    return wrong + ["%s/README.md: no CMakeLists.txt makes %s" % (place, target)
+                    for target in targets if target not in made]
+
+
+def wrong_lengths(documents):
+    """Messages on documents that have more words than they may, or of which none says how many."""
+    wrong = []
+    for document in documents:
+        name = document.relative_to(ROOT).as_posix()
+        words = len(document.read_text(encoding="utf-8").split())
+        if words > MOST_WORDS.get(name, 0):
+            wrong.append((document, "%s: it has %d words, and may have %d (MOST_WORDS)" % (
+                name, words, MOST_WORDS.get(name, 0))))
+    return wrong
 
 
 def check(document):
@@ -225,16 +301,23 @@ def main(arguments):
                       "for all" % name, file=sys.stderr)
                 return 2
     else:
-        documents = [ROOT / name for name in tracked("*.md")]
+        documents = [ROOT / name for name in project_files("*.md")]
     checks = failed = 0
-    repeated = repeated_figures(documents)
+    repeated, lengths = repeated_figures(documents), wrong_lengths(documents)
     for document in documents:
         some, messages = check(document)
         messages += repeated.get(document, [])
+        messages += [message for long, message in lengths if long == document]
         if document == ROOT / "tests" / "README.md":
             messages += unpaired_folders()
-        if document == ROOT / "rewrite_core" / "README.md":
-            messages += wrong_includes()
+        place = document.parent.relative_to(ROOT).as_posix()
+        if document.name == "README.md" and place in LAYERED:
+            messages += wrong_includes(place)
+        if document.name == "README.md" and place in LINKED:
+            messages += wrong_links_of_targets(place)
+        if document == ROOT / "README.md" and sum(MOST_WORDS.values()) > MOST_WORDS_IN_ALL:
+            messages.append("MOST_WORDS allows %d words in all, more than %d" % (
+                sum(MOST_WORDS.values()), MOST_WORDS_IN_ALL))
         checks += some
         failed += bool(messages)
         for message in messages:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets of a build, one on each core: tests/fuzz/run.sh [SECONDS [TARGET...]]
-# (default: 20 s each of all). SPILLWAY_BUILD is the build folder (default: build-fuzz). The last line
-# is `N passed, N failed`.
+# (default: SPILLWAY_FUZZ_SECONDS, or 20 s, each of all). SPILLWAY_BUILD is the build folder (default:
+# build-fuzz). The last line is `N passed, N failed`.
 #
 # What a run finds interesting is kept in its folder `corpus`, so that the next one goes on from there.
 # An input that fails is left in `findings`: tests/fuzz/README.md says what to do with it.
@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 readonly build=${SPILLWAY_BUILD:-build-fuzz}
-readonly seconds=${1:-20}
+readonly seconds=${1:-${SPILLWAY_FUZZ_SECONDS:-20}}
 shift $(($# > 0))
 targets=("$@")
 if [[ $# == 0 ]]; then
@@ -35,7 +35,7 @@ readonly limits=(-timeout=10 -rss_limit_mb=1024)
 # fuzz TARGET: says what came of it.
 fuzz() {
   local target=$1 log=$build/$1.log
-  local folders=("$build/corpus/$target" "$build/seeds/$target")
+  local folders=("$build/corpus/$target" "$build/tests/fuzz/seeds/$target")
   [[ ! -d tests/fuzz/corpus/$target ]] || folders+=("tests/fuzz/corpus/$target")
   mkdir -p "${folders[0]}"
   if "$build/tests/${target}_fuzzer" "${limits[@]}" -max_len="$(max_size "$target")" \
@@ -52,7 +52,7 @@ fuzz() {
 }
 
 mkdir -p "$build/findings"
-"$build/tests/make_seeds" "$build/seeds"
+[[ -d $build/tests/fuzz/seeds ]] || "$build/tests/make_seeds" "$build/tests/fuzz/seeds"
 passed=0 failed=0 running=0
 # One has ended: the next may start.
 collect() {

@@ -1,22 +1,33 @@
 #!/usr/bin/env python3
-"""Tests that the commands which documents show are ones that the programs take: each command line of
-`spillway` and `spillwayd` in a fenced block of a Markdown file names a command that exists and flags
-that it has; each script of the repository that is shown exists, and its text knows the flags.
+"""Tests that the commands which documents show are ones that the programs take, and print what is shown.
 
-    tests/integration/document_commands.py [--bin DIR] [FILE.md...]   all that git knows, if none is given
+Each command line of `spillway` and `spillwayd` in a fenced block of a Markdown file names a command that
+exists and flags that it has; each script of the repository that is shown exists, and its text knows the
+flags. What stands behind `$ ` in a document that shows what programs say of a graph in tests/graphs is
+run, in order, in a folder of its own, unless it takes a server or other programs than RUNNABLE; what it
+prints has to be what is shown: a line `...` stands for any lines, `...` in a line for any text, such as
+times and machines' names, and lines may be wrapped.
+
+    tests/integration/document_commands.py [--bin DIR] [FILE.md...]   all of the project, if none is given
 
 DIR (default build/bin) has the programs. Prints a line FILE:LINE: what is wrong, and last
-`N passed, N failed`, of command lines. Exit code 1 if one failed. Nothing that documents show is run, but for --help.
+`N passed, N failed`, of command lines and outputs. Exit code 1 if one failed.
 """
 
 import argparse
+import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from project_files import project_files  # noqa: E402
+
 FENCE = re.compile(r"^\s*(```|~~~)(\w*)")
 # Other languages have no command lines; what programs print is in blocks of no language, behind `$ `.
 SHELL = {"", "sh", "bash", "console"}
@@ -26,6 +37,8 @@ SCRIPT = re.compile(r"^(?:\./)?((?:deploy|tests|client_lib|server)/[\w./-]+\.(?:
 ASSIGNMENT = re.compile(r"^[A-Z_]+=")
 # Words in front of a command that leave it a command.
 BEFORE = {"sudo", "srun", "time", "nice", "exec", "env"}
+# Of what a document shows with its output, what is run.
+RUNNABLE = {"spillway", "cat", "cmp", "echo", "grep", "gunzip", "head", "sh", "sort", "uniq"}
 
 
 class Programs:
@@ -136,14 +149,85 @@ def wrong_script(command):
     return None
 
 
+def shown_runs(path):
+    """(number, command line, lines shown behind it) of each `$ ` in a block of the shell."""
+    language, runs, goes_on = None, [], False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        fence = FENCE.match(line)
+        if fence:
+            language, goes_on = (fence.group(2) if language is None else None), False
+        elif language in SHELL:
+            if goes_on:
+                runs[-1][1] += "\n" + line
+            elif line.startswith("$ "):
+                runs.append([number, line[2:], []])
+            elif runs:
+                runs[-1][2].append(line)
+            goes_on = (goes_on or line.startswith("$ ")) and line.endswith(("\\", "|"))
+    return runs
+
+
+def can_be_run(text):
+    words = words_of(text.replace("\\\n", " ").replace("\n", " "))
+    programs = {pathlib.PurePath(command[0]).name for command in commands_in(words)}
+    return "--server" not in words and words[-1:] != ["&"] and programs <= RUNNABLE
+
+
+def is_printed(shown, printed):
+    """Whether the lines are `printed`, but for what `...` stands for, and for where they are wrapped."""
+    parts, position = [[]], 0
+    for line in shown:
+        if line.strip() == "...":
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    for index, lines in enumerate(parts):
+        words = " ".join(lines).split()
+        if not words:
+            continue
+        wanted = r"\s+".join(re.escape(word).replace(re.escape("..."), ".*?") for word in words)
+        begin = r"\A\s*" if index == 0 else r"(?m:^)[ \t]*"
+        end = r"\s*\Z" if index == len(parts) - 1 else r"[ \t]*(?m:$)"
+        found = re.compile(begin + wanted + end).search(printed, position if index else 0)
+        if not found:
+            return False
+        position = found.end()
+    return True
+
+
+def wrong_outputs(document, programs):
+    """(checks, [(number, why)]) of what a document shows behind `$ `."""
+    runs = shown_runs(document)
+    if not any("tests/graphs/" in text and can_be_run(text) for _, text, _ in runs):
+        return 0, []
+    checks, wrong = 0, []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "build").mkdir()
+        (folder / "build" / "bin").symlink_to(programs.resolve())
+        for entry in ("tests", "README.md"):
+            (folder / entry).symlink_to(ROOT / entry)
+        path = [str(programs.resolve()), str(programs.resolve().parent / "tests" / "no_gpu")]
+        environment = {**os.environ, "TMPDIR": name, "PATH": ":".join(path + [os.environ["PATH"]])}
+        for number, text, shown in runs:
+            if not can_be_run(text):
+                continue
+            done = subprocess.run(["bash", "-c", text], cwd=name, env=environment, timeout=300,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, universal_newlines=True)
+            checks += 1
+            # Where nothing is shown, what matters is that it works.
+            if not (is_printed(shown, done.stdout) if shown else done.returncode == 0):
+                wrong.append((number, "it does not print what is shown, but:\n" + done.stdout))
+    return checks, wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "bin")
     parser.add_argument("documents", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    documents = options.documents or [ROOT / name for name in subprocess.run(
-        ["git", "ls-files", "*.md"], cwd=str(ROOT), check=True, stdout=subprocess.PIPE,
-        universal_newlines=True).stdout.split()]
+    documents = options.documents or [ROOT / name for name in project_files("*.md")]
     programs = Programs(options.bin)
     passed = failed = 0
     for document in documents:
@@ -157,6 +241,10 @@ def main():
                 passed, failed = passed + (why is None), failed + (why is not None)
                 if why:
                     print("%s:%d: %s" % (document, number, why))
+        checks, wrong = wrong_outputs(document.resolve(), options.bin)
+        passed, failed = passed + checks - len(wrong), failed + len(wrong)
+        for number, why in wrong:
+            print("%s:%d: %s" % (document, number, why))
     if passed + failed == 0:
         print("no document shows a command: nothing was checked")
         return 1

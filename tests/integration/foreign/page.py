@@ -2,7 +2,7 @@
 """Runs what proto/any_language.md says, as it stands there: page.py [SECTION...]. Run it with
 with_server.sh. The last line is `N passed, N failed`.
 
-The sections are the page's headings `## grpcurl`, `## Python` and `## Go`. Each has a folder of its own,
+Without SECTION: all for which the tools are here. The sections are the page's headings `## grpcurl`, `## Python` and `## Go`. Each has a folder of its own,
 with a graph.pb. A block of Python or Go is a file, whose name its first line says. A block `sh` is run,
 unless it is `sh install`; a block without a language after it is what it printed, in this order, with
 other lines in between. Every swapped.pb has to be what the program makes of the graph with these options.
@@ -21,6 +21,8 @@ PAGE = ROOT / "proto" / "any_language.md"
 # Building gRPC for Go takes a minute on a busy machine.
 PATIENCE_S = 300
 BLOCK = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# What a section needs besides Python's packages.
+TOOLS = {"grpcurl": "grpcurl", "Go": "protoc-gen-go-grpc"}
 LANGUAGES = ("sh", "python", "go", "")
 
 sys.path.insert(0, str(ROOT / "client_lib" / "python"))
@@ -80,6 +82,11 @@ def run_section(name, blocks, folder, environment):
 def main():
     found = sections(PAGE.read_text())
     names = sys.argv[1:] or [name for name, blocks in found.items() if blocks]
+    away = [] if sys.argv[1:] else [
+        name for name in names if name in TOOLS and not shutil.which(TOOLS[name])]
+    for name in away:
+        names.remove(name)
+        print("skipped: no %s here: the section %s is not run" % (TOOLS[name], name))
     passed, failed = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         stubs = pathlib.Path(folder) / "stubs"
@@ -102,7 +109,7 @@ def main():
             except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
                 failed += 1
                 print("FAILED  page %s: %s" % (name, error), flush=True)
-    print("%d passed, %d failed" % (passed, failed))
+    print("%d passed, %d failed%s" % (passed, failed, ", %d skipped" % len(away) if away else ""))
     return 1 if failed else 0
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# That `buf breaking` holds the API: in one copy of proto/ are changes of every kind that breaks a
-# client, a program that is built anew, or a stored report, and buf has to name each; in another are
-# those that may be made, and buf has to be silent. And that today's API breaks nothing of that in the
-# commit in RELEASE: baseline.binpb is made anew at every release, that is not.
+# That `buf lint` has nothing to say of proto/, that nothing broke since baseline.binpb, and that `buf
+# breaking` holds the API: in one copy of proto/ are changes of every kind that breaks a client, a
+# program that is built anew, or a stored report, and buf has to name each; in another are those that
+# may be made, and buf has to be silent. And that today's API breaks nothing of that in the commit in
+# RELEASE: baseline.binpb is made anew at every release, that is not.
 #
 #   breaking_test.sh BUF
 #
@@ -80,6 +81,12 @@ breaks=(
   's/^option java_package = .*/option java_package = "another";/'
   '"java_package".* changed'
 )
+in_proto() {
+  (cd "$root/proto" && "$buf" "$@")
+}
+check "buf lint has nothing to say" in_proto lint
+check "nothing broke since baseline.binpb" in_proto breaking --against baseline.binpb
+
 cp -r "$root/proto" "$work/breaks"
 for ((i = 0; i < ${#breaks[@]}; i += 4)); do
   change "$work/breaks" "${breaks[i + 1]}" "${breaks[i + 2]}" ||
@@ -107,12 +114,9 @@ grow() {
 check "a new field, value or method, and one that is deprecated, are no break" grow
 
 skipped=
-frozen() {
-  (cd "$root/proto" && "$buf" breaking --against "$work/proto")
-}
 commit=$(<"$root/tests/integration/skew/RELEASE")
 if git -C "$root" archive "$commit" proto 2>/dev/null | tar -x -C "$work" 2>/dev/null; then
-  check "today's API breaks nothing of the frozen one" frozen
+  check "today's API breaks nothing of the frozen one" in_proto breaking --against "$work/proto"
 else
   echo "skipped: this tree has no commit $commit (a shallow clone, or none): only baseline.binpb is held"
   skipped=", 1 skipped"
