@@ -5,7 +5,8 @@ with_server.sh. The last line is `N passed, N failed`.
 The sections are the page's headings `## grpcurl`, `## Python` and `## Go`. Each has a folder of its own,
 with a graph.pb. A block of Python or Go is a file, whose name its first line says. A block `sh` is run,
 unless it is `sh install`; a block without a language after it is what it printed, in this order, with
-other lines in between. Every swapped.pb has to be what the program makes of the graph with these options.
+other lines in between. Every swapped.pb has to be what the program makes of the graph with OPTIONS, which
+are those of the page.
 """
 
 import os
@@ -20,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "proto" / "any_language.md"
 # Building gRPC for Go takes a minute on a busy machine.
 PATIENCE_S = 300
+OPTIONS = ("--batch-size", "64", "--gpu-memory-bytes", "28MiB")
 BLOCK = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = ("sh", "python", "go", "")
 
@@ -48,8 +50,11 @@ def check_printed(expected, printed):
 
 def run_section(name, blocks, folder, environment):
     """Yields the first line of each command block that has run; AssertionError if one is wrong."""
-    graph, expected = (pathlib.Path(os.environ["SPILLWAY_SMALL" + part]) for part in ("", "_REWRITTEN"))
-    shutil.copyfile(graph, folder / "graph.pb")
+    shutil.copyfile(os.environ["SPILLWAY_SMALL"], folder / "graph.pb")
+    expected = folder / "expected.pb"
+    subprocess.run([os.environ["SPILLWAY_BIN"] + "/spillway", "rewrite", folder / "graph.pb", "-o", expected,
+                    "--quiet", *OPTIONS], check=True)
+    assert b"lms/swapout" in expected.read_bytes(), "nothing is swapped, so a client could be wrong unseen"
     rewritten, printed = 0, None
     for language, word, contents in blocks:
         assert language in LANGUAGES, language
