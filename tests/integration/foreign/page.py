@@ -5,8 +5,7 @@ with_server.sh. The last line is `N passed, N failed`.
 The sections are the page's headings `## grpcurl`, `## Python` and `## Go`. Each has a folder of its own,
 with a graph.pb. A block of Python or Go is a file, whose name its first line says. A block `sh` is run,
 unless it is `sh install`; a block without a language after it is what it printed, in this order, with
-other lines in between. Every swapped.pb has to be what the program makes of the graph with OPTIONS, which
-are those of the page.
+other lines in between. Every swapped.pb has to be what the program makes of the graph with these options.
 """
 
 import os
@@ -21,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = ROOT / "proto" / "any_language.md"
 # Building gRPC for Go takes a minute on a busy machine.
 PATIENCE_S = 300
+# Those that the page gives.
 OPTIONS = ("--batch-size", "64", "--gpu-memory-bytes", "28MiB")
 BLOCK = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = ("sh", "python", "go", "")
