@@ -8,11 +8,12 @@
 #   SPILLWAY_SMALL_REWRITTEN, SPILLWAY_LARGE_REWRITTEN
 #                             what `spillway rewrite` made of them, in its own process, with the
 #                             options scope { fuse_swapins: true lb: 5 } min_tensor_bytes: 4096
-# SPILLWAY_BIN is where the programs are (default: build/bin).
+#   SPILLWAY_BIN              where the programs are, which it may be given (default: build/bin)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 readonly root bin=${SPILLWAY_BIN:-$root/build/bin}
+export SPILLWAY_BIN=$bin
 folder=$(mktemp -d)
 readonly folder
 server=
