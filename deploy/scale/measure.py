@@ -232,10 +232,9 @@ def row(name, kind, folder):
     def seconds(costs, digits):
         return "%.*f" % (digits, statistics.median(costs) / SECOND_NS) if costs else "never"
 
-    return "| `%s` | `%s`, %s | %s | %.1f | %s | %s | %s | %.1f | %.1f |" % (
-        name, kind["graph"].removesuffix(".pb"), options.get("strategy", "budget"),
-        format(spillway.inspect(base).node_count, ","), len(base) / 1e6, seconds(new, 3), seconds(known, 3),
-        seconds(again, 4), memory / 1e6, kept / 1e6)
+    return "| `%s` | %s | %.1f | %s | %s | %s | %.1f | %.1f |" % (
+        name, format(spillway.inspect(base).node_count, ","), len(base) / 1e6, seconds(new, 3),
+        seconds(known, 3), seconds(again, 4), memory / 1e6, kept / 1e6)
 
 
 def arguments_of(parser):
@@ -256,8 +255,8 @@ def main():
     unknown = sorted(set(arguments.kind) - set(kinds))
     if unknown:
         parser.error("no such kind: %s; there are %s" % (", ".join(unknown), ", ".join(kinds)))
-    print("| kind | graph, strategy | nodes | graph, MB | new, s | plan known, s | same bytes again, s | "
-          "memory beside the graph, MB | cache, MB |\n|---|---|---|---|---|---|---|---|---|")
+    print("| kind | nodes | graph, MB | new, s | plan known, s | same bytes again, s | memory beside it, MB | "
+          "cache, MB |\n|---|---|---|---|---|---|---|---|")
     for name in arguments.kind or kinds:
         print(row(name, kinds[name], arguments.graphs), flush=True)
 

@@ -52,10 +52,10 @@ def check_measure():
     if len(rows) == 2:
         mnist, scope = rows
         check("the plan of budget is used for another encoding, scope has none to use",
-              float(mnist[5]) > 0 and scope[5] == "never", rows)
+              float(mnist[4]) > 0 and scope[4] == "never", rows)
         check("the same bytes again cost less than a new graph",
-              0 < float(scope[6]) < float(scope[4]), scope)
-        check("memory beside the graph, and in the cache", float(scope[7]) > 0 and float(scope[8]) > 1, scope)
+              0 < float(scope[5]) < float(scope[3]), scope)
+        check("memory beside the graph, and in the cache", float(scope[6]) > 0 and float(scope[7]) > 1, scope)
     ended = run("measure.py", "no_such_kind")
     check("measure.py: a kind that is none", ended.returncode == 2 and "no such kind: no_such_kind" in
           ended.stderr, ended.stderr)
