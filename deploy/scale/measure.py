@@ -94,9 +94,13 @@ class Server:
 
 
 def read_kinds(path):
-    """The kinds of requests: their graph, options, and share of a load."""
+    """The kinds of requests: their graph, options, and share of a load. ValueError: something is missing."""
     with open(path, encoding="utf-8") as file:
-        return json.load(file)
+        kinds = json.load(file)
+    for name, kind in kinds.items():
+        if not {"graph", "options", "share"} <= set(kind):
+            raise ValueError("%s: the kind %r needs graph, options and share" % (path, name))
+    return kinds
 
 
 def read_graph(name, folder):
@@ -157,10 +161,10 @@ def fields_of(message, begin, end):
 def reencoded(graph, number):
     """The same graph in other bytes for each number: maps have no order, so the first two attributes of
     one node change places; 0: `graph` itself."""
+    if number == 0:
+        return graph
     nodes = 0
     for field, _, begin, end in fields_of(graph, 0, len(graph)):
-        if number == 0:
-            return graph
         # GraphDef.node, and its NodeDef.attr.
         attributes = [part for part in fields_of(graph, begin, end) if part[0] == 5]
         if field == 1 and len(attributes) >= 2 and attributes[0][3] == attributes[1][1]:
@@ -245,20 +249,26 @@ def arguments_of(parser):
                              "there (default: build/scale)")
 
 
+def print_table(kinds, arguments):
+    unknown = sorted(set(arguments.kind) - set(kinds))
+    if unknown:
+        raise ValueError("no such kind: %s; there are %s" % (", ".join(unknown), ", ".join(kinds)))
+    print("| kind | nodes | graph, MB | new, s | plan known, s | same bytes again, s | memory beside it, MB | "
+          "cache, MB |\n|---|---|---|---|---|---|---|---|")
+    for name in arguments.kind or kinds:
+        print(row(name, kinds[name], arguments.graphs), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments_of(parser)
     parser.add_argument("kind", nargs="*", help="default: all")
     arguments = parser.parse_args()
-    kinds = read_kinds(arguments.kinds)
-    unknown = sorted(set(arguments.kind) - set(kinds))
-    if unknown:
-        parser.error("no such kind: %s; there are %s" % (", ".join(unknown), ", ".join(kinds)))
-    print("| kind | nodes | graph, MB | new, s | plan known, s | same bytes again, s | memory beside it, MB | "
-          "cache, MB |\n|---|---|---|---|---|---|---|---|")
-    for name in arguments.kind or kinds:
-        print(row(name, kinds[name], arguments.graphs), flush=True)
+    try:
+        print_table(read_kinds(arguments.kinds), arguments)
+    except (OSError, ValueError, spillway.SpillwayError) as error:
+        sys.exit("measure.py: %s" % error)
 
 
 if __name__ == "__main__":

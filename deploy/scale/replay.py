@@ -148,15 +148,21 @@ def positive(text):
     return value
 
 
+def positive_count(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("load", nargs="?", help="a file, or - for standard input")
     parser.add_argument("--rate", type=positive, metavar="JOBS", help="jobs per second, at random")
-    parser.add_argument("--ranks", type=int, default=1, help="of each job of --rate (default: 1)")
+    parser.add_argument("--ranks", type=positive_count, default=1, help="of each job of --rate (default: 1)")
     parser.add_argument("--speed", type=positive, default=1, help="how much faster than at_s says")
     parser.add_argument("--seconds", type=positive, default=600, help="the most that it takes (default: 600)")
-    parser.add_argument("--requests", type=int, default=10000, help="the most that it sends (default: 10000)")
+    parser.add_argument("--requests", type=positive_count, default=10000, help="the most that it sends (default: 10000)")
     parser.add_argument("--retries", type=int, default=4, help="of each call (default: 4)")
     parser.add_argument("--server", metavar="HOST:PORT", help="a server that runs already")
     measure.arguments_of(parser)
@@ -168,8 +174,8 @@ def main():
         parser.error("give either LOAD or --rate")
     if arguments.server and flags:
         parser.error("--server names a server that runs already: flags would have no effect")
-    kinds = measure.read_kinds(arguments.kinds)
     try:
+        kinds = measure.read_kinds(arguments.kinds)
         with contextlib.ExitStack() as files:
             if arguments.load is None:
                 load = random_load(kinds, arguments.rate, arguments.ranks)
@@ -177,10 +183,10 @@ def main():
                 load = read_load(sys.stdin if arguments.load == "-" else files.enter_context(
                     open(arguments.load, encoding="utf-8")), kinds)
             requests = list(itertools.islice(load, arguments.requests))
-    except (OSError, ValueError) as error:
+        result = (replay(requests, kinds, arguments, arguments.server) if arguments.server
+                  else replay_here(requests, kinds, arguments, flags))
+    except (OSError, ValueError, spillway.SpillwayError) as error:
         sys.exit("replay.py: %s" % error)
-    result = (replay(requests, kinds, arguments, arguments.server) if arguments.server
-              else replay_here(requests, kinds, arguments, flags))
     print(json.dumps(result, indent=1))
 
 

@@ -6,6 +6,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 from checks import check, finish
 
@@ -49,21 +50,24 @@ def check_measure():
     rows = [line.strip("| ").split(" | ") for line in ended.stdout.splitlines()[2:]]
     check("measure.py: a line for each kind", [row[0] for row in rows] == ["`mnist_deep`", "`resnet50_scope`"],
           ended.stdout + ended.stderr)
+    check("the table of the page has its columns", ended.stdout.split("\n")[0] in
+          (SCALE / "README.md").read_text(), ended.stdout)
     if len(rows) == 2:
         mnist, scope = rows
         check("the plan of budget is used for another encoding, scope has none to use",
               float(mnist[4]) > 0 and scope[4] == "never", rows)
         check("the same bytes again cost less than a new graph",
               0 < float(scope[5]) < float(scope[3]), scope)
-        check("memory beside the graph, and in the cache", float(scope[6]) > 0 and float(scope[7]) > 1, scope)
+        # Of memory a busy machine may miss the short moment in which it is held.
+        check("memory beside the graph, and in the cache", float(scope[6]) >= 0 and float(scope[7]) > 1, scope)
     ended = run("measure.py", "no_such_kind")
-    check("measure.py: a kind that is none", ended.returncode == 2 and "no such kind: no_such_kind" in
+    check("measure.py: a kind that is none", ended.returncode == 1 and "no such kind: no_such_kind" in
           ended.stderr, ended.stderr)
 
 
 def check_replay():
     # One after another: a new graph, the same bytes, the same graph in other bytes, another graph.
-    load = [(0, "resnet50", 1, 0), (8, "resnet50", 1, 0), (8.5, "resnet50", 1, 1), (9, "mnist_deep", 1, 0)]
+    load = [(0, "resnet50", 1, 0), (2, "resnet50", 1, 0), (2.5, "resnet50", 1, 1), (3, "mnist_deep", 1, 0)]
     result = replayed(load, "--", "--workers", "1")
     check("replay.py: who has to work for which request", has(
         result, sent=4, not_sent=0, answered=4, failed={}, new=2, plan_known=1, same_bytes=1), result)
@@ -76,10 +80,13 @@ def check_replay():
     result = replayed(load[:1], "--retries", "0", "--", "--max-graph-bytes", "1KiB")
     check("what the server refuses is counted by reason", has(result, answered=0, new=0) and
           sum(result["failed"].values()) == 1 and "answer_p50_s" in result, result)
-    ended = run("replay.py", "--rate", "50", "--ranks", "3", "--requests", "6", "--seconds", "60")
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as kinds:
+        json.dump({"small": {"graph": "mnist_deep", "share": 1, "options": {"batch_size": 1024}}}, kinds)
+        kinds.flush()
+        ended = run("replay.py", "--kinds", kinds.name, "--rate", "50", "--ranks", "3", "--requests", "6")
     result = json.loads(ended.stdout or "{}")
-    check("at random: every request has an end", result.get("sent") == 6 == result.get("answered", 0) +
-          sum(result.get("failed", {}).values()), ended)
+    check("at random: each rank asks, and every request has an end", has(result, sent=6, not_sent=0) and
+          result["answered"] + sum(result["failed"].values()) == 6 and result["new"] <= 2, ended)
     with measure.Server("--workers", "1") as server:
         result = replayed([(0, "mnist_deep", 1, 0)], "--server", server.address)
         check("on a server that runs already", has(result, answered=1, failed={}) and "cpu_s" not in result and
@@ -93,6 +100,8 @@ def check_no_load():
             ("no object", "7", "line 1 is not a request"),
             ("no such kind", '{"at_s": 0, "kind": "x", "graph": 0, "encoding": 0}', "no such kind"),
             ("a time that is none", '{"at_s": NaN, "kind": "mnist_deep", "graph": 0, "encoding": 0}', "at_s"),
+            ("an encoding that the graph has not",
+             '{"at_s": 0, "kind": "mnist_deep", "graph": 0, "encoding": 9999}', "too few"),
             ("a graph that is none", '{"at_s": 0, "kind": "mnist_deep", "graph": -1, "encoding": 0}', "graph")):
         ended = run("replay.py", "-", text=text)
         check("no load: " + name, ended.returncode == 1 and sentence in ended.stderr and
