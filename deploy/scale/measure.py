@@ -246,7 +246,7 @@ def arguments_of(parser):
     parser.add_argument("--kinds", default=KINDS, help="default: kinds.json")
     parser.add_argument("--graphs", type=pathlib.Path, default=ROOT / "build/scale",
                         help="the folder of graphs that are not in tests/graphs; synthetic ones are made "
-                             "there (default: build/scale)")
+                             "there, by the benchmark scale_benchmark (default: build/scale)")
 
 
 def print_table(kinds, arguments):
