@@ -1,152 +1,274 @@
 #!/usr/bin/env python3
-"""Measures what each kind of a mix costs a real spillwayd on this machine, and writes it for simulate.py.
+"""Measures what requests cost a spillwayd, which it starts on this machine, and prints a table in Markdown.
 
-    measure.py [--mix FILE] [--graphs FOLDER] [--kinds A,B,...] [-o costs.json]
+    measure.py [--kinds FILE] [--graphs FOLDER] [KIND...]
 
-Processor time is of the whole server, transport included, which a busy machine changes less than wall
-time: the median of some requests, of each kind in turns with the others'. `work_bytes` is the most that
-`spillway_memory_bytes` showed beyond the graph while a request ran. `--table FILE` prints the costs in
-FILE as a table in Markdown, without measuring."""
+CPU time is that of the whole server for one request, including transport, which other programs on the
+machine change less than wall time: the median of some requests. Of each graph three are measured: it is
+new; its plan is known from the same graph in other bytes, as each process of TensorFlow writes its own;
+the same bytes again. Memory is the most that `spillway_memory_bytes` showed beside the graph and the cache.
+The programs are those in build/, or in the folder $SPILLWAY_BUILD."""
 
 import argparse
+import gzip
 import json
+import os
 import pathlib
+import re
+import signal
 import statistics
+import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
-import simulate
-import spelling
-import workload
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SPILLWAY_BUILD", ROOT / "build")).resolve()
+KINDS = pathlib.Path(__file__).resolve().with_name("kinds.json")
 
+os.environ.setdefault("SPILLWAY_LIBRARY", str(BUILD / "lib/libspillway.so.0"))
+os.environ["no_proxy"] = os.environ["no_grpc_proxy"] = "127.0.0.1"
+sys.path.insert(0, str(ROOT / "client_lib/python"))
+
+import spillway  # noqa: E402  (it is found only now)
+
+SECOND_NS = 10**9
 ROUNDS = 3
-# What takes long is measured less often: so much processor time of one kind is enough.
-ENOUGH_NS = 8 * workload.SECOND
-# After an answer, the server has still to put things away.
+# Slow kinds are measured less often: this much CPU time of one is enough.
+ENOUGH_NS = 8 * SECOND_NS
+# After an answer, the server still has to put things away.
 SETTLE_S = 0.02
 # How often the memory of a request is looked at.
-LOOK_EVERY_S = 0.002
-# The parts of a cost that are times.
-TIMES = ("make_ns", "reuse_ns", "hit_ns")
+POLL_S = 0.002
+STOP_S = 60  # A server ends within --drain-timeout.
 
 
-class Prober:
-    """Requests of one kind to one server."""
+class Server:
+    """A spillwayd on free ports of the loopback interface; ended on leaving the `with` block."""
 
-    def __init__(self, server, graph, options, rewrite):
-        self.server, self.graph, self.options, self.rewrite = server, graph, options, rewrite
+    def __init__(self, *flags):
+        program = BUILD / "bin/spillwayd"
+        if not program.exists():
+            sys.exit("There is no %s: build it, or name the build's folder in SPILLWAY_BUILD." % program)
+        self.process = subprocess.Popen(
+            [str(program), "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+             "--log-level", "off", *flags], stdout=subprocess.PIPE, text=True)
+        lines = [self.process.stdout.readline() for _ in range(2)]
+        if not lines[1]:
+            self.process.wait()
+            sys.exit("spillwayd does not start: %s" % " ".join(flags))
+        self.address = lines[0].split()[-1]
+        self._metrics = lines[1].split()[-1]
 
-    def ask(self, graph):
-        """The processor time that it costs the server."""
-        before = self.server.cpu_ns()
-        self.rewrite(graph, server=self.server.address, retries=0, **self.options)
-        time.sleep(SETTLE_S)
-        return self.server.cpu_ns() - before
+    def __enter__(self):
+        return self
 
-    def peak_work_bytes(self, graph):
-        """The most memory that is held for a request beside its graph and the cache."""
-        most, ended = 0, threading.Event()
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_S)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
 
-        def watch():
-            nonlocal most
-            while not ended.is_set():
-                found = self.server.metrics()
-                most = max(most, found["spillway_memory_bytes"] - found["spillway_cache_bytes"])
-                time.sleep(LOOK_EVERY_S)
+    def cpu_ns(self):
+        """CPU time so far, of all threads: Linux keeps a clock for each process."""
+        return time.clock_gettime_ns((~self.process.pid << 3) | 2)
 
-        watcher = threading.Thread(target=watch)
-        watcher.start()
-        self.rewrite(graph, server=self.server.address, retries=0, **self.options)
+    def metrics(self):
+        """The sum of each metric over its labels."""
+        with urllib.request.urlopen(self._metrics, timeout=STOP_S) as scrape:
+            text = scrape.read().decode()
+        sums = {}
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                series, value = line.rsplit(" ", 1)
+                name = series.split("{", 1)[0]
+                sums[name] = sums.get(name, 0.0) + float(value)
+        return sums
+
+
+# ---- Graphs ----
+
+
+def read_kinds(path):
+    """The kinds of requests: their graph, options, and share of a load. ValueError: something is missing."""
+    with open(path, encoding="utf-8") as file:
+        kinds = json.load(file)
+    for name, kind in kinds.items():
+        if not {"graph", "options", "share"} <= set(kind):
+            raise ValueError("%s: the kind %r needs graph, options and share" % (path, name))
+    return kinds
+
+
+def read_graph(name, folder):
+    """A graph of tests/graphs by its name, or a file in `folder`; synthetic_NODES.pb is made there."""
+    if name.endswith(".pb"):
+        path = folder / name
+        synthetic = re.fullmatch(r"synthetic_(\d+)\.pb", name)
+        if not path.exists() and synthetic:
+            folder.mkdir(parents=True, exist_ok=True)
+            subprocess.run([str(BUILD / "tests/benchmarks/scale_benchmark"), "--write", str(path),
+                            synthetic.group(1)], check=True)
+        return path.read_bytes()
+    path = ROOT / "tests/graphs" / name / "graph.pb"
+    return path.read_bytes() if path.exists() else gzip.decompress(
+        path.with_name("graph.pb.gz").read_bytes())
+
+
+def options_of(kind, graph):
+    """The keywords of spillway.rewrite for a kind: `memory_share` of what a step takes is the memory of
+    each GPU."""
+    options = dict(kind["options"])
+    if "memory_share" in kind:
+        sizes = {name: options[name] for name in ("batch_size",) if name in options}
+        forecast = spillway.simulate(graph, no_budget=True, **sizes).forecast
+        peak = max(int(device.peak_bytes) for device in forecast.devices if "CPU" not in device.device)
+        options["gpu_memory_bytes"] = int(kind["memory_share"] * peak)
+    return options
+
+
+def numbered(graph, number):
+    """Another graph at the same cost: its field `version`, which nobody reads, is `number`."""
+    field = bytearray(b"\x18")
+    while number >= 0x80:
+        field.append(number & 0x7f | 0x80)
+        number >>= 7
+    return graph + bytes(field) + bytes([number])
+
+
+def fields_of(message, begin, end):
+    """(number, begin, begin of the content, end) of each field that has a length."""
+    def varint(at):
+        value = shift = 0
+        while True:
+            value |= (message[at] & 0x7f) << shift
+            at, shift = at + 1, shift + 7
+            if message[at - 1] < 0x80:
+                return value, at
+
+    while begin < end:
+        tag, at = varint(begin)
+        if tag & 7 != 2:
+            return
+        length, at = varint(at)
+        yield tag >> 3, begin, at, at + length
+        begin = at + length
+
+
+def reencoded(graph, number):
+    """The same graph in other bytes for each number: maps have no order, so the first two attributes of
+    one node change places; 0: `graph` itself."""
+    if number == 0:
+        return graph
+    nodes = 0
+    for field, _, begin, end in fields_of(graph, 0, len(graph)):
+        # GraphDef.node, and its NodeDef.attr.
+        attributes = [part for part in fields_of(graph, begin, end) if part[0] == 5]
+        if field == 1 and len(attributes) >= 2 and attributes[0][3] == attributes[1][1]:
+            nodes += 1
+            if nodes == number:
+                (_, first, _, middle), (_, _, _, last) = attributes[:2]
+                return graph[:first] + graph[middle:last] + graph[first:middle] + graph[last:]
+    raise ValueError("the graph has %d nodes with two attributes, too few for encoding %d" % (nodes, number))
+
+
+# ---- Costs ----
+
+
+def rewrite_cost_ns(server, graph, options):
+    before = server.cpu_ns()
+    spillway.rewrite(graph, server=server.address, retries=0, **options)
+    time.sleep(SETTLE_S)
+    return server.cpu_ns() - before
+
+
+def peak_memory_bytes(server, graph, options):
+    """The most memory that is held during a request, beside its graph and the cache."""
+    peak, ended = 0, threading.Event()
+
+    def watch():
+        nonlocal peak
+        while not ended.is_set():
+            found = server.metrics()
+            peak = max(peak, found["spillway_memory_bytes"] - found["spillway_cache_bytes"])
+            time.sleep(POLL_S)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        spillway.rewrite(graph, server=server.address, retries=0, **options)
+    finally:
         ended.set()
         watcher.join()
-        return max(0, int(most) - len(graph))
+    return max(0, int(peak) - len(graph))
 
 
-def measure(name, kind, folder):
-    import server as real  # pylint: disable=import-outside-toplevel  (needs a build)
-    base = real.read_graph(kind["graph"], folder)
-    options = real.options_of(kind, base)
-    simulates = options.get("strategy") != "scope"
-    is_compared = len(base) <= simulate.MOST_COMPARED_BYTES
-    times = {part: [] for part in TIMES}
-    with real.Server("--workers", "1", "--cache-bytes", "2GiB", "--memory-budget", "8GiB") as server:
-        prober = Prober(server, base, options, real.spillway.rewrite)
-        prober.ask(base)  # What is made once: threads, buffers.
-        work = 0
+def row(name, kind, folder):
+    """The line of a kind."""
+    base = read_graph(kind["graph"], folder)
+    options = options_of(kind, base)
+    new, known, again, memory = [], [], [], 0
+    with Server("--workers", "1", "--cache-bytes", "2GiB", "--memory-budget", "8GiB") as server:
+        rewrite_cost_ns(server, base, options)  # The first one also makes threads and buffers.
+
+        def count(metric):
+            return server.metrics()["spillway_%s_total" % metric]
+
         for number in range(1, ROUNDS + 1):
-            graph = spelling.numbered(base, number)
-            times["make_ns"].append(prober.ask(graph))
-            if simulates:
-                other = spelling.spelled(base, number)
-                times["reuse_ns"].append(prober.ask(spelling.numbered(other, number)))
-            if is_compared:
-                times["hit_ns"].append(prober.ask(graph))
-            work = max(work, prober.peak_work_bytes(spelling.numbered(base, 1000 + number)))
-            if sum(times["make_ns"]) > ENOUGH_NS:
+            graph = numbered(base, number)
+            new.append(rewrite_cost_ns(server, graph, options))
+            before = count("reused_plans"), count("cached_rewrites")
+            cost_ns = rewrite_cost_ns(server, numbered(reencoded(base, 1), number), options)
+            if count("reused_plans") > before[0]:
+                known.append(cost_ns)
+            cost_ns = rewrite_cost_ns(server, graph, options)
+            if count("cached_rewrites") > before[1]:
+                again.append(cost_ns)
+            memory = max(memory, peak_memory_bytes(server, numbered(base, 1000 + number), options))
+            if sum(new) > ENOUGH_NS:
                 break
-        found = server.metrics()
-        made = len(times["make_ns"])
-        if (found["spillway_cached_rewrites_total"] != made * is_compared
-                or found["spillway_reused_plans_total"] != made * simulates):
-            raise RuntimeError("%s: the server did not answer from its cache as expected" % name)
-        # Those that are answered with a plan keep no less than those that made it.
-        kept = found["spillway_cache_bytes"] / (1 + made * (2 + simulates))  # 0 if not compared.
-        answers = found["spillway_rewrite_outcomes_total"]
-        out = found["spillway_output_bytes_total"] / answers
-    nodes = real.spillway.inspect(base).node_count
-    times["reuse_ns"] = times["reuse_ns"] or times["make_ns"]
-    times["hit_ns"] = times["hit_ns"] or times["make_ns"]
-    return {"graph": kind["graph"], "strategy": options.get("strategy", "budget"), "nodes": nodes,
-            "bytes": len(base), "simulates": simulates,
-            **{part: int(statistics.median(values)) for part, values in times.items()},
-            "make_least_ns": min(times["make_ns"]), "rounds": made,
-            "work_bytes": work, "kept_bytes": int(kept), "out_bytes": int(out)}
+        # All are about equal: the first, and four requests in each round, of which one is not kept anew.
+        kept = server.metrics()["spillway_cache_bytes"] / (1 + 3 * len(new))
+
+    def seconds(costs, digits):
+        return "%.*f" % (digits, statistics.median(costs) / SECOND_NS) if costs else "never"
+
+    return "| `%s` | %s | %.1f | %s | %s | %s | %.1f | %.1f |" % (
+        name, format(spillway.inspect(base).node_count, ","), len(base) / 1e6, seconds(new, 3),
+        seconds(known, 3), seconds(again, 4), memory / 1e6, kept / 1e6)
 
 
-def table(kinds):
-    lines = ["| kind | graph, strategy | nodes | graph, MB | rewrite, s | plan known, s | kept, s | "
-             "memory beside the graph, MB | cache, MB |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    for name, cost in kinds.items():
-        reuse = "%.3f" % (cost["reuse_ns"] / 1e9) if cost["simulates"] else ""
-        hit = "%.4f" % (cost["hit_ns"] / 1e9) if cost["kept_bytes"] else "never"
-        lines.append("| `%s` | `%s`, %s | %s | %.1f | %.3f | %s | %s | %.1f | %.1f |" % (
-            name, cost["graph"].removesuffix(".pb"), cost["strategy"], format(cost["nodes"], ","),
-            cost["bytes"] / 1e6, cost["make_ns"] / 1e9, reuse, hit,
-            cost["work_bytes"] / 1e6, cost["kept_bytes"] / 1e6))
-    return "\n".join(lines)
+def arguments_of(parser):
+    """What measure.py and replay.py have in common."""
+    parser.add_argument("--kinds", default=KINDS, help="default: kinds.json")
+    parser.add_argument("--graphs", type=pathlib.Path, default=ROOT / "build/scale",
+                        help="the folder of graphs that are not in tests/graphs; synthetic ones are made "
+                             "there, by the benchmark scale_benchmark (default: build/scale)")
 
 
-def text_of(kinds):
-    return json.dumps({"kinds": kinds}, indent=1) + "\n"
+def print_table(kinds, arguments):
+    unknown = sorted(set(arguments.kind) - set(kinds))
+    if unknown:
+        raise ValueError("no such kind: %s; there are %s" % (", ".join(unknown), ", ".join(kinds)))
+    print("| kind | nodes | graph, MB | new, s | plan known, s | same bytes again, s | memory beside it, MB | "
+          "cache, MB |\n|---|---|---|---|---|---|---|---|")
+    for name in arguments.kind or kinds:
+        print(row(name, kinds[name], arguments.graphs), flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mix", default=workload.MIX, help="default: mix.json")
-    parser.add_argument("--graphs", type=pathlib.Path, default=pathlib.Path("build/scale"),
-                        help="where graphs that are no test graphs lie; synthetic ones are made "
-                             "there (default: build/scale)")
-    parser.add_argument("--kinds", help="only these (default: all)")
-    parser.add_argument("-o", "--output", help="default: standard output")
-    parser.add_argument("--table", metavar="FILE")
+    arguments_of(parser)
+    parser.add_argument("kind", nargs="*", help="default: all")
     arguments = parser.parse_args()
-    if arguments.table:
-        with open(arguments.table, encoding="utf-8") as file:
-            print(table(json.load(file)["kinds"]))
-        return
-    kinds = workload.read_mix(arguments.mix)["kinds"]
-    wanted = arguments.kinds.split(",") if arguments.kinds else list(kinds)
-    found = {}
-    for name in wanted:
-        found[name] = measure(name, kinds[name], arguments.graphs)
-        print("%s: %.3f s" % (name, found[name]["make_ns"] / 1e9), file=sys.stderr, flush=True)
-        if arguments.output:  # Whole after each: what is measured already is not lost.
-            pathlib.Path(arguments.output).write_text(text_of(found), encoding="utf-8")
-    if not arguments.output:
-        print(text_of(found), end="")
+    try:
+        print_table(read_kinds(arguments.kinds), arguments)
+    except (OSError, ValueError, spillway.SpillwayError) as error:
+        sys.exit("measure.py: %s" % error)
 
 
 if __name__ == "__main__":

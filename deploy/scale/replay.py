@@ -1,245 +1,193 @@
 #!/usr/bin/env python3
-"""Replays a trace of workload.py to a real spillwayd that it starts, and tells what simulate.py tells.
+"""Sends a load to a spillwayd and prints what became of it, as JSON.
 
-    replay.py TRACE [--mix FILE] [--graphs FOLDER] [--speed X] [--retries N] [-- FLAGS OF SPILLWAYD]
-    replay.py --compare [--nice N]
+    replay.py LOAD [--speed X] [-- FLAGS OF SPILLWAYD]      a file of requests; - is standard input
+    replay.py --rate JOBS [--ranks N] [-- FLAGS OF SPILLWAYD]    JOBS in a second, at random
 
-With --compare: four small loads, each also simulated, with costs measured just before; a table of both.
-Server and clients share the machine, so the server has one worker. A machine that others use, too, takes
-longer than its processor time: by how much is told (*stretch*: time on the clock by processor time, of the
-worker), and the simulated server is as much slower."""
+It starts the server on the loopback interface, from the same build as measure.py, unless --server names
+one. A line of LOAD is a request, in the order of time:
+
+    {"at_s": 0.5, "kind": "bert_tiny", "graph": 7, "encoding": 0}
+
+`kind` is one of kinds.json; requests with the same number `graph` send the same graph, in the same bytes if
+`encoding` is the same. With --rate, jobs come at random times (Poisson), each of a kind by its share and
+with a new graph; its --ranks processes ask at once, each with its own bytes.
+
+It ends after --seconds or --requests, whichever comes first. Progress is on standard error."""
 
 import argparse
 import collections
 import concurrent.futures
-import dataclasses
+import contextlib
+import itertools
 import json
-import os
-import pathlib
+import math
+import random
 import sys
 import threading
 import time
 
 import measure
-import simulate
-import spelling
-import workload
-from workload import SECOND
+from measure import SECOND_NS, spillway
 
-# As many callers at once; a trace that needs more would be late.
-MOST_CALLERS = 200
-CALL_TIMEOUT_S = 300
+# As many calls at once; a load that needs more is sent late.
+MAX_CALLS = 200
+PROGRESS_S = 5
+SEED = 1
+
+Request = collections.namedtuple("Request", "at_s kind graph encoding")
 
 
-class Graphs:
-    """The bytes that an ask sends."""
+def read_load(lines, kinds):
+    """The requests of a file, as they are read. ValueError: a line is none."""
+    last_s = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            request = Request(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise ValueError("line %d is not a request: %s" % (number, error)) from None
+        if not (isinstance(request.at_s, (int, float)) and last_s <= request.at_s < math.inf):
+            raise ValueError("line %d: at_s has to be a number, not below the line before" % number)
+        if request.kind not in kinds:
+            raise ValueError("line %d: no such kind: %r" % (number, request.kind))
+        if not all(isinstance(value, int) and value >= 0 for value in (request.graph, request.encoding)):
+            raise ValueError("line %d: graph and encoding have to be whole numbers of 0 or more" % number)
+        last_s = request.at_s
+        yield request
 
-    def __init__(self, mix, folder, kinds):
-        import server as real  # pylint: disable=import-outside-toplevel  (needs a build)
-        self.real = real
-        self.base = {kind: real.read_graph(mix["kinds"][kind]["graph"], folder) for kind in kinds}
-        self.options = {kind: real.options_of(mix["kinds"][kind], self.base[kind]) for kind in kinds}
 
-    def of(self, ask):
-        return spelling.numbered(spelling.spelled(self.base[ask.kind], ask.spelling), ask.graph)
+def random_load(kinds, jobs_per_second, ranks):
+    chance, at_s = random.Random(SEED), 0.0
+    names, shares = list(kinds), [kind["share"] for kind in kinds.values()]
+    for job in itertools.count():
+        at_s += chance.expovariate(jobs_per_second)
+        kind, = chance.choices(names, shares)
+        for rank in range(ranks):
+            yield Request(at_s, kind, job, rank)
 
 
 class Tally:
-    """What became of the calls."""
+    """What became of the calls so far."""
 
     def __init__(self):
-        self.lock = threading.Lock()
-        self.latencies, self.late = [], []
-        self.failed = collections.Counter()
+        self.lock, self.ended = threading.Lock(), threading.Event()
+        self.sent, self.latencies_s, self.late_s, self.failed = 0, [], 0.0, collections.Counter()
+
+    def show(self):
+        while not self.ended.wait(PROGRESS_S):
+            print("%d sent, %d answered, %d failed" % (
+                self.sent, len(self.latencies_s), sum(self.failed.values())), file=sys.stderr, flush=True)
 
 
-def replay(asks, graphs, flags=(), retries=4, speed=1.0):
-    """The figures of Simulation.result, as far as a server and its clients tell them. `late_s`: the most
-    that a request was sent behind its time."""
-    spillway = graphs.real.spillway
+def replay(requests, kinds, arguments, address):
+    """Sends them to the server at `address`; the figures that clients see."""
+    names = sorted({request.kind for request in requests})
+    bases = {name: measure.read_graph(kinds[name]["graph"], arguments.graphs) for name in names}
+    options = {name: measure.options_of(kinds[name], bases[name]) for name in names}
     tally = Tally()
-    # Bytes are made before the clock runs.
-    calls = [(ask, graphs.of(ask)) for ask in asks]
+    begin = time.monotonic()
+    end = begin + arguments.seconds
 
-    def call(ask, graph, begin_ns, address):
-        delay = begin_ns + ask.at_ns / speed - time.monotonic_ns()
-        if delay > 0:
-            time.sleep(delay / SECOND)
-        sent = time.monotonic_ns()
+    def call(request, due):
+        graph = measure.numbered(measure.reencoded(bases[request.kind], request.encoding), request.graph)
+        sent, reason = time.monotonic(), None
         try:
-            spillway.rewrite(graph, server=address, retries=retries, timeout=CALL_TIMEOUT_S,
-                             **graphs.options[ask.kind])
-            reason = None
+            spillway.rewrite(graph, server=address, retries=arguments.retries,
+                             timeout=max(0.001, end - sent), **options[request.kind])
         except spillway.SpillwayError as error:
             reason = error.reason or error.code
-        took = time.monotonic_ns() - sent
         with tally.lock:
-            tally.late.append(sent - begin_ns - ask.at_ns / speed)
+            tally.late_s = max(tally.late_s, sent - due)
             if reason is None:
-                tally.latencies.append(took)
+                tally.latencies_s.append(time.monotonic() - sent)
             else:
                 tally.failed[reason] += 1
 
-    with graphs.real.Server(*flags) as server:
-        before = server.cpu_ns()
-        begin = time.monotonic_ns() + SECOND // 10
-        with concurrent.futures.ThreadPoolExecutor(MOST_CALLERS) as pool:
-            for future in [pool.submit(call, ask, graph, begin, server.address)
-                           for ask, graph in calls]:
-                future.result()
-        seconds = (time.monotonic_ns() - begin) / SECOND
-        cpu_seconds = (server.cpu_ns() - before) / SECOND
-        stretch = server.stretch()
-        found = server.metrics()
-    answered = len(tally.latencies)
-    shared, kept, reused = (int(found["spillway_%s_total" % name]) for name in
-                            ("shared_rewrites", "cached_rewrites", "reused_plans"))
-    waits = max(1, found["spillway_queue_wait_seconds_count"])
-    refusals = {reason: int(found['spillway_rejected_requests_total{reason="%s"}' % reason])
-                for reason in ("inflight_bytes", "memory", "queue_full", "queue_wait")}
-    return {
-        "answered": answered, "lost": sum(tally.failed.values()), "failed": dict(tally.failed),
-        "made": answered - shared - kept - reused, "reused": reused, "kept": kept, "shared": shared,
-        "refused": sum(refusals.values()),
-        "refusals": {reason: count for reason, count in refusals.items() if count},
-        "cpu_seconds": cpu_seconds, "seconds": seconds,
-        "stretch": stretch,
-        "wait_mean_s": found["spillway_queue_wait_seconds_sum"] / waits,
-        "latency_mean_s": simulate.mean(tally.latencies) / SECOND,
-        "latency_p50_s": simulate.percentile(tally.latencies, 0.5) / SECOND,
-        "latency_p99_s": simulate.percentile(tally.latencies, 0.99) / SECOND,
-        "late_s": max(tally.late) / SECOND,
-    }
+    threading.Thread(target=tally.show, daemon=True).start()
+    with concurrent.futures.ThreadPoolExecutor(MAX_CALLS) as pool:
+        calls = []
+        for request in requests:
+            due = begin + request.at_s / arguments.speed
+            time.sleep(max(0, min(due, end) - time.monotonic()))
+            if time.monotonic() >= end:
+                break
+            tally.sent += 1
+            calls.append(pool.submit(call, request, due))
+        for ended in calls:
+            ended.result()
+    tally.ended.set()
+    latencies_s = sorted(tally.latencies_s)
+
+    def percentile(share):
+        return latencies_s[math.ceil(share * len(latencies_s)) - 1] if latencies_s else None
+
+    return {"sent": tally.sent, "not_sent": len(requests) - tally.sent, "answered": len(latencies_s),
+            "failed": dict(tally.failed), "seconds": time.monotonic() - begin,
+            "sent_late_s": tally.late_s, "answer_p50_s": percentile(0.5), "answer_p99_s": percentile(0.99)}
 
 
-# ---- Compared with the simulation ----
-
-# Small enough for a server with one worker beside its clients. One host, as the server sees it.
-COMPARED_MIX = {
-    "kinds": {
-        "mnist_deep": {"graph": "mnist_deep", "share": 0.2, "options": {"batch_size": 1024}},
-        "bert_tiny": {"graph": "bert_tiny", "share": 0.2, "options": {"batch_size": 64},
-                      "memory_share": 0.75},
-        "resnet50": {"graph": "resnet50_tf1", "share": 0.3, "options": {}, "memory_share": 0.75},
-        "resnet50_scope": {"graph": "resnet50_tf1", "share": 0.3, "options": {"strategy": "scope"}},
-    },
-    "models_per_kind": 8, "zipf_exponent": 1.0, "share_new": 0.1,
-    "ranks": {"1": 0.6, "4": 0.3, "8": 0.1}, "rank_spread_s": 0.2, "share_from_file": 0.5,
-    "hosts": 1, "ranks_per_host": 8,
-}
-SETTINGS = simulate.Settings(workers=1, cores=1, network_ns_per_byte=0.0, target_wait_ns=0)
-# So many of the same size at once, of which the budget holds a few.
-BURST, ROOM_FOR = 20, 5
+def replay_here(requests, kinds, arguments, flags):
+    """The same on a server of its own, with what that tells."""
+    with measure.Server(*flags) as server:
+        before_ns = server.cpu_ns()
+        result = replay(requests, kinds, arguments, server.address)
+        cpu_s = (server.cpu_ns() - before_ns) / SECOND_NS
+        metrics = server.metrics()
+    known, cached, shared = (int(metrics["spillway_%s_total" % name]) for name in
+                             ("reused_plans", "cached_rewrites", "shared_rewrites"))
+    waits = metrics["spillway_queue_wait_seconds_count"]
+    return {**result, "new": result["answered"] - known - cached - shared, "plan_known": known,
+            "same_bytes": cached + shared, "cpu_s": cpu_s,
+            "mean_wait_s": metrics["spillway_queue_wait_seconds_sum"] / waits if waits else None}
 
 
-@dataclasses.dataclass(frozen=True)
-class Load:
-    name: str
-    what: str
-    asks: list
-    settings: simulate.Settings
+def positive(text):
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise ValueError
+    return value
 
 
-def flags_of(settings):
-    flags = ["--workers", str(settings.workers), "--cache-bytes", str(settings.cache_bytes),
-             "--memory-budget", str(settings.memory_bytes), "--target-wait",
-             "%dms" % (settings.target_wait_ns * 1000 // SECOND) if settings.target_wait_ns else "inf"]
-    if settings.graph_bytes:
-        flags += ["--max-inflight-bytes", str(settings.graph_bytes)]
-    return flags
-
-
-def loads(costs, seconds):
-    """Small loads for a server with these costs."""
-    # Half of the time of one worker, if nothing is shared; sharing leaves less.
-    kinds = COMPARED_MIX["kinds"]
-    ranks = sum(int(count) * share for count, share in COMPARED_MIX["ranks"].items())
-    per_job_s = ranks * sum(kind["share"] * costs[name].make_ns for name, kind in kinds.items()) / SECOND
-    calm = workload.trace(COMPARED_MIX, 3600 * 1.0 / per_job_s, seconds, 1)
-    mean_s = sum(kind["share"] * costs[name].make_ns for name, kind in kinds.items()) / SECOND
-    alone = {**COMPARED_MIX, "ranks": {"1": 1}, "share_new": 1}
-    storm = workload.trace(alone, 3600 * 2 / mean_s, seconds, 2)
-    size = costs["resnet50"].bytes
-    burst = [workload.Ask(0, number, 0, "resnet50", 1000 + number, 0, 0) for number in range(BURST)]
-    replace = dataclasses.replace
-    return [
-        Load("ranks", "ranks and repeats, a cache for all", calm,
-             replace(SETTINGS, cache_bytes=1 << 30)),
-        Load("small cache", "the same, a cache of 8 MiB", calm,
-             replace(SETTINGS, cache_bytes=8 << 20)),
-        Load("twice the capacity", "all different, no second attempt", storm,
-             replace(SETTINGS, target_wait_ns=SECOND // 10, attempts=1, cache_bytes=0)),
-        Load("burst", "%d graphs at once, room for %d, no second attempt" % (BURST, ROOM_FOR), burst,
-             replace(SETTINGS, graph_bytes=ROOM_FOR * (size + 100), attempts=1)),
-    ]
-
-
-def compare(graphs_folder, seconds=20):
-    """(load, real, simulated) of each load."""
-    costs = {}
-    for name, kind in COMPARED_MIX["kinds"].items():
-        cost = measure.measure(name, kind, graphs_folder)
-        fields = {field.name for field in dataclasses.fields(simulate.Cost)}
-        costs[name] = simulate.Cost(**{key: value for key, value in cost.items() if key in fields})
-    graphs = Graphs(COMPARED_MIX, graphs_folder, list(COMPARED_MIX["kinds"]))
-    for load in loads(costs, seconds):
-        real = replay(load.asks, graphs, flags_of(load.settings), retries=load.settings.attempts - 1)
-        slower = {name: stretched(cost, real["stretch"]) for name, cost in costs.items()}
-        simulated = simulate.Simulation(slower, load.settings).run(load.asks).result()
-        simulated["cpu_seconds"] /= real["stretch"]
-        yield load, real, simulated
-
-
-def stretched(cost, factor):
-    return dataclasses.replace(cost, **{part: int(getattr(cost, part) * factor)
-                                        for part in measure.TIMES})
-
-
-COUNTS = ("answered", "made", "reused", "kept", "shared", "refused")
-
-
-def table(compared):
-    lines = ["| load | | asked | " + " | ".join(COUNTS) +
-             " | CPU, s | stretch | mean wait | answer, p50 | p99 |",
-             "|---|---|" + "---|" * (len(COUNTS) + 6)]
-    for load, real, simulated in compared:
-        for name, found in (("server", real), ("simulated", simulated)):
-            lines.append("| %s | %s | %d | %s | %.1f | %s | %.0f ms | %.0f ms | %.0f ms |" % (
-                "%s: %s" % (load.name, load.what) if name == "server" else "", name, len(load.asks),
-                " | ".join(str(found[count]) for count in COUNTS), found["cpu_seconds"],
-                "%.1f" % real["stretch"] if name == "server" else "", 1e3 * found["wait_mean_s"],
-                1e3 * found["latency_p50_s"], 1e3 * found["latency_p99_s"]))
-    return "\n".join(lines)
+def positive_count(text):
+    if int(text) < 1:
+        raise ValueError
+    return int(text)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trace", nargs="?")
-    parser.add_argument("flags", nargs="*", metavar="FLAG", help="of spillwayd, after --")
-    parser.add_argument("--compare", action="store_true")
-    parser.add_argument("--mix", default=workload.MIX, help="default: mix.json")
-    parser.add_argument("--graphs", type=pathlib.Path, default=pathlib.Path("build/scale"),
-                        help="as measure.py (default: build/scale)")
-    parser.add_argument("--seconds", type=float, default=20, help="of each load of --compare")
-    parser.add_argument("--speed", type=float, default=1, help="how much faster than the trace says")
+    parser.add_argument("load", nargs="?", help="a file, or - for standard input")
+    parser.add_argument("--rate", type=positive, metavar="JOBS", help="jobs per second, at random")
+    parser.add_argument("--ranks", type=positive_count, default=1, help="of each job of --rate (default: 1)")
+    parser.add_argument("--speed", type=positive, default=1, help="how much faster than at_s says")
+    parser.add_argument("--seconds", type=positive, default=600, help="the most that it takes (default: 600)")
+    parser.add_argument("--requests", type=positive_count, default=10000, help="the most that it sends (default: 10000)")
     parser.add_argument("--retries", type=int, default=4, help="of each call (default: 4)")
-    parser.add_argument("--nice", type=int, default=0,
-                        help="priority of server and clients; below 0 on a machine that others use")
-    arguments = parser.parse_args()
-    if arguments.compare == (arguments.trace is not None):
-        parser.error("give a trace, or --compare")
-    os.nice(arguments.nice)
-    if arguments.compare:
-        print(table(compare(arguments.graphs, arguments.seconds)))
-        return
-    mix = workload.read_mix(arguments.mix)
-    with open(arguments.trace, encoding="utf-8") as file:
-        asks = workload.read(file)
-    graphs = Graphs(mix, arguments.graphs, sorted({ask.kind for ask in asks}))
-    json.dump(replay(asks, graphs, arguments.flags, arguments.retries, arguments.speed), sys.stdout,
-              indent=2)
-    print()
+    parser.add_argument("--server", metavar="HOST:PORT", help="a server that runs already")
+    measure.arguments_of(parser)
+    own, flags = sys.argv[1:], []
+    if "--" in own:
+        own, flags = own[:own.index("--")], own[own.index("--") + 1:]
+    arguments = parser.parse_args(own)
+    if (arguments.load is None) == (arguments.rate is None):
+        parser.error("give either LOAD or --rate")
+    if arguments.server and flags:
+        parser.error("--server names a server that runs already: flags would have no effect")
+    try:
+        kinds = measure.read_kinds(arguments.kinds)
+        with contextlib.ExitStack() as files:
+            if arguments.load is None:
+                load = random_load(kinds, arguments.rate, arguments.ranks)
+            else:
+                load = read_load(sys.stdin if arguments.load == "-" else files.enter_context(
+                    open(arguments.load, encoding="utf-8")), kinds)
+            requests = list(itertools.islice(load, arguments.requests))
+        result = (replay(requests, kinds, arguments, arguments.server) if arguments.server
+                  else replay_here(requests, kinds, arguments, flags))
+    except (OSError, ValueError, spillway.SpillwayError) as error:
+        sys.exit("replay.py: %s" % error)
+    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

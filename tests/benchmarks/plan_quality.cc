@@ -7,9 +7,9 @@
 //
 //   build/tests/benchmarks/plan_quality [--graphs NAME,...] [--presets NAME,...]
 //       [--shares PERCENT,...] [--strategies NAME,...] [--effort low|medium|high] [--reserve R]
-//       [--format text|markdown] [--readme FILE] [--quick]
+//       [--table FILE] [--quick]
 //
-// Progress goes to stderr. --readme puts the markdown between the two markers of FILE.
+// Progress goes to stderr. --table writes the ratios, tab-separated, as in plan_quality.tsv.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -39,9 +39,6 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kBegin[] = "<!-- plan_quality: begin -->\n";
-constexpr char kEnd[] = "<!-- plan_quality: end -->\n";
-
 // What budget is aimed at: plans below this share of the bound are counted.
 constexpr double kAim = 0.85;
 // Step times that differ by less are taken for equal.
@@ -59,8 +56,7 @@ struct Flags {
   std::vector<std::string> strategies = {"scope", "level", "budget"};
   std::string effort = "medium";
   double reserve = 0;
-  std::string format = "text";
-  std::string readme;
+  std::string table;
   bool quick = false;
 };
 
@@ -324,7 +320,7 @@ Table SummaryTable(const Results& results, const Flags& flags) {
   return table;
 }
 
-// One row for each graph and share that there may be a plan for: by preset the ratio of each
+// One row for each graph and share: by preset the ratio of each
 // strategy, and the bound.
 Table RatioTable(const Results& results, const Flags& flags) {
   // `scope` is not asked for a memory, and seldom keeps to one: in the summary alone.
@@ -346,36 +342,18 @@ Table RatioTable(const Results& results, const Flags& flags) {
     if (one.preset == flags.presets[0]) rows.push_back({one.graph, one.share});
   }
   for (const auto& [graph, share] : rows) {
-    if (std::none_of(flags.presets.begin(), flags.presets.end(),
-                     [&, &graph = graph, &share = share](const std::string& preset) {
-                       return by_key.at({graph, share, preset})->bound > 0;
-                     })) {
-      continue;
-    }
-    std::vector<std::string> row = {absl::StrCat("`", graph, "`"),
-                                    absl::StrFormat("%.0f %%", share)};
+    std::vector<std::string> row = {graph, absl::StrFormat("%.0f %%", share)};
     for (const std::string& preset : flags.presets) {
       const Case& one = *by_key.at({graph, share, preset});
       for (const std::string& strategy : strategies) {
         const Planned& planned = one.planned.at(strategy);
         row.push_back(planned.has_plan ? RatioText(planned.ratio) : "no plan");
       }
-      row.push_back(one.bound > 0 ? absl::StrCat("*", RatioText(one.bound), "*") : "none fits");
+      row.push_back(one.bound > 0 ? RatioText(one.bound) : "none fits");
     }
     table.push_back(std::move(row));
   }
   return table;
-}
-
-std::string MarkdownOf(const Table& table) {
-  std::string text;
-  for (size_t i = 0; i < table.size(); ++i) {
-    absl::StrAppend(&text, "| ", absl::StrJoin(table[i], " | "), " |\n");
-    if (i > 0) continue;
-    for (size_t column = 0; column < table[i].size(); ++column) absl::StrAppend(&text, "|---");
-    absl::StrAppend(&text, "|\n");
-  }
-  return text;
 }
 
 std::string PlainOf(const Table& table) {
@@ -416,49 +394,9 @@ std::string Text(const Results& results, const Flags& flags) {
   return text;
 }
 
-std::string ListOf(absl::string_view head, const std::map<std::string, std::string>& items) {
-  if (items.empty()) return "";
-  std::string text = absl::StrCat("\n", head, "\n\n");
-  for (const auto& [graph, what] : items) absl::StrAppend(&text, "- `", graph, "`: ", what, "\n");
-  return text;
-}
-
-std::string Markdown(const Results& results, const Flags& flags) {
-  std::map<std::string, std::string> hopeless;  // Shares that no plan fits into on any machine.
-  for (const std::string& graph : flags.graphs) {
-    for (double share : flags.shares) {
-      bool any = false, may_fit = false;
-      for (const Case& one : results.cases) {
-        if (one.graph != graph || one.share != share) continue;
-        any = true;
-        may_fit = may_fit || one.bound > 0;
-      }
-      if (!any || may_fit) continue;
-      std::string& shares = hopeless[graph];
-      absl::StrAppendFormat(&shares, "%s%.0f %%", shares.empty() ? "" : ", ", share);
-    }
-  }
-  return absl::StrCat(
-      "Planning effort ", flags.effort, "; ", results.cases.size(), " cases, of which ",
-      std::count_if(results.cases.begin(), results.cases.end(),
-                    [](const Case& one) { return one.bound > 0; }),
-      " may have a plan.\n\n", MarkdownOf(SummaryTable(results, flags)), "\n",
-      MarkdownOf(RatioTable(results, flags)),
-      ListOf("No plan of swaps fits, whatever the machine: some node alone takes more.", hopeless),
-      ListOf("In the table, but for a few buffers, which count as 0 bytes:", results.unknown),
-      ListOf("Not in the table, as it is not known what a step takes:", results.left_out));
-}
-
-void WriteReadme(const std::string& path, const std::string& markdown) {
-  std::string text = testing::ReadFile(path);
-  const size_t begin = text.find(kBegin), end = text.find(kEnd);
-  if (begin == std::string::npos || end == std::string::npos || end < begin) {
-    Fail(absl::StrCat(path, " lacks the two markers that the tables go between"));
-  }
-  const size_t after = begin + sizeof(kBegin) - 1;
-  text.replace(after, end - after, absl::StrCat("\n", markdown, "\n"));
+void WriteTable(const std::string& path, const Table& table) {
   std::ofstream file(path, std::ios::binary);
-  file << text;
+  for (const auto& row : table) file << absl::StrJoin(row, "\t") << "\n";
   if (!file.flush()) Fail(absl::StrCat("cannot write ", path));
 }
 
@@ -478,10 +416,7 @@ int Main(int argc, char** argv) {
                  "variations of the step, too")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
-  app.add_option("--format", flags.format, "What is printed")
-      ->check(CLI::IsMember({"text", "markdown"}))
-      ->capture_default_str();
-  app.add_option("--readme", flags.readme, "A file whose part between two markers is replaced");
+  app.add_option("--table", flags.table, "A file that gets the ratios, tab-separated");
   app.add_flag("--quick", flags.quick, "One small graph on one machine, with the least effort");
   CLI11_PARSE(app, argc, argv);
   if (flags.quick) {
@@ -492,14 +427,12 @@ int Main(int argc, char** argv) {
   if (flags.graphs.empty()) flags.graphs = testing::TestGraphNames();
   // Before anything takes minutes.
   for (const std::string& strategy : flags.strategies) OptionsOf(strategy, flags.effort);
-  if (!flags.readme.empty()) testing::ReadFile(flags.readme);
 
   Results results;
   for (const std::string& graph : flags.graphs) RunGraph(graph, flags, &results);
   if (results.cases.empty()) Fail("nothing was planned");
-  const std::string markdown = Markdown(results, flags);
-  if (!flags.readme.empty()) WriteReadme(flags.readme, markdown);
-  std::fputs((flags.format == "markdown" ? markdown : Text(results, flags)).c_str(), stdout);
+  std::fputs(Text(results, flags).c_str(), stdout);
+  if (!flags.table.empty()) WriteTable(flags.table, RatioTable(results, flags));
   return 0;
 }
 

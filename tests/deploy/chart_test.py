@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Tests the Helm chart, deploy/kubernetes/chart, without a cluster: what it renders is what kustomize
-renders of the base, of each overlay and of all components together, values that contradict each other
-are refused with one sentence, and its README has every value. Needs helm, and kustomize or a kubectl
-that has it."""
+renders of the base, of each overlay and of all components together, and values that contradict each
+other are refused with one sentence. Needs helm, and kustomize or a kubectl that has it."""
 
 import json
 import os
@@ -266,25 +265,6 @@ def check_refusals():
           untested or text.count("fail "))
 
 
-def flat(values, path=""):
-    """`a.b` and its value, of everything that is not a table itself."""
-    if not isinstance(values, dict) or not values:
-        return {path: values}
-    made = {}
-    for key, value in values.items():
-        made.update(flat(value, "%s%s%s" % (path, path and ".", '"%s"' % key if "." in key else key)))
-    return made
-
-
-def check_readme():
-    values = flat(manifests.load(CHART / "values.yaml")[0])
-    rows = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", (CHART / "README.md").read_text(),
-                           re.MULTILINE))
-    found = difference({key: json.dumps(value) for key, value in values.items()}, rows)
-    check("its README has every value and its default", not found,
-          found.replace("the chart", "values.yaml").replace("kustomize", "README.md"))
-
-
 def check_versions():
     chart = manifests.load(CHART / "Chart.yaml")[0]
     [project] = re.findall(r"^project\(spillway VERSION (\S+)",
@@ -350,7 +330,6 @@ def main():
     check_comparison()
     check_names()
     check_refusals()
-    check_readme()
     check_versions()
     return checks.finish()
 
