@@ -550,9 +550,6 @@ check_op_tables() {
   "$venv/bin/python" tests/tensorflow/make_stateful_table.py \
     rewrite_core/inline/stateful_ops.inc --check
   count 1 0 0
-  "$venv/bin/python" tests/tensorflow/make_attribute_table.py \
-    client_lib/format/attribute_names.inc --check
-  count 1 0 0
 }
 
 # run_tensorflow SCRIPT OPTIONS...: runs a script of tests/tensorflow.
