@@ -46,12 +46,6 @@ bool IsEquation(absl::string_view text) {
 
 bool OpIsKnown(absl::string_view op) { return core::FindOp(op).known; }
 
-// The node that has the attributes, and whether its op is TensorFlow's.
-struct Owner {
-  absl::string_view op;
-  bool known = false;
-};
-
 // All methods change the message in place. Recursion is as deep as messages are nested, which
 // protobuf's parser limits to 100; an undo record, parsed separately, can double that.
 class Anonymizer {
@@ -116,8 +110,9 @@ class Anonymizer {
     return OpIsKnown(op) ? op : ops_.Map(op);
   }
 
-  std::string Attribute(const std::string& name, bool op_is_known) {
-    if (op_is_known ? IsPublicAttributeOfKnownOp(name) : IsPublicAttribute(name)) return name;
+  // `op`: that of the node that has the attribute; not known for functions.
+  std::string Attribute(const core::OpInfo& op, const std::string& name) {
+    if (IsPublicAttribute(op, name)) return name;
     return absl::StartsWith(name, "_") ? internal_attributes_.Map(name) : attributes_.Map(name);
   }
 
@@ -164,7 +159,7 @@ class Anonymizer {
     node->clear_experimental_debug_info();
     Rename(node->mutable_experimental_type());
     if (node->experimental_type().ByteSizeLong() == 0) node->clear_experimental_type();
-    Rename({op, OpIsKnown(op)}, node->mutable_attr());
+    Rename(core::FindOp(op), node->mutable_attr());
   }
 
   void Rename(FunctionDef* function) {
@@ -174,9 +169,9 @@ class Anonymizer {
     }
     if (function->has_signature()) Rename(function->mutable_signature());
     for (NodeDef& node : *function->mutable_node_def()) Rename(known, &node);
-    Rename({"", false}, function->mutable_attr());
+    Rename(core::OpInfo(), function->mutable_attr());
     for (auto& entry : *function->mutable_arg_attr()) {
-      Rename({"", false}, entry.mutable_value()->mutable_attr());
+      Rename(core::OpInfo(), entry.mutable_value()->mutable_attr());
     }
     for (auto& entry : *function->mutable_ret()) {
       entry.set_key(names_.Map(entry.key()));
@@ -197,10 +192,10 @@ class Anonymizer {
     for (OpDef::ArgDef& arg : *signature->mutable_output_arg()) Rename(&arg);
     for (std::string& name : *signature->mutable_control_output()) name = names_.Map(name);
     for (OpDef::AttrDef& attr : *signature->mutable_attr()) {
-      const Owner owner = {"", false};
-      if (attr.has_default_value()) Rename(owner, attr.name(), attr.mutable_default_value());
-      if (attr.has_allowed_values()) Rename(owner, attr.name(), attr.mutable_allowed_values());
-      attr.set_name(Attribute(attr.name(), false));
+      const core::OpInfo none;
+      if (attr.has_default_value()) Rename(none, attr.name(), attr.mutable_default_value());
+      if (attr.has_allowed_values()) Rename(none, attr.name(), attr.mutable_allowed_values());
+      attr.set_name(Attribute(none, attr.name()));
       attr.clear_description();
       if (!IsAttributeType(attr.type())) attr.clear_type();
     }
@@ -218,25 +213,25 @@ class Anonymizer {
   void Rename(OpDef::ArgDef* arg) {
     arg->set_name(names_.Map(arg->name()));
     arg->clear_description();
-    arg->set_type_attr(Attribute(arg->type_attr(), false));
-    arg->set_number_attr(Attribute(arg->number_attr(), false));
-    arg->set_type_list_attr(Attribute(arg->type_list_attr(), false));
+    arg->set_type_attr(Attribute({}, arg->type_attr()));
+    arg->set_number_attr(Attribute({}, arg->number_attr()));
+    arg->set_type_list_attr(Attribute({}, arg->type_list_attr()));
     for (auto& handle : *arg->mutable_handle_data()) Rename(handle.mutable_shape());
     if (arg->has_experimental_full_type()) Rename(arg->mutable_experimental_full_type());
   }
 
   template <typename Entries>
-  void Rename(const Owner& owner, Entries* attrs) {
+  void Rename(const core::OpInfo& op, Entries* attrs) {
     for (auto& entry : *attrs) {
-      Rename(owner, entry.key(), entry.mutable_value());
-      entry.set_key(Attribute(entry.key(), owner.known));
+      Rename(op, entry.key(), entry.mutable_value());
+      entry.set_key(Attribute(op, entry.key()));
     }
   }
 
-  void Rename(const Owner& owner, const std::string& key, AttrValue* value) {
+  void Rename(const core::OpInfo& op, const std::string& key, AttrValue* value) {
     switch (value->value_case()) {
       case AttrValue::kS:
-        value->set_s(String(owner, key, value->s()));
+        value->set_s(String(op, key, value->s()));
         break;
       case AttrValue::kShape:
         Rename(value->mutable_shape());
@@ -248,10 +243,10 @@ class Anonymizer {
         Rename(value->mutable_func());
         break;
       case AttrValue::kPlaceholder:
-        value->set_placeholder(Attribute(value->placeholder(), false));
+        value->set_placeholder(Attribute({}, value->placeholder()));
         break;
       case AttrValue::kList:
-        for (std::string& s : *value->mutable_list()->mutable_s()) s = String(owner, key, s);
+        for (std::string& s : *value->mutable_list()->mutable_s()) s = String(op, key, s);
         for (auto& shape : *value->mutable_list()->mutable_shape()) Rename(&shape);
         for (auto& tensor : *value->mutable_list()->mutable_tensor()) DropValues(&tensor);
         for (auto& func : *value->mutable_list()->mutable_func()) Rename(&func);
@@ -263,7 +258,7 @@ class Anonymizer {
 
   void Rename(NameAttrList* function) {
     function->set_name(functions_.Map(function->name()));
-    Rename({"", false}, function->mutable_attr());
+    Rename(core::OpInfo(), function->mutable_attr());
   }
 
   static void Rename(TensorShapeProto* shape) {
@@ -275,12 +270,12 @@ class Anonymizer {
     for (FullTypeDef& arg : *type->mutable_args()) Rename(&arg);
   }
 
-  std::string String(const Owner& owner, const std::string& key, const std::string& text) {
+  std::string String(const core::OpInfo& op, const std::string& key, const std::string& text) {
     if (key == core::kUndoAttr) return UndoItem(text);
     absl::string_view name = text;
     if (absl::ConsumePrefix(&name, kColocation)) return absl::StrCat(kColocation, names_.Map(name));
-    if (text.empty() || IsPublicWord(text)) return text;
-    if (owner.known && key == "equation" && IsEquation(text)) return text;
+    if (text.empty() || IsKnownConstant(key, text)) return text;
+    if (op.known && key == "equation" && IsEquation(text)) return text;
     // Serialized messages and executor names: TensorFlow would refuse unknown ones.
     if (key == "config_proto" || key == "executor_type") return "";
     if (function_names_.contains(text)) return functions_.Map(text);

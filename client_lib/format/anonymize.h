@@ -1,16 +1,17 @@
 // Anonymizes graphs for bug reports: other names, no constants, the same structure.
 //
-// Kept: the order of nodes, edges, TensorFlow's op types, types, shapes, numbers in attributes,
-// device types and indices, versions, and integer constants of at most 16 elements and rank 0 or 1
-// (sizes, axes, permutations: without them shapes cannot be inferred, and TensorFlow refuses the
-// graph). Replaced consistently, also across the graphs of a file:
+// Kept: the order of nodes, edges, TensorFlow's op types; of attributes types, shapes, numbers,
+// bools, and the constants of a few known enumerations (padding: SAME); device types and indices,
+// versions, and integer constants of at most 16 elements and rank 0 or 1 (sizes, axes,
+// permutations: without them shapes cannot be inferred, and TensorFlow refuses the graph). Replaced
+// consistently, also across the graphs of a file:
 //   each part of a node's name     s0, s1, ... for scopes, n0, n1, ... for the rest, so that the
 //                                  scopes stay intact; "lms/swapout_..." keeps its prefix
 //   functions, job names           f0, ...; job0, ... (TensorFlow's usual ones stay)
-//   op types, attribute names      CustomOp0, ..., attr0, ..., _attr0, ...; TensorFlow's attributes
-//                                  stay on its own ops (attribute_names.inc), a few on others
-//   strings                        the new name if the string is a name, else str0, ...; words of
-//                                  TensorFlow's ops (SAME, ...) and Einsum's equations stay
+//   op types, attribute names      CustomOp0, ..., attr0, ..., _attr0, ...; common attributes of
+//                                  TensorFlow stay on its own ops, a few on others
+//   other strings                  the new name if the string is a name, else str0, ...; Einsum's
+//                                  equations stay
 // Dropped: the values of all other constants (they become zeros and empty strings), descriptions,
 // debug information, names of dimensions, malformed device names, unknown fields, and everything in
 // the file around the graphs. The undo records of a rewritten graph are renamed, too, so that

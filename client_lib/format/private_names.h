@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/graph/op_registry.h"
 
 namespace spillway::format {
 
@@ -58,12 +59,11 @@ class PathMap {
   NameMap leaves_{"n"};
 };
 
-// Whether a name is TensorFlow's own, and so reveals nothing about a user: values of string
-// attributes, attribute names, jobs, device types.
-bool IsPublicWord(absl::string_view word);
-// Of an op that TensorFlow has, and of any other.
-bool IsPublicAttributeOfKnownOp(absl::string_view name);
-bool IsPublicAttribute(absl::string_view name);
+// Whether a string is one of the constants of an attribute that is an enumeration in TensorFlow.
+bool IsKnownConstant(absl::string_view attribute, absl::string_view value);
+// Whether a name is TensorFlow's own or common, and so reveals nothing about a user: of an
+// attribute of a node of type `op`, of a job, of a device type.
+bool IsPublicAttribute(const core::OpInfo& op, absl::string_view name);
 bool IsPublicJob(absl::string_view job);
 bool IsPublicDeviceType(absl::string_view type);
 

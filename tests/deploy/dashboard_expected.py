@@ -190,6 +190,16 @@ COMMON = {
         lambda s: means(s.swapping, ["strategy"], lambda a: a.gpu.peak_after),
     ],
     "GPU memory saved, mean of a swapping job": [lambda s: means(s.swapping, ["strategy"], saved)],
+    "Bytes swapped per step, mean of a swapping job": [
+        lambda s: means(swap_bytes(s), ["strategy"], lambda a: a.swap_bytes)
+    ],
+    "Slow-down, mean of a swapping job": [
+        lambda s: one(mean(s.swapping, lambda a: a.slowdown) - 1)
+    ],
+}
+
+
+SWAPS = COMMON | {
     "Slow-down of swapping jobs": [
         lambda s: shifted(
             quantiles(0.5, s.swapping, ["strategy"], lambda a: a.slowdown, SLOWDOWN_BOUNDS), -1
@@ -201,9 +211,6 @@ COMMON = {
     "Slow-down, swapping jobs by bucket": [
         lambda s: buckets([a.slowdown for a in s.swapping], SLOWDOWN_BOUNDS)
     ],
-    "Bytes swapped per step, mean of a swapping job": [
-        lambda s: means(swap_bytes(s), ["strategy"], lambda a: a.swap_bytes)
-    ],
     "Host memory promised to a swapping job": [
         lambda s: means(s.swapping, ["strategy"], lambda a: a.host_bytes),
         lambda s: quantiles(0.95, s.swapping, ["strategy"], lambda a: a.host_bytes, BYTES_BOUNDS),
@@ -212,16 +219,9 @@ COMMON = {
         lambda s: quantiles(0.5, fitting(s), ["strategy"], need, NEED_BOUNDS),
         lambda s: quantiles(0.95, fitting(s), ["strategy"], need, NEED_BOUNDS),
     ],
-    "Slow-down, mean of a swapping job": [
-        lambda s: one(mean(s.swapping, lambda a: a.slowdown) - 1)
-    ],
     "What does not fit, by how much": [
         lambda s: buckets([a.need_ratio for a in s.unfit], NEED_BOUNDS)
     ],
-}
-
-
-SWAPS = COMMON | {
     "Jobs that needed swapping": [lambda s: one(len(s.swapping))],
     "Jobs that did not": [lambda s: one(len(s.where(outcome="nothing_to_do")))],
     "Jobs that do not fit": [lambda s: one(len(s.unfit))],
@@ -368,6 +368,21 @@ HOOKS = COMMON | {
             labels(reason=dict(of)["failure"]): value
             for of, value in sums(failed(s), ["failure"], scale=hour(s)).items()
         }
+    ],
+    "Slow-down of swapping jobs, mean": [
+        lambda s: {
+            of: Near(value.value - 1)
+            for of, value in means(s.swapping, ["strategy"], lambda a: a.slowdown).items()
+        }
+    ],
+    "Host memory promised, mean of a swapping job": [
+        lambda s: means(s.swapping, ["strategy"], lambda a: a.host_bytes)
+    ],
+    "Need against budget of jobs that fit, mean": [
+        lambda s: means(fitting(s), ["strategy"], need)
+    ],
+    "What does not fit, by how much, mean": [
+        lambda s: means(s.unfit, ["strategy"], lambda a: a.need_ratio)
     ],
     # The caller sees the start of the program, too.
     "Time before the command, mean": [

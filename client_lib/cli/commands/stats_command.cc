@@ -4,206 +4,242 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "absl/types/optional.h"
+#include "absl/strings/str_format.h"
 #include "client_lib/cli/files/journal_reader.h"
-#include "client_lib/cli/files/journal_stats.h"
-#include "client_lib/cli/files/output_file.h"
-#include "client_lib/cli/files/picture_file.h"
 #include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/cli/print/note.h"
-#include "client_lib/cli/print/stats_text.h"
 #include "client_lib/cli/print/style.h"
 #include "client_lib/cli/print/text_table.h"
-#include "client_lib/plot/statistics_picture.h"
+#include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/journal_fields.h"
 
 namespace spillway::cli {
 namespace {
 
-constexpr int kDefaultTop = 10;
+namespace fields = core::journal;
+using nlohmann::ordered_json;
+
 constexpr int kMaxTop = 1'000'000;
-// A picture with more bars would be unreadable.
-constexpr size_t kMostBars = 20;
-// The number of columns in the picture, each a few pixels wide.
-constexpr size_t kPictureColumns = 150;
-constexpr char kPlotFlag[] = "--plot";
-// The grouping of the tables without --by.
-constexpr const char* kUsualTables[] = {"job", "user", "model"};
+// With names of 128 bytes, about 40 MB.
+constexpr size_t kMaxJournalNames = 100'000;
+
+// The columns of the table: a member of the JSON, and its heading.
+constexpr std::pair<const char*, const char*> kColumns[] = {
+    {"requests", "requests"},   {"swapping", "swapping"}, {"swap_bytes_per_step", "per step"},
+    {"slowdown", "slow-down"},  {"saved_bytes", "saved"}, {"max_host_bytes", "host memory"},
+    {"does_not_fit", "no fit"}, {"failed", "failed"}};
 
 struct StatsFlags {
   std::vector<std::string> journals;
-  std::string by;
-  int top = kDefaultTop;
-  std::string since;
-  std::string until;
-  std::string picture;
-  std::string theme = "auto";
+  std::string by = fields::kJob;
+  std::string since, until;
+  int top = 10;
   bool json = false;
 };
 
-// A point in time, absolute or relative to the newest line.
-struct Moment {
-  absl::Time time = absl::InfinitePast();
-  absl::optional<absl::Duration> before_newest;
+// Sums over some lines. Bytes and times are those of one step of each request that swaps, as far as
+// the lines have them; absent if none has.
+struct JournalSums {
+  int64_t requests = 0, swapping = 0, does_not_fit = 0, failed = 0;
+  absl::optional<int64_t> swap_bytes, saved_bytes, max_host_bytes;
+  absl::optional<int64_t> before_ns, after_ns;  // Of requests that have both.
+
+  void Add(const JournalEntry& entry);
 };
 
-// RFC 3339, or a duration: `24h`, `90m`, `7d`.
-absl::StatusOr<Moment> ParseMoment(const std::string& flag, const std::string& text) {
-  Moment moment;
+// Saturates: the sums of a forged journal may overflow.
+void AddTo(absl::optional<int64_t>* sum, absl::optional<int64_t> value) {
+  if (!value) return;
+  int64_t result = 0;
+  const bool overflows = __builtin_add_overflow(sum->value_or(0), *value, &result);
+  *sum = !overflows ? result : *value > 0 ? INT64_MAX : INT64_MIN;
+}
+
+void JournalSums::Add(const JournalEntry& entry) {
+  const std::string outcome = entry.Text(fields::kOutcome);
+  const bool is_too_large = absl::EqualsIgnoreCase(outcome, "does_not_fit") ||
+                            absl::EqualsIgnoreCase(entry.Text(fields::kReason), "does_not_fit");
+  const bool is_ok = !is_too_large && absl::EqualsIgnoreCase(entry.Text(fields::kCode), "ok");
+  requests += 1;
+  does_not_fit += is_too_large;
+  failed += !is_too_large && !is_ok;
+  if (!is_ok || outcome != "rewritten" || entry.Number(fields::kSwappedTensors).value_or(0) == 0)
+    return;
+  ++swapping;
+  AddTo(&swap_bytes, entry.Number(fields::kSwapOutBytes));
+  AddTo(&swap_bytes, entry.Number(fields::kSwapInBytes));
+  const auto peak = entry.Number(fields::kPeakBeforeBytes);
+  const auto peak_after = entry.Number(fields::kPeakAfterBytes);
+  if (peak && peak_after) AddTo(&saved_bytes, *peak - *peak_after);
+  max_host_bytes = std::max(max_host_bytes, entry.Number(fields::kHostPeakBytes));
+  const auto before = entry.Number(fields::kStepBeforeNs);
+  const auto after = entry.Number(fields::kStepAfterNs);
+  if (before.value_or(0) == 0 || after.value_or(0) == 0) return;
+  AddTo(&before_ns, before);
+  AddTo(&after_ns, after);
+}
+
+ordered_json Row(const std::string& name, const JournalSums& sums) {
+  const auto or_null = [](const auto& sum) { return sum ? ordered_json(*sum) : ordered_json(); };
+  absl::optional<double> slowdown;
+  if (sums.before_ns)
+    slowdown = static_cast<double>(*sums.after_ns) / static_cast<double>(*sums.before_ns);
+  return {{"name", name},
+          {"requests", sums.requests},
+          {"swapping", sums.swapping},
+          {"swap_bytes_per_step", or_null(sums.swap_bytes)},
+          {"slowdown", or_null(slowdown)},
+          {"saved_bytes", or_null(sums.saved_bytes)},
+          {"max_host_bytes", or_null(sums.max_host_bytes)},
+          {"does_not_fit", sums.does_not_fit},
+          {"failed", sums.failed}};
+}
+
+// A name is a claim: characters that could move a terminal's cursor become question marks.
+std::vector<std::string> Cells(const ordered_json& row) {
+  std::string name = row["name"];
+  for (char& c : name) c = absl::ascii_isprint(c) ? c : '?';
+  std::vector<std::string> cells = {name};
+  for (const auto& [key, heading] : kColumns) {
+    const ordered_json& value = row[key];
+    cells.push_back(value.is_null()                   ? "-"
+                    : value.is_number_float()         ? absl::StrFormat("%.2f", value.get<double>())
+                    : absl::StrContains(key, "bytes") ? FormatBytes(value.get<int64_t>())
+                                                      : value.dump());
+  }
+  return cells;
+}
+
+// Sums by a field of the lines, in memory that is bounded by the number of names.
+class JournalStats {
+ public:
+  explicit JournalStats(std::string by) : by_(std::move(by)) {}
+
+  void Add(const JournalEntry& entry) {
+    totals_.Add(entry);
+    first_ = std::min(first_, entry.time);
+    last_ = std::max(last_, entry.time);
+    std::string name = entry.Text(by_);
+    // A server writes no name with a space or a parenthesis.
+    if (name.empty()) name = "(not given)";
+    if (sums_.size() >= kMaxJournalNames && sums_.count(name) == 0) name = "(all others)";
+    sums_[name].Add(entry);
+  }
+
+  // Returns the totals and the `top` names with most swapped bytes; ties by name.
+  ordered_json Json(size_t top, int64_t damaged_lines) const {
+    std::vector<std::pair<std::string, JournalSums>> sorted(sums_.begin(), sums_.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return a.second.swap_bytes > b.second.swap_bytes;
+    });
+    ordered_json rows = ordered_json::array();
+    for (const auto& [name, sums] : sorted) {
+      if (rows.size() < top) rows.push_back(Row(name, sums));
+    }
+    const auto time = [this](absl::Time of) -> ordered_json {
+      if (sums_.empty()) return nullptr;
+      return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", of, absl::UTCTimeZone());
+    };
+    return {{"damaged_lines", damaged_lines},
+            {"first", time(first_)},
+            {"last", time(last_)},
+            {"by", by_},
+            {"names", sums_.size()},
+            {"rows", rows},
+            {"totals", Row("all", totals_)}};
+  }
+
+ private:
+  const std::string by_;
+  std::map<std::string, JournalSums> sums_;
+  JournalSums totals_;
+  absl::Time first_ = absl::InfiniteFuture(), last_ = absl::InfinitePast();
+};
+
+std::string StatsText(const ordered_json& stats, Style style) {
+  const size_t names = stats["names"], shown = stats["rows"].size();
+  if (names == 0) return "the journal has no request of that time\n";
+  std::vector<std::vector<std::string>> cells = {{stats["by"]}};
+  for (const auto& [key, heading] : kColumns) cells[0].push_back(heading);
+  for (const ordered_json& row : stats["rows"]) cells.push_back(Cells(row));
+  cells.push_back(Cells(stats["totals"]));
+  const std::string first = stats["first"], last = stats["last"];
+  return absl::StrCat(
+      style.Heading(absl::StrCat(first, " to ", last)), "\n", FormatTable(cells, style),
+      names > shown ? absl::StrCat("  and ", names - shown, " more (--top)\n") : "");
+}
+
+// Sets `time` to what `text` says, unless it is empty: RFC 3339, or a duration before `newest`:
+// `24h`, `90m`, `7d`.
+absl::Status ParseMoment(const char* flag, const std::string& text, absl::Time newest,
+                         absl::Time* time) {
   std::string error;
-  absl::Duration duration;
+  absl::Duration before;
   int64_t days = 0;
-  if (absl::ParseTime(absl::RFC3339_full, text, &moment.time, &error) &&
-      moment.time != absl::InfiniteFuture() && moment.time != absl::InfinitePast()) {
-    return moment;
+  if (text.empty()) return absl::OkStatus();
+  if (absl::ParseTime(absl::RFC3339_full, text, time, &error) && *time != absl::InfiniteFuture() &&
+      *time != absl::InfinitePast()) {
+    return absl::OkStatus();
   }
   if (absl::EndsWith(text, "d") && absl::SimpleAtoi(text.substr(0, text.size() - 1), &days)) {
-    duration = absl::Hours(24) * days;
-  } else if (!absl::ParseDuration(text, &duration) || duration == absl::InfiniteDuration()) {
-    duration = -absl::InfiniteDuration();
+    before = absl::Hours(24) * days;
+  } else if (!absl::ParseDuration(text, &before)) {
+    before = absl::InfiniteDuration();
   }
-  if (duration < absl::ZeroDuration()) {
-    return core::InvalidError(
-        v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat(flag, ": ", core::Quoted(text),
-                     " is neither a time, e.g. 2026-11-24T08:00:00Z, nor how long before the "
-                     "newest line, e.g. 90m, 24h, 7d"),
-        {{"flag", flag}, {"value", text}});
-  }
-  moment.before_newest = duration;
-  return moment;
-}
-
-// The selected period, both ends included.
-struct TimeRange {
-  absl::Time from = absl::InfinitePast();
-  absl::Time to = absl::InfiniteFuture();
-};
-
-absl::StatusOr<TimeRange> RangeOf(const StatsFlags& flags, JournalReader* reader) {
-  TimeRange range;
-  std::vector<std::pair<Moment, absl::Time*>> relative;
-  for (const auto& [flag, text, end] : {std::make_tuple("--since", flags.since, &range.from),
-                                        std::make_tuple("--until", flags.until, &range.to)}) {
-    if (text.empty()) continue;
-    const absl::StatusOr<Moment> moment = ParseMoment(flag, text);
-    if (!moment.ok()) return moment.status();
-    *end = moment->time;
-    if (moment->before_newest) relative.emplace_back(*moment, end);
-  }
-  if (relative.empty()) return range;
-  if (absl::Status s = reader->KeepForAnotherRead(); !s.ok()) return s;
-  absl::Time newest = absl::InfinitePast();
-  absl::Status status =
-      reader->Read([&](const JournalEntry& entry) { newest = std::max(newest, entry.time); });
-  if (!status.ok()) return status;
-  for (const auto& [moment, end] : relative) *end = newest - *moment.before_newest;
-  return range;
-}
-
-std::vector<const JournalDimension*> DimensionsOf(const StatsFlags& flags) {
-  std::vector<const JournalDimension*> dimensions;
-  for (const JournalDimension& dimension : JournalDimensions()) {
-    const bool usual =
-        std::find_if(std::begin(kUsualTables), std::end(kUsualTables), [&](absl::string_view name) {
-          return name == dimension.name;
-        }) != std::end(kUsualTables);
-    if (flags.by.empty() ? usual : flags.by == dimension.name) dimensions.push_back(&dimension);
-  }
-  return dimensions;
-}
-
-absl::StatusOr<std::string> DrawStats(const JournalStats& stats, const StatsFlags& flags,
-                                      PictureForm form) {
-  const JournalTimeline::Columns columns = stats.timeline().In(kPictureColumns);
-  plot::Statistics statistics;
-  statistics.start_s = columns.start_s;
-  statistics.width_s = columns.width_s;
-  for (const JournalSums& sums : columns.columns) {
-    statistics.columns.push_back({sums.rewritten, sums.nothing_to_do, sums.does_not_fit,
-                                  sums.failed, sums.other(), sums.swap_bytes, sums.slowdown()});
-  }
-  statistics.bars_of = stats.dimensions()[0]->name;
-  const size_t top = std::min(static_cast<size_t>(flags.top), kMostBars);
-  for (const auto& [name, sums] : stats.BySwapBytes(0)) {
-    if (statistics.bars.size() >= top || sums.swap_bytes == 0) break;
-    statistics.bars.push_back({name, sums.swap_bytes});
-  }
-  plot::PictureOptions options;
-  options.format = form == PictureForm::kHtml ? plot::Format::kHtml : plot::Format::kSvg;
-  // A PNG cannot adapt to the viewer's color scheme.
-  options.theme = flags.theme == "dark"                                 ? plot::Theme::kDark
-                  : flags.theme == "light" || form == PictureForm::kPng ? plot::Theme::kLight
-                                                                        : plot::Theme::kAuto;
-  absl::StatusOr<std::string> picture = plot::DrawStatistics(statistics, options);
-  if (picture.ok() && form == PictureForm::kPng) return SvgToPng(*picture);
-  return picture;
-}
-
-std::string DamageText(const DamagedLines& damaged) {
-  if (damaged.count == 0) return "";
-  return absl::StrCat(FormatCount(damaged.count, "line"),
-                      " passed over, cut off or of no journal; the first is line ", damaged.line,
-                      " of ", damaged.file == "-" ? "standard input" : core::Quoted(damaged.file));
+  *time = newest - before;
+  if (before >= absl::ZeroDuration() && before < absl::InfiniteDuration()) return absl::OkStatus();
+  return core::InvalidError(
+      v1::ERROR_REASON_BAD_OPTION,
+      absl::StrCat(flag, ": ", core::Quoted(text),
+                   " is neither a time, e.g. 2026-11-24T08:00:00Z, nor how long before the newest "
+                   "line, e.g. 90m, 24h, 7d"),
+      {{"flag", flag}, {"value", text}});
 }
 
 absl::StatusOr<ExitCode> Run(const StatsFlags& flags, const Session& session) {
-  absl::optional<PictureForm> form;
-  if (!flags.picture.empty()) {
-    const auto given = PictureFormOf(flags.picture, /*form=*/"", kPlotFlag);
-    if (!given.ok()) return given.status();
-    form = *given;
-    if (form == PictureForm::kPng) {
-      if (absl::Status s = CheckPng(kPlotFlag); !s.ok()) return s;
-    }
-    for (const std::string& journal : flags.journals) {
-      if (journal == "-" || !SameFile(journal, flags.picture)) continue;
-      return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
-                                absl::StrCat(kPlotFlag, " ", core::Quoted(flags.picture),
-                                             " would overwrite the journal; give another name"),
-                                {{"flag", kPlotFlag}});
-    }
-  }
   absl::StatusOr<JournalReader> reader = JournalReader::Open(flags.journals, session.cancellation);
   if (!reader.ok()) return reader.status();
-  const absl::StatusOr<TimeRange> range = RangeOf(flags, &*reader);
-  if (!range.ok()) return range.status();
-  JournalStats stats(DimensionsOf(flags));
+  absl::Time newest = absl::InfinitePast(), from = newest, to = absl::InfiniteFuture();
+  if (!flags.since.empty() || !flags.until.empty()) {
+    const auto take = [&](const JournalEntry& entry) { newest = std::max(newest, entry.time); };
+    if (absl::Status s = reader->Read(take); !s.ok()) return s;
+  }
+  if (absl::Status s = ParseMoment("--since", flags.since, newest, &from); !s.ok()) return s;
+  if (absl::Status s = ParseMoment("--until", flags.until, newest, &to); !s.ok()) return s;
+  JournalStats stats(flags.by);
   int64_t entries = 0;
   absl::Status status = reader->Read([&](const JournalEntry& entry) {
     ++entries;
-    if (entry.time >= range->from && entry.time <= range->to) stats.Add(entry);
+    if (entry.time >= from && entry.time <= to) stats.Add(entry);
   });
   if (!status.ok()) return status;
-  if (entries == 0 && reader->damaged().count > 0) {
-    return core::InvalidError(
-        v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("this is no journal of spillwayd: ", DamageText(reader->damaged())),
-        {{"argument", "JOURNAL"}});
+  const auto& [damaged, first] = reader->damage();
+  const std::string note = absl::StrCat(
+      FormatCount(damaged, "line"), " skipped, damaged or not of a journal; the first is ", first);
+  if (entries == 0 && damaged > 0) {
+    return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
+                              absl::StrCat("this is no journal of spillwayd: ", note),
+                              {{"argument", "JOURNAL"}});
   }
-  const size_t top = static_cast<size_t>(flags.top);
-  if (form) {
-    const absl::StatusOr<std::string> picture = DrawStats(stats, flags, *form);
-    if (!picture.ok()) return picture.status();
-    const auto output = CreateOutputs({flags.picture}, session.cancellation);
-    if (!output.ok()) return output.status();
-    if (absl::Status s = WriteOutputs(*output, {*picture}); !s.ok()) return s;
-  }
-  if (flags.picture != "-") {
-    std::cout << (flags.json ? StatsJson(stats, reader->damaged(), top)
-                             : StatsText(stats, top, StyleOf(STDOUT_FILENO)));
-  }
-  std::cout.flush();
-  TellNote(DamageText(reader->damaged()));
+  const ordered_json result = stats.Json(static_cast<size_t>(flags.top), damaged);
+  // A truncated name may end in the middle of a character.
+  std::cout << (flags.json ? result.dump(2, ' ', /*ensure_ascii=*/true,
+                                         ordered_json::error_handler_t::replace) +
+                                 "\n"
+                           : StatsText(result, StyleOf(STDOUT_FILENO)))
+            << std::flush;
+  if (damaged > 0) TellNote(note);
   return ExitCode::kDone;
 }
 
@@ -211,76 +247,37 @@ absl::StatusOr<ExitCode> Run(const StatsFlags& flags, const Session& session) {
 
 void AddStatsCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
-      "stats",
-      "Who swaps what, and what it costs: by job, user and model, out of a server's journal "
-      "(spillwayd --journal). As tables, JSON, or a picture over time.");
+      "stats", "Print who swaps how much, and what it costs, from a server's journal.");
   auto flags = std::make_shared<StatsFlags>();
-  command
-      ->add_option("JOURNAL", flags->journals,
-                   "Journals: files, folders of them, or - for standard input. A line that is "
-                   "damaged is passed over, and counted.")
-      ->required()
-      ->type_name("...");
-  constexpr char kLooked[] = "What to look at";
-  constexpr char kWritten[] = "What to write";
-  std::vector<std::string> names;
-  for (const JournalDimension& dimension : JournalDimensions()) names.push_back(dimension.name);
-  command
-      ->add_option("--since", flags->since,
-                   "From this time on: 2026-11-24T08:00:00Z, or how long before the newest line: "
-                   "90m, 24h, 7d. [default: all]")
-      ->type_name("TIME")
-      ->check(NotEmpty)
-      ->group(kLooked);
-  command->add_option("--until", flags->until, "Up to this time, given likewise. [default: all]")
-      ->type_name("TIME")
-      ->check(NotEmpty)
-      ->group(kLooked);
-  command
-      ->add_option("--by", flags->by,
-                   "One table, by this. The first four are what callers say of themselves. "
-                   "[default: by job, user and model]")
-      ->check(CLI::IsMember(names))
-      ->type_name(absl::StrCat("job|user|queue|model|machine|strategy|caller"))
-      ->group(kWritten);
-  command
-      ->add_option("--top", flags->top,
-                   absl::StrCat("At most so many rows of a table, those that swap most. 1 to ",
-                                kMaxTop, ". [default: ", kDefaultTop, "]"))
-      ->check(CLI::Range(1, kMaxTop))
-      ->type_name("N")
-      ->group(kWritten);
-  command->add_flag("--json", flags->json, "JSON: totals, tables, and the sums over time.")
-      ->group(kWritten);
-  command
-      ->add_option(
-          kPlotFlag, flags->picture,
-          "A picture besides: requests by what became of them, swapped bytes and slow-down "
-          "over time, and who swaps most. By the end of its name .svg, .html (tells what "
-          "is under the pointer) or .png (by rsvg-convert; Debian: librsvg2-bin); - is SVG "
-          "on standard output, in place of the tables.")
-      ->check(NotEmpty)
-      ->type_name("FILE")
-      ->group(kWritten);
-  command
-      ->add_option("--theme", flags->theme,
-                   "Of the picture: dark on light, or light on dark; auto is as who looks at it "
-                   "prefers. [default: auto; a PNG: light]")
-      ->check(CLI::IsMember({"auto", "light", "dark"}))
-      ->type_name("auto|light|dark")
-      ->group(kWritten);
+  const auto add = [&](const char* name, auto* value, const char* type, const std::string& help) {
+    return command->add_option(name, *value, help)->type_name(type);
+  };
+  add("JOURNAL", &flags->journals, "...",
+      "Journals (spillwayd --journal): files, folders, or - for standard input. Damaged lines are "
+      "skipped and counted.")
+      ->required();
+  add("--by", &flags->by, "job|user|queue|model|machine|strategy|caller",
+      "Group requests by this. Callers state the first four themselves. [default: job]")
+      ->check(CLI::IsMember({"job", "user", "queue", "model", "machine", "strategy", "caller"}));
+  add("--since", &flags->since, "TIME",
+      "From this time on: 2026-11-24T08:00:00Z, or how long before the newest line: 90m, 24h, 7d. "
+      "[default: all]")
+      ->check(NotEmpty);
+  add("--until", &flags->until, "TIME", "Up to this time, as for --since. [default: all]")
+      ->check(NotEmpty);
+  add("--top", &flags->top, "N",
+      absl::StrCat("Print at most N rows, those that swap most. 1 to ", kMaxTop, ". [default: 10]"))
+      ->check(CLI::Range(1, kMaxTop));
+  command->add_flag("--json", flags->json, "Print JSON.");
   command->footer(
-      "A request is one line of the journal. \"swapping\" counts the rewritten graphs that\n"
-      "swap; \"per step\" is what one step of each copies, both ways, added up; \"speed\" that\n"
-      "of their steps after against before; \"saved\" their peaks before less those after.\n"
-      "Several tasks of a job that ask each count. Jobs are named by spillway run, or by\n"
-      "SPILLWAY_JOB, SPILLWAY_USER, SPILLWAY_QUEUE and SPILLWAY_MODEL: claims, which\n"
-      "nobody checks.\n"
+      "A request is one line of the journal. \"swapping\" counts the rewritten graphs that swap;\n"
+      "\"per step\" sums what one step of each copies, both ways; \"slow-down\" is the time of\n"
+      "their steps with swaps divided by that without; \"saved\" sums their peaks before less "
+      "those\n"
+      "after; \"host memory\" is the most of one. A dash (JSON: null) means that none is known.\n"
       "\n"
       "Examples:\n"
-      "  spillway stats /var/log/spillway\n"
       "  spillway stats /var/log/spillway --by queue --since 24h\n"
-      "  spillway stats journal.jsonl --since 7d --plot week.html\n"
       "  zcat old/*.gz | spillway stats - --json | jq .totals");
   command->final_callback(
       [flags, session] { session->run = [flags, session] { return Run(*flags, *session); }; });

@@ -1,4 +1,4 @@
-// `spillway stats`: statistics of the swaps of jobs and users, from a server's journal.
+// `spillway stats`: who swaps what, by one field of a server's journal.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_COMMANDS_STATS_COMMAND_H_
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_STATS_COMMAND_H_
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,69 +17,55 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "client_lib/cli/files/folder.h"
 #include "spillway/cancellation.h"
 
 namespace spillway::cli {
 
-// Longer lines are invalid and are not buffered. A server's lines have a few hundred bytes.
+// Longer lines are invalid. A server's lines have a few hundred bytes.
 inline constexpr size_t kMaxJournalLine = 1 << 20;
 
-// A line: the fields of journal_fields.h that are used for statistics. Missing fields are empty or
-// absent.
+// A line: its values by the names of journal_fields.h, as far as statistics use them.
 struct JournalEntry {
   absl::Time time;
-  std::string strategy, code, reason, outcome, machine;
-  std::string caller, job, user, queue, model;
-  absl::optional<int64_t> swapped_tensors, swap_out_bytes, swap_in_bytes;
-  absl::optional<int64_t> peak_before_bytes, peak_after_bytes, budget_bytes, need_bytes;
-  absl::optional<int64_t> host_peak_bytes, step_before_ns, step_after_ns;
+  std::map<absl::string_view, std::string> texts;
+  std::map<absl::string_view, int64_t> numbers;
+
+  std::string Text(absl::string_view name) const { return texts.count(name) ? texts.at(name) : ""; }
+  absl::optional<int64_t> Number(absl::string_view name) const {
+    return numbers.count(name) ? absl::make_optional(numbers.at(name)) : absl::nullopt;
+  }
 };
 
 // Parses a line. Returns nothing if `line` is invalid: not a JSON object, without a time, or with a
-// field above of the wrong type. Names are truncated to the server's limit.
+// used field of the wrong type. Names are truncated to the server's limit.
 absl::optional<JournalEntry> ParseJournalLine(absl::string_view line);
-
-// The lines that were skipped.
-struct DamagedLines {
-  int64_t count = 0;
-  std::string file;  // Of the first one; "-": standard input.
-  int64_t line = 0;  // From 1.
-};
 
 class JournalReader {
  public:
-  // Opens files, the journals in folders (oldest file first), and standard input ("-"). A file that
-  // is given twice is read once. FileError for unreadable files and folders without a journal.
+  // The lines that the last Read skipped.
+  struct Damage {
+    int64_t count = 0;
+    std::string first;  // `line 4 of 'journal.jsonl'`.
+  };
+
+  // Reads files, the journals in folders (oldest file first), and standard input ("-"). A file that
+  // is given twice is read once. FileError for a folder without a journal.
   static absl::StatusOr<JournalReader> Open(const std::vector<std::string>& paths,
                                             const CancellationToken& token);
 
-  // Copies inputs that can be read only once, such as pipes, to an unnamed file, so that everything
-  // can be read again.
-  absl::Status KeepForAnotherRead();
-
-  // Calls `take` with each entry, in order, from the beginning. CANCELLED if the token is.
+  // Calls `take` with each entry, in order; again from the beginning if called again. Errors: those
+  // of ReadBytes (input_file.h).
   absl::Status Read(const std::function<void(const JournalEntry&)>& take);
 
-  // The lines that the last Read skipped.
-  const DamagedLines& damaged() const { return damaged_; }
+  const Damage& damage() const { return damage_; }
 
  private:
-  struct File {
-    std::string path;
-    UniqueFd fd;
-  };
-
   explicit JournalReader(const CancellationToken& token) : token_(token) {}
-  absl::Status Add(const std::string& path);
-  absl::Status AddFolder(const std::string& path);
-  absl::Status ReadFile(const File& file, const std::function<void(const JournalEntry&)>& take);
-  absl::Status ReadPieces(const File& file,
-                          const std::function<absl::Status(absl::string_view)>& take);
 
   CancellationToken token_;
-  std::vector<File> files_;
-  DamagedLines damaged_;
+  std::vector<std::string> paths_;
+  std::map<std::string, std::string> kept_;  // What can be read only once, such as pipes.
+  Damage damage_;
 };
 
 }  // namespace spillway::cli

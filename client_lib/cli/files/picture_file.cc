@@ -23,8 +23,7 @@ absl::Status BadPicture(absl::string_view message, absl::string_view flag) {
 
 }  // namespace
 
-absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form,
-                                          absl::string_view flag) {
+absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form) {
   const std::string name = absl::AsciiStrToLower(path);
   const auto is = [&](absl::string_view wanted) {
     return form.empty() ? absl::EndsWith(name, absl::StrCat(".", wanted)) : form == wanted;
@@ -32,20 +31,18 @@ absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::st
   if (is("svg") || (form.empty() && path == "-")) return PictureForm::kSvg;
   if (is("html") || (form.empty() && absl::EndsWith(name, ".htm"))) return PictureForm::kHtml;
   if (is("png")) return PictureForm::kPng;
-  return BadPicture(
-      absl::StrCat(flag, " ", core::Quoted(path),
-                   " does not say what to draw; give a name that ends in .svg, .html or .png",
-                   flag == "-o" ? ", or --as svg|html|png" : ""),
-      flag);
+  return BadPicture(absl::StrCat("-o ", core::Quoted(path),
+                                 " does not say what to draw; give a name that ends in .svg, .html "
+                                 "or .png, or --as svg|html|png"),
+                    "-o");
 }
 
-absl::Status CheckPng(absl::string_view flag) {
+absl::Status CheckPng() {
   if (internal::IsProgramInPath(kConverter)) return absl::OkStatus();
   return BadPicture(absl::StrCat("a PNG is drawn by ", kConverter,
                                  ", which is in no absolute folder of PATH; install the package "
-                                 "librsvg2-bin, or give ",
-                                 flag, " FILE.svg or FILE.html"),
-                    flag == "-o" ? "--as" : flag);
+                                 "librsvg2-bin, or give -o FILE.svg or FILE.html"),
+                    "--as");
 }
 
 absl::StatusOr<std::string> SvgToPng(absl::string_view svg) {

@@ -12,13 +12,11 @@ namespace spillway::cli {
 enum class PictureForm { kSvg, kHtml, kPng };
 
 // Returns the form given by `form` (`svg`, `html`, `png`), or if that is empty, by the extension of
-// `path`; standard output is SVG. BAD_OPTION if neither determines it. `flag`: the flag whose value
-// `path` is.
-absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form,
-                                          absl::string_view flag = "-o");
+// `path`; standard output is SVG. BAD_OPTION if neither determines it.
+absl::StatusOr<PictureForm> PictureFormOf(const std::string& path, const std::string& form);
 
 // Returns OK if SvgToPng can be expected to work, otherwise BAD_OPTION naming the missing package.
-absl::Status CheckPng(absl::string_view flag = "-o");
+absl::Status CheckPng();
 
 // Converts with rsvg-convert, found in an absolute folder of PATH and run without a shell. Errors:
 // those of CheckPng, and INTERNAL if it fails or takes longer than a minute.

@@ -1,8 +1,9 @@
 // Metrics of `spillway run`, in a file for node exporter's textfile collector.
 //
-// A hook exits before it could be scraped, so its counts are kept in the file, and each run adds to
-// them. The names begin with spillway_hook_, because a server also counts the rewrites that a hook
-// requests: the same names would count them twice.
+// A hook exits before it could be scraped, so its counts are kept in a file of their own, from
+// which the text file is written; each run adds to them. The names begin with spillway_hook_,
+// because a server also counts the rewrites that a hook requests: the same names would count them
+// twice.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_METRICS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_RUN_METRICS_H_
 
@@ -31,15 +32,19 @@ struct HookRun {
   std::optional<double> need_ratio;
 };
 
-// Returns the text of `old` (empty: a new file) with `run` added. INVALID_ARGUMENT if `old` is
-// truncated or not a file of `spillway run`.
-absl::StatusOr<std::string> AddToMetrics(absl::string_view old, const HookRun& run);
+struct HookMetrics {
+  std::string state;  // The counts, as JSON.
+  std::string text;   // The same in the text format of Prometheus.
+  bool was_damaged = false;
+};
 
-// Adds `run` to the file `path` under a lock. A damaged file of spillway run is replaced by a new
-// one; any other file is left unchanged: BAD_OPTION. Returns a warning, or empty. The wait is
-// unbounded: run it in a child.
-//
-// Beside the file there are `NAME.lock` and, during writing, `.NAME.tmp`.
+// Adds `run` to the counts `old` (empty: none yet). Damaged ones start again from zero.
+HookMetrics AddToMetrics(absl::string_view old, const HookRun& run);
+
+// Adds `run` to the text file `path` and to its counts, `path`.state, under the lock `path`.lock;
+// each is replaced as a whole. Counts that are damaged or missing start again from zero, and the
+// returned warning says so; otherwise it is empty. Files of other programs are left unchanged:
+// BAD_OPTION. The wait is unbounded: run it in a child.
 absl::StatusOr<std::string> AddToMetricsFile(const std::string& path, const HookRun& run);
 
 }  // namespace spillway::cli

@@ -12,6 +12,7 @@
 #include "google/protobuf/message.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/graph/op_registry.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
 #include "spillway/format/tensorflow_graph.pb.h"
 #include "tests/testing/files.h"
@@ -181,6 +182,36 @@ TEST(AnonymizeTest, OpsOfTensorFlowKeepNoAttributesOfOthers) {
       spillway::testing::DescribeGraph(GraphBytes("n0 = Relu() {T=float32, attr0=3, _attr0=4}")));
 }
 
+// Strings stay only as the constants of enumerations, under their own names.
+TEST(AnonymizeTest, OtherStringsAreReplacedWhateverTheAttribute) {
+  EXPECT_EQ(AnonymousText(R"(
+a = Conv2D() {padding="SAME", data_format="for project X"}
+b = MirrorPad() {mode="REFLECT"}
+c = Relu() {secret="NHWC", _hint="SAME", message="SAME", T=float32}
+d = MyOp() {padding="VALID", data_format="of Ann", secret="REFLECT", things=["VALID", "x"]}
+)"),
+            spillway::testing::DescribeGraph(GraphBytes(R"(
+n0 = Conv2D() {padding="SAME", data_format="str0"}
+n1 = MirrorPad() {mode="REFLECT"}
+n2 = Relu() {_attr0="str1", attr0="str2", message="str1", T=float32}
+n3 = CustomOp0() {padding="VALID", data_format="str3", attr0="str4", attr1=["str5", "str6"]}
+)")));
+}
+
+// The kind of a value decides about it, not the name of its attribute.
+TEST(AnonymizeTest, NumbersTypesAndShapesStay) {
+  EXPECT_EQ(AnonymousText("a = MyOp() {u=int64, v=3, w=true, x=0.5f, y=[1,2], z=(2,?)}"),
+            spillway::testing::DescribeGraph(GraphBytes(
+                "n0 = CustomOp0() {attr0=int64, attr1=3, attr2=true, attr3=0.5f, attr4=[1,2], "
+                "attr5=(2,?)}")));
+  // Types and counts in the signature of an op, and common attributes.
+  EXPECT_EQ(AnonymousText("a = Split() {T=float32, num_split=3}"),
+            spillway::testing::DescribeGraph(GraphBytes("n0 = Split() {T=float32, num_split=3}")));
+  EXPECT_EQ(AnonymousText("a = CTCGreedyDecoder() {blank_index=3, merge_repeated=true}"),
+            spillway::testing::DescribeGraph(
+                GraphBytes("n0 = CTCGreedyDecoder() {attr0=3, attr1=true}")));
+}
+
 TEST(AnonymizeTest, FunctionsStayConnected) {
   const Anonymized result = Anonymous(ReadTestGraph("cond_v2/graph.pb"));
   GraphDef graph;
@@ -281,6 +312,31 @@ TEST(AnonymizeTest, ARewriteOfRealGraphsMakesTheSamePlan) {
       EXPECT_FALSE(absl::StrContains(anonymous, part)) << name << ": " << part;
     }
     EXPECT_GT(parts.size(), 5u) << name;
+  }
+}
+
+// What the forecast says of memory and time.
+std::string ForecastOf(const std::string& graph, v1::SimulateOptions options) {
+  options.mutable_step()->set_batch_size(8);
+  options.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
+  const auto report = core::SimulateGraph(graph, options, core::DefaultLimits(), core::StopToken());
+  EXPECT_TRUE(report.ok()) << report.status();
+  if (!report.ok()) return "";
+  const v1::Forecast& forecast = report->forecast();
+  std::string text = absl::StrCat(report->node_count(), " nodes, ", forecast.step_time_ns(),
+                                  " ns, ", v1::Fit_Name(forecast.fit()));
+  for (const v1::DeviceForecast& device : forecast.devices()) {
+    absl::StrAppend(&text, ", ", device.peak_bytes(), " of ", device.budget_bytes());
+  }
+  return text;
+}
+
+TEST(AnonymizeTest, TheForecastOfRealGraphsIsTheSame) {
+  for (const char* name : {"mnist_deep/graph_shapes.pb", "cond_v1/graph.pb", "cond_v2/graph.pb",
+                           "lstm_while/graph.pb", "lstm_while_v2/graph.pb", "bert_tiny/graph.pb",
+                           "resnet26_2tower_b2/graph.pb", "mixed_fp16/graph.pb"}) {
+    const std::string graph = ReadTestGraph(name);
+    EXPECT_EQ(ForecastOf(Anonymous(graph).bytes, {}), ForecastOf(graph, {})) << name;
   }
 }
 

@@ -1,4 +1,5 @@
 // `spillway stats` as people run it.
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,9 @@ namespace spillway::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::StartsWith;
 
 std::string SwapLine(const char* time, const char* job, int bytes) {
   return absl::StrCat(R"({"time":")", time, R"(","code":"OK","outcome":"rewritten","job":")", job,
@@ -42,18 +43,161 @@ int64_t SwapBytes(const ChildResult& result) {
   return json.is_object() ? json["totals"]["swap_bytes_per_step"].get<int64_t>() : -1;
 }
 
+// The rows of the table as `spillway stats --json` prints them.
+nlohmann::json Json(const std::vector<std::string>& words, const std::string& input = "") {
+  std::vector<std::string> all = words;
+  all.push_back("--json");
+  const ChildResult result = Stats(all, input);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+}
+
+std::vector<std::string> Names(const nlohmann::json& json) {
+  std::vector<std::string> names;
+  for (const auto& row : json["rows"]) names.push_back(row["name"]);
+  return names;
+}
+
 TEST(CliStatsTest, PrintsWhoSwaps) {
   const TempDir dir;
   const ChildResult result = Stats({dir.Write("j", ThreeJobs() + "broken\n")});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, AllOf(HasSubstr("3: 3 rewritten"), HasSubstr("by job\n"),
-                                HasSubstr("by user\n"), HasSubstr("by model\n")));
-  EXPECT_LT(result.out.find("third"), result.out.find("second"));
-  EXPECT_EQ(result.err, absl::StrCat("spillway: 1 line passed over, cut off or of no journal; the "
+  EXPECT_EQ(
+      result.out,
+      "2026-11-24T08:00:00.000Z to 2026-11-24T12:00:00.000Z\n"
+      "  job     requests  swapping  per step  slow-down  saved  host memory  no fit  failed\n"
+      "  third          1         1     600 B          -      -            -       0       0\n"
+      "  second         1         1      40 B          -      -            -       0       0\n"
+      "  first          1         1       2 B          -      -            -       0       0\n"
+      "  all            3         3     642 B          -      -            -       0       0\n");
+  EXPECT_EQ(result.err, absl::StrCat("spillway: 1 line skipped, damaged or not of a journal; the "
                                      "first is line 4 of '",
                                      dir / "j", "'\n"));
   const ChildResult queues = Stats({dir / "j", "--by", "queue"});
-  EXPECT_THAT(queues.out, AllOf(HasSubstr("by queue\n"), Not(HasSubstr("by job"))));
+  EXPECT_THAT(queues.out,
+              AllOf(HasSubstr("\n  queue "), HasSubstr("\n  q "), Not(HasSubstr("third"))));
+}
+
+// As a server of 2026 writes them.
+constexpr char kSwaps[] =
+    R"({"time":"2026-11-24T08:00:00.250Z","strategy":"budget","code":"OK","job":"17_3",)"
+    R"("user":"ann","model":"resnet","outcome":"rewritten","machine":"p100_pcie",)"
+    R"("swapped_tensors":14,"swap_out_bytes":3000,"swap_in_bytes":2000,"peak_before_bytes":9000,)"
+    R"("peak_after_bytes":5000,"host_peak_bytes":3100,"step_before_ns":100,"step_after_ns":120})"
+    "\n";
+constexpr char kSwapsMore[] =
+    R"({"time":"2026-11-24T08:00:09Z","code":"OK","job":"18","user":"bob","model":"bert",)"
+    R"("outcome":"rewritten","swapped_tensors":2,"swap_out_bytes":40000,"swap_in_bytes":40000,)"
+    R"("peak_before_bytes":7000,"peak_after_bytes":6500,"host_peak_bytes":900,)"
+    R"("step_before_ns":300,"step_after_ns":330})"
+    "\n";
+constexpr char kNothingToDo[] =
+    R"({"time":"2026-11-24T08:00:10Z","code":"OK","job":"18","user":"bob","model":"bert",)"
+    R"("outcome":"nothing_to_do","peak_before_bytes":1,"peak_after_bytes":1,)"
+    R"("step_before_ns":7,"step_after_ns":7})"
+    "\n";
+constexpr char kDoesNotFit[] =
+    R"({"time":"2026-11-24T09:00:00Z","code":"FAILED_PRECONDITION","reason":"DOES_NOT_FIT",)"
+    R"("user":"ann","outcome":"does_not_fit","need_bytes":8000,"budget_bytes":6000})"
+    "\n";
+constexpr char kFails[] =
+    R"({"time":"2026-11-24T10:00:00+01:00","code":"INVALID_ARGUMENT","reason":"BAD_OPTION",)"
+    R"("user":"ann"})"
+    "\n";
+constexpr char kAsks[] = R"({"time":"2026-11-24T09:30:00Z","code":"OK","method":"Simulate"})"
+                         "\n";
+
+TEST(CliStatsTest, SumsAsByHand) {
+  const std::string journal =
+      absl::StrCat(kSwaps, kSwapsMore, kNothingToDo, kDoesNotFit, kFails, kAsks, kSwaps);
+  const auto json = Json({"-"}, journal);
+  EXPECT_EQ(json["first"], "2026-11-24T08:00:00.250Z");
+  EXPECT_EQ(json["last"], "2026-11-24T09:30:00.000Z");
+  EXPECT_EQ(json["damaged_lines"], 0);
+  const auto& totals = json["totals"];
+  EXPECT_EQ(totals["requests"], 7);
+  EXPECT_EQ(totals["swapping"], 3);
+  EXPECT_EQ(totals["swap_bytes_per_step"], 2 * 5000 + 80000);
+  EXPECT_DOUBLE_EQ(totals["slowdown"], (2 * 120 + 330) / (2 * 100 + 300.0));
+  EXPECT_EQ(totals["saved_bytes"], 2 * 4000 + 500);
+  EXPECT_EQ(totals["max_host_bytes"], 3100);
+  EXPECT_EQ(totals["does_not_fit"], 1);
+  EXPECT_EQ(totals["failed"], 1);
+  EXPECT_THAT(Names(json), ElementsAre("18", "17_3", "(not given)"));
+  EXPECT_EQ(json["rows"][0]["requests"], 2);
+  EXPECT_EQ(json["rows"][1]["swap_bytes_per_step"], 10000);
+  EXPECT_EQ(json["rows"][2]["requests"], 3);
+  EXPECT_THAT(Names(Json({"-", "--by", "strategy"}, journal)),
+              ElementsAre("(not given)", "budget"));
+  EXPECT_THAT(Names(Json({"-", "--by", "machine"}, journal)),
+              ElementsAre("(not given)", "p100_pcie"));
+}
+
+// Unknown is neither 0 nor 0 B.
+TEST(CliStatsTest, UnknownValuesAreDashesAndNull) {
+  const std::string journal = absl::StrCat(
+      R"({"time":"2026-11-24T08:00:00Z","code":"OK","outcome":"rewritten","job":"blind",)",
+      R"("swapped_tensors":1,"peak_before_bytes":7,"step_before_ns":7})", "\n", kNothingToDo);
+  const ChildResult result = Stats({"-"}, journal);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("blind"), Not(HasSubstr("0 B"))));
+  const auto json = Json({"-"}, journal);
+  for (const auto& row : {json["rows"][0], json["rows"][1], json["totals"]}) {
+    for (const char* key : {"swap_bytes_per_step", "slowdown", "saved_bytes", "max_host_bytes"}) {
+      EXPECT_TRUE(row.contains(key) && row[key].is_null()) << row << key;
+    }
+  }
+  const auto empty = Json({"-"});
+  EXPECT_TRUE(empty["first"].is_null() && empty["totals"]["saved_bytes"].is_null());
+  EXPECT_EQ(empty["totals"]["requests"], 0);
+}
+
+TEST(CliStatsTest, TiesAreInOrderOfTheirNamesAndTheRestIsCounted) {
+  const std::string journal = absl::StrCat(SwapLine("2026-11-24T08:00:00Z", "b", 1),
+                                           SwapLine("2026-11-24T08:00:00Z", "c", 1),
+                                           SwapLine("2026-11-24T08:00:00Z", "a", 1));
+  EXPECT_THAT(Names(Json({"-"}, journal)), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(
+      Stats({"-", "--top", "2"}, journal).out,
+      AllOf(HasSubstr("\n  b "), Not(HasSubstr("\n  c ")), HasSubstr("  and 1 more (--top)\n")));
+  EXPECT_THAT(Stats({"-", "--top", "3"}, journal).out, Not(HasSubstr("more")));
+}
+
+TEST(CliStatsTest, SumsThatAreTooLargeStayTheLargest) {
+  std::string journal;
+  for (int i = 0; i < 3; ++i) {
+    absl::StrAppend(&journal,
+                    R"({"time":"2026-11-24T08:00:00Z","code":"OK","outcome":"rewritten",)",
+                    R"("swapped_tensors":1,"swap_out_bytes":9223372036854775807,"swap_in_bytes":)",
+                    "9223372036854775807}\n");
+  }
+  const auto totals = Json({"-"}, journal)["totals"];
+  EXPECT_EQ(totals["swap_bytes_per_step"], std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(totals["requests"], 3);
+}
+
+TEST(CliStatsTest, NamesAreBounded) {
+  std::string journal;
+  for (int i = 0; i < 100'500; ++i) {
+    absl::StrAppend(&journal, R"({"time":"2026-11-24T08:00:00Z","code":"OK","job":"j)", i, "\"}\n");
+  }
+  journal += SwapLine("2026-11-24T08:00:00Z", "late", 1);
+  const auto json = Json({"-", "--top", "1"}, journal);
+  EXPECT_EQ(json["names"], 100'001);
+  EXPECT_THAT(Names(json), ElementsAre("(all others)"));
+  EXPECT_EQ(json["rows"][0]["requests"], 501);
+  EXPECT_EQ(json["totals"]["requests"], 100'501);
+}
+
+TEST(CliStatsTest, MovesNoTerminal) {
+  const std::string journal = absl::StrCat(
+      R"({"time":"2026-11-24T08:00:00Z","job":"a\u001b[2J\u009b\nb)", "\xe2\x80\xae", "\"}\n");
+  EXPECT_THAT(Stats({"-"}, journal).out, AllOf(HasSubstr("a?[2J???b???"), Not(HasSubstr("\x1b"))));
+  const ChildResult json = Stats({"-", "--json"}, journal);
+  EXPECT_THAT(json.out, AllOf(HasSubstr("\\u001b"), Not(HasSubstr("\x1b"))));
+  // A name is truncated in the middle of a character.
+  std::string cut = R"({"time":"2026-11-24T08:00:00Z","job":"x)";
+  for (int i = 0; i < 100; ++i) cut += "\xe2\x80\xae";
+  EXPECT_EQ(Json({"-"}, cut + "\"}\n")["totals"]["requests"], 1);
 }
 
 TEST(CliStatsTest, LooksAtATime) {
@@ -76,24 +220,6 @@ TEST(CliStatsTest, ReadsStandardInput) {
   EXPECT_EQ(empty.exit_code, 0);
   EXPECT_EQ(empty.out, "the journal has no request of that time\n");
   EXPECT_EQ(empty.err, "");
-}
-
-TEST(CliStatsTest, Draws) {
-  const TempDir dir;
-  const std::string journal = dir.Write("journal.jsonl", ThreeJobs());
-  const ChildResult both = Stats({dir / "", "--plot", dir / "p.svg"});
-  EXPECT_EQ(both.exit_code, 0) << both.err;
-  EXPECT_THAT(both.out, HasSubstr("by job"));
-  EXPECT_THAT(ReadFile(dir / "p.svg"), AllOf(StartsWith("<?xml"), HasSubstr("third: 600 B")));
-  const ChildResult page = Stats({journal, "--plot", dir / "p.html", "--theme", "dark"});
-  EXPECT_EQ(page.exit_code, 0) << page.err;
-  EXPECT_THAT(ReadFile(dir / "p.html"), StartsWith("<!DOCTYPE html>"));
-  const ChildResult alone = Stats({journal, "--plot", "-"});
-  EXPECT_THAT(alone.out, AllOf(StartsWith("<?xml"), Not(HasSubstr("by job\n"))));
-  const ChildResult over = Stats({dir.Write("j.svg", ThreeJobs()), "--plot", dir / "j.svg"});
-  EXPECT_EQ(over.exit_code, 2);
-  EXPECT_THAT(over.err, HasSubstr("would overwrite the journal"));
-  EXPECT_EQ(ReadFile(dir / "j.svg"), ThreeJobs());
 }
 
 }  // namespace

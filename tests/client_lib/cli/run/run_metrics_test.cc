@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/run/run_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client_lib/temp_dir.h"
+#include "tests/client_lib/test_graphs.h"
 
 namespace spillway::cli {
 namespace {
@@ -51,40 +55,46 @@ HookRun RunOf(const v1::RewriteReport& report, HookRun::Result result) {
   return run;
 }
 
-// `NAME{strategy="level",outcome="rewritten"EXTRA} VALUE`.
-std::string Line(const char* name, const char* bound, const char* value) {
-  return absl::StrCat("spillway_hook_rewrite_", name, R"({strategy="level",outcome="rewritten")",
-                      *bound != '\0' ? ",le=\"" : "", bound, *bound != '\0' ? "\"" : "", "} ",
+// `NAME{strategy="level",outcome="rewritten"} VALUE`.
+std::string Line(const char* name, const char* value) {
+  return absl::StrCat("spillway_hook_rewrite_", name, R"({strategy="level",outcome="rewritten"} )",
                       value, "\n");
 }
 
 TEST(RunMetricsTest, CountsWhatARewriteCosts) {
-  const auto once = AddToMetrics("", RunOf(CostlyReport(), HookRun::Result::kRewritten));
-  ASSERT_TRUE(once.ok());
-  // 1.05 is in the bucket that ends there; 12 GiB below 16, 9 above 8; 6 GiB both ways.
-  EXPECT_THAT(*once, AllOf(HasSubstr(Line("slowdown_ratio_bucket", "1.02", "0")),
-                           HasSubstr(Line("slowdown_ratio_bucket", "1.05", "1")),
-                           HasSubstr(Line("slowdown_ratio_bucket", "+Inf", "1")),
-                           HasSubstr(Line("slowdown_ratio_count", "", "1")),
-                           HasSubstr(Line("peak_before_bytes_bucket", "8589934592", "0")),
-                           HasSubstr(Line("peak_before_bytes_bucket", "17179869184", "1")),
-                           HasSubstr(Line("peak_after_bytes_sum", "", "9663676416")),
-                           HasSubstr(Line("swap_bytes_per_step_sum", "", "6442450944")),
-                           HasSubstr(Line("swap_bytes_per_step_bucket", "4294967296", "0"))));
-  EXPECT_THAT(*once, AllOf(HasSubstr(Line("host_memory_bytes_sum", "", "3489660928")),
-                           HasSubstr(Line("need_ratio_bucket", "0.75", "0")),
-                           HasSubstr(Line("need_ratio_bucket", "0.9", "1")),
-                           HasSubstr("rewrites_by_machine_total{machine=\"p100_pcie\"} 1\n"),
-                           HasSubstr("swapped_tensors_total{strategy=\"level\"} 14\n"),
-                           Not(HasSubstr("strategy=\"\""))));
+  const HookMetrics once = AddToMetrics("", RunOf(CostlyReport(), HookRun::Result::kRewritten));
+  // 9 of 10 GiB; 3 GiB each way.
+  EXPECT_THAT(once.text, AllOf(HasSubstr(Line("slowdown_ratio_sum", "1.05")),
+                               HasSubstr(Line("slowdown_ratio_count", "1")),
+                               HasSubstr(Line("peak_before_bytes_sum", "12884901888")),
+                               HasSubstr(Line("peak_after_bytes_sum", "9663676416")),
+                               HasSubstr(Line("swap_bytes_per_step_sum", "6442450944")),
+                               HasSubstr(Line("host_memory_bytes_sum", "3489660928")),
+                               HasSubstr(Line("need_ratio_sum", "0.90000000000000002"))));
+  EXPECT_THAT(once.text, AllOf(HasSubstr("rewrites_by_machine_total{machine=\"p100_pcie\"} 1\n"),
+                               HasSubstr("swapped_tensors_total{strategy=\"level\"} 14\n"),
+                               HasSubstr("# TYPE spillway_hook_runs_total counter\n"),
+                               HasSubstr("# TYPE spillway_hook_rewrite_need_ratio summary\n"),
+                               Not(HasSubstr("strategy=\"\"")), Not(HasSubstr("le=\""))));
   // Who takes it from the cache has the cost, and rewrites nothing.
-  const auto twice = AddToMetrics(*once, RunOf(CostlyReport(), HookRun::Result::kCached));
-  ASSERT_TRUE(twice.ok());
-  EXPECT_THAT(*twice, AllOf(HasSubstr(Line("slowdown_ratio_count", "", "2")),
-                            HasSubstr(Line("slowdown_ratio_sum", "", "2.1000000000000001")),
-                            HasSubstr("rewrites_by_machine_total{machine=\"p100_pcie\"} 2\n"),
-                            HasSubstr("swapped_tensors_total{strategy=\"level\"} 14\n"),
-                            HasSubstr("rewrite_outcomes_total{outcome=\"rewritten\"} 1\n")));
+  const HookMetrics twice =
+      AddToMetrics(once.state, RunOf(CostlyReport(), HookRun::Result::kCached));
+  EXPECT_FALSE(twice.was_damaged);
+  EXPECT_THAT(twice.text, AllOf(HasSubstr(Line("slowdown_ratio_count", "2")),
+                                HasSubstr(Line("slowdown_ratio_sum", "2.1000000000000001")),
+                                HasSubstr("rewrites_by_machine_total{machine=\"p100_pcie\"} 2\n"),
+                                HasSubstr("swapped_tensors_total{strategy=\"level\"} 14\n"),
+                                HasSubstr("rewrite_outcomes_total{outcome=\"rewritten\"} 1\n")));
+}
+
+// What `kept` graphs cost without swaps is unknown.
+TEST(RunMetricsTest, OnlyNewRewritesHaveASlowdown) {
+  v1::RewriteReport report = CostlyReport();
+  report.set_outcome(v1::OUTCOME_KEPT);
+  const HookMetrics metrics = AddToMetrics("", RunOf(report, HookRun::Result::kUnchanged));
+  EXPECT_THAT(metrics.text,
+              AllOf(HasSubstr("slowdown_ratio_count{strategy=\"level\",outcome=\"kept\"} 0\n"),
+                    HasSubstr("peak_after_bytes_count{strategy=\"level\",outcome=\"kept\"} 1\n")));
 }
 
 TEST(RunMetricsTest, CountsWhatDoesNotFit) {
@@ -92,62 +102,93 @@ TEST(RunMetricsTest, CountsWhatDoesNotFit) {
   run.result = HookRun::Result::kFailedOpen;
   run.failure = ExitCode::kDoesNotFit;
   run.strategy = v1::STRATEGY_BUDGET;
-  run.need_ratio = 1.2;
-  const auto text = AddToMetrics("", run);
-  ASSERT_TRUE(text.ok());
-  const std::string need = "need_ratio_bucket{strategy=\"budget\",outcome=\"does_not_fit\",le=";
-  EXPECT_THAT(*text, AllOf(HasSubstr(need + "\"1.1\"} 0\n"), HasSubstr(need + "\"1.25\"} 1\n"),
-                           HasSubstr("outcomes_total{outcome=\"does_not_fit\"} 1\n"),
-                           HasSubstr("failures_total{reason=\"memory\"} 1\n")));
+  run.need_ratio = 1.25;
+  const std::string need = "{strategy=\"budget\",outcome=\"does_not_fit\"} ";
+  EXPECT_THAT(AddToMetrics("", run).text,
+              AllOf(HasSubstr("need_ratio_sum" + need + "1.25\n"),
+                    HasSubstr("need_ratio_count" + need + "1\n"),
+                    HasSubstr("outcomes_total{outcome=\"does_not_fit\"} 1\n"),
+                    HasSubstr("failures_total{reason=\"memory\"} 1\n")));
 }
 
-TEST(RunMetricsTest, SeriesAreThereAtZeroAndInOrder) {
-  const auto text = AddToMetrics("", HookRun());
-  ASSERT_TRUE(text.ok());
+TEST(RunMetricsTest, SeriesAreThereAtZero) {
+  const std::string text = AddToMetrics("", HookRun()).text;
   for (const char* strategy : {"budget", "level", "scope"}) {
-    EXPECT_THAT(*text, HasSubstr(absl::StrCat("swap_bytes_per_step_count{strategy=\"", strategy,
-                                              "\",outcome=\"rewritten\"} 0\n")));
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("swap_bytes_per_step_count{strategy=\"", strategy,
+                                             "\",outcome=\"rewritten\"} 0\n")));
   }
-  EXPECT_THAT(*text, AllOf(HasSubstr("machine_total{machine=\"none\"} 0\n"),
-                           HasSubstr("machine_total{machine=\"custom\"} 0\n"),
-                           HasSubstr("machine_total{machine=\"v100_nvlink2\"} 0\n")));
-  // As texts they would be in another order.
-  const size_t one = text->find(Line("slowdown_ratio_bucket", "1", "0"));
-  const size_t two = text->find(Line("slowdown_ratio_bucket", "2", "0"));
-  const size_t ten = text->find(Line("slowdown_ratio_bucket", "10", "0"));
-  const size_t end = text->find(Line("slowdown_ratio_bucket", "+Inf", "0"));
-  EXPECT_LT(one, two);
-  EXPECT_LT(two, ten);
-  EXPECT_LT(ten, end);
-  EXPECT_LT(end, text->find(Line("slowdown_ratio_sum", "", "0")));
-  EXPECT_LT(text->size(), size_t{128} << 10);
+  EXPECT_THAT(text, AllOf(HasSubstr("machine_total{machine=\"none\"} 0\n"),
+                          HasSubstr("machine_total{machine=\"custom\"} 0\n"),
+                          HasSubstr("machine_total{machine=\"v100_nvlink2\"} 0\n")));
+  EXPECT_LT(text.size(), size_t{32} << 10);
 }
 
-TEST(RunMetricsTest, OlderAndLaterFilesKeepWhatTheyHave) {
+TEST(RunMetricsTest, OlderAndLaterCountsAreKept) {
   const std::string older =
-      "# HELP spillway_hook_runs_total Runs.\n# TYPE spillway_hook_runs_total counter\n"
-      "spillway_hook_runs_total{result=\"cached\"} 41\n";
+      R"({"spillway_hook_runs_total":{"help":"Runs.","type":"counter",)"
+      R"("series":{"{result=\"cached\"}":41}},)"
+      R"("spillway_hook_moons_total":{"help":"Of a later version.","type":"counter",)"
+      R"("series":{"{phase=\"new\"}":3}}})";
   const std::string later =
       "# HELP spillway_hook_moons_total Of a later version.\n"
       "# TYPE spillway_hook_moons_total counter\nspillway_hook_moons_total{phase=\"new\"} 3\n";
-  const auto text = AddToMetrics(older + later, RunOf(CostlyReport(), HookRun::Result::kCached));
-  ASSERT_TRUE(text.ok());
-  EXPECT_THAT(*text, AllOf(HasSubstr("runs_total{result=\"cached\"} 42\n"), HasSubstr(later),
-                           HasSubstr(Line("slowdown_ratio_count", "", "1"))));
-  const auto again = AddToMetrics(*text, RunOf(CostlyReport(), HookRun::Result::kCached));
-  ASSERT_TRUE(again.ok());
-  EXPECT_THAT(*again, HasSubstr(later));
-  EXPECT_EQ(again->find(later), again->rfind(later));
-  EXPECT_EQ(std::count(again->begin(), again->end(), '\n'),
-            std::count(text->begin(), text->end(), '\n'));
+  const HookMetrics once = AddToMetrics(older, RunOf(CostlyReport(), HookRun::Result::kCached));
+  EXPECT_FALSE(once.was_damaged);
+  EXPECT_THAT(once.text, AllOf(HasSubstr("runs_total{result=\"cached\"} 42\n"), HasSubstr(later),
+                               HasSubstr(Line("slowdown_ratio_count", "1"))));
+  const HookMetrics twice =
+      AddToMetrics(once.state, RunOf(CostlyReport(), HookRun::Result::kCached));
+  EXPECT_THAT(twice.text, HasSubstr(later));
+  EXPECT_EQ(std::count(twice.text.begin(), twice.text.end(), '\n'),
+            std::count(once.text.begin(), once.text.end(), '\n'));
+}
+
+// No damage adds a line to the text, or ends the program.
+TEST(RunMetricsTest, DamagedCountsStartFromZero) {
+  const std::string good = AddToMetrics("", HookRun()).state;
+  std::vector<std::string> damaged = {
+      "x",
+      "[]",
+      "null",
+      R"({"spillway_hook_x":1})",
+      R"({"other_total":{}})",
+      R"({"spillway_hook_x_total":{"help":"a","type":"counter"}})",
+      R"({"spillway_hook_x_total":{"help":"a\nb 1","type":"counter","series":{}}})",
+      R"({"spillway_hook_x_total":{"help":"a","type":3,"series":{}}})",
+      R"({"spillway_hook_x_total":{"help":"a","type":"counter","series":[]}})",
+      R"({"spillway_hook_x_total":{"help":"a","type":"counter","series":{"":-1}}})",
+      R"({"spillway_hook_x_total":{"help":"a","type":"counter","series":{"":"1"}}})",
+      R"({"spillway_hook_x_total":{"help":"a","type":"counter","series":{"\nb":1}}})"};
+  for (size_t size = 1; size + 1 < good.size(); size += 97) damaged.push_back(good.substr(0, size));
+  for (const std::string& state : damaged) {
+    const HookMetrics metrics = AddToMetrics(state, HookRun());
+    EXPECT_TRUE(metrics.was_damaged) << state;
+    EXPECT_EQ(metrics.state, good) << state;
+  }
 }
 
 TEST(RunMetricsTest, AMachineThatNobodyKnowsMakesNoSeries) {
   v1::RewriteReport report = CostlyReport();
   report.mutable_hardware()->mutable_hardware()->set_preset("of a server \"x\"\n");
-  const auto text = AddToMetrics("", RunOf(report, HookRun::Result::kRewritten));
-  ASSERT_TRUE(text.ok());
-  EXPECT_THAT(*text, HasSubstr("machine_total{machine=\"custom\"} 1\n"));
+  EXPECT_THAT(AddToMetrics("", RunOf(report, HookRun::Result::kRewritten)).text,
+              HasSubstr("machine_total{machine=\"custom\"} 1\n"));
+}
+
+TEST(RunMetricsTest, ThirtyHooksAtOnceCountThirty) {
+  const spillway::testing::TempDir dir;
+  std::vector<std::thread> hooks;
+  for (int i = 0; i < 30; ++i) {
+    hooks.emplace_back([&dir] {
+      const auto warning =
+          AddToMetricsFile(dir / "m.prom", RunOf(CostlyReport(), HookRun::Result::kRewritten));
+      EXPECT_TRUE(warning.ok()) << warning.status();
+      EXPECT_EQ(warning.value_or(""), "");
+    });
+  }
+  for (std::thread& hook : hooks) hook.join();
+  EXPECT_THAT(spillway::testing::ReadFile(dir / "m.prom"),
+              AllOf(HasSubstr("runs_total{result=\"rewritten\"} 30\n"),
+                    HasSubstr("swapped_tensors_total{strategy=\"level\"} 420\n")));
 }
 
 TEST(RunTextTest, SaysWhatSwappingCosts) {

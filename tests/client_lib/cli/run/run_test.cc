@@ -903,7 +903,8 @@ TEST_F(RunTest, MetricsAddUpAndPassTheLint) {
                           HasSubstr("spillway_hook_runs_total{result=\"failed_open\"} 1\n"),
                           HasSubstr("spillway_hook_runs_total{result=\"failed_closed\"} 1\n"),
                           HasSubstr("spillway_hook_failures_total{reason=\"server\"} 2\n")));
-  EXPECT_THAT(dir_.Names(), ElementsAre("cache", "spillway.prom", "spillway.prom.lock"));
+  EXPECT_THAT(dir_.Names(),
+              ElementsAre("cache", "spillway.prom", "spillway.prom.lock", "spillway.prom.state"));
 
   for (const char* program : {"/usr/bin/promtool", SPILLWAY_BIN_DIR "/../tools/bin/promtool"}) {
     if (access(program, X_OK) != 0) continue;
@@ -928,25 +929,32 @@ TEST_F(RunTest, FilesOfOthersAreNotReplacedByMetrics) {
     EXPECT_EQ(LineCount(result.err), 1) << result.err;
     EXPECT_TRUE(ReadFile(file) == others);
   }
+  dir_.Write("n.prom.state", "somebody's\n");
+  EXPECT_THAT(RunMnist(dir_, Words{"--metrics-textfile", dir_ / "n.prom"} + kShowGraph).err,
+              HasSubstr("n.prom.state' is not a file of spillway run"));
+  EXPECT_EQ(ReadFile(dir_ / "n.prom.state"), "somebody's\n");
 }
 
-TEST_F(RunTest, MetricsThatAreDamagedBeginAnewAndWithoutAFolderNothingFails) {
+TEST_F(RunTest, CountsThatAreDamagedStartFromZeroAndWithoutAFolderNothingFails) {
   const std::string file = dir_ / "m.prom";
-  for (const char* damage :
-       {"spillway_hook_runs_total{result=\"cached\"} 1", "spillway_hook_runs_total x\n",
-        "# HELP spillway_hook_runs_total Runs\nother_total 1\n", "# TYPE spillway_hook_runs",
-        "spillway_hook_runs_total{result=\"cached\"} -1\n"}) {
-    std::ofstream(file, std::ios::binary) << damage;
-    const ChildResult result =
-        RunMnist(dir_, Words{"--quiet", "--metrics-textfile", file} + kShowGraph);
-    EXPECT_THAT(result.err, HasSubstr("begins anew"));
+  const Words quiet = {"--quiet", "--metrics-textfile", file};
+  for (const char* damage : {"{\"spillway_hook_runs_total",
+                             "{\"spillway_hook_runs_total\":{\"series\":{\"\":\"x\"}}}"}) {
+    std::ofstream(file + ".state", std::ios::binary) << damage;
+    const ChildResult result = RunMnist(dir_, quiet + kShowGraph);
+    EXPECT_THAT(result.err, HasSubstr("m.prom.state' was damaged: the counts start again"));
     EXPECT_EQ(LineCount(result.err), 1) << result.err;
     EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 1\n"));
   }
-  std::ofstream(file, std::ios::binary);  // An empty one is nobody's.
-  const Words quiet = {"--quiet", "--metrics-textfile", file};
+  ASSERT_EQ(unlink((file + ".state").c_str()), 0);
+  EXPECT_THAT(RunMnist(dir_, quiet + kShowGraph).err, HasSubstr("m.prom.state' was missing"));
+  // Damage of the text file costs no count.
+  std::ofstream(file, std::ios::binary) << "# HELP spillway_hook_runs";
   EXPECT_EQ(RunMnist(dir_, quiet + kShowGraph).err, "");
-  EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 1\n"));
+  EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 2\n"));
+  std::ofstream(file, std::ios::binary);  // An empty one is nobody's.
+  EXPECT_EQ(RunMnist(dir_, quiet + kShowGraph).err, "");
+  EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 3\n"));
   const Words nowhere = {"--quiet", "--metrics-textfile", dir_ / "no/m.prom"};
   const ChildResult result = RunMnist(dir_, nowhere + kShowGraph);
   EXPECT_THAT(result.out, EndsWith(".pb"));
