@@ -32,7 +32,7 @@ readonly build_packages=(
   python3)
 readonly package_packages=(debhelper dh-python help2man)
 test_packages=(ca-certificates python3-venv clang-14 libclang-rt-14-dev clang-format-14
-  shellcheck haproxy openssl libglpk-dev)
+  shellcheck haproxy openssl libglpk-dev jq)
 command -v node >/dev/null || test_packages+=(nodejs npm)
 command -v go >/dev/null || test_packages+=(golang-go)
 readonly test_packages
