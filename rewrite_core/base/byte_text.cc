@@ -1,5 +1,6 @@
 #include "rewrite_core/base/byte_text.h"
 
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/ascii.h"
@@ -38,12 +39,32 @@ int64_t UnitBytes(absl::string_view name) {
 }  // namespace
 
 std::string BytesText(int64_t bytes) {
-  constexpr const char* kNames[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return absl::StrCat(bytes, " bytes");
+  constexpr const char* kNames[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes > -1024 && bytes < 1024) return absl::StrCat(bytes, " B");
   double value = static_cast<double>(bytes) / 1024;
   int unit = 0;
-  for (; value >= 1024 && unit < 5; ++unit) value /= 1024;
+  for (; std::abs(value) >= 1024 && unit < 3; ++unit) value /= 1024;
   return absl::StrFormat("%.2f %s", value, kNames[unit]);
+}
+
+std::string DurationText(absl::Duration duration) {
+  constexpr struct {
+    absl::Duration from;  // The shortest duration that is told in this unit.
+    absl::Duration unit;
+    const char* name;
+  } kUnits[] = {
+      {absl::Seconds(10), absl::Seconds(1), "s"},
+      {absl::Microseconds(10), absl::Milliseconds(1), "ms"},
+      {absl::Microseconds(1), absl::Microseconds(1), "us"},
+  };
+  const absl::Duration size = absl::AbsDuration(duration);
+  for (const auto& [from, unit, name] : kUnits) {
+    if (size < from) continue;
+    const double value = absl::FDivDuration(duration, unit);
+    const double magnitude = std::abs(value);
+    return absl::StrFormat("%.*f %s", magnitude >= 100 ? 0 : magnitude >= 1 ? 1 : 2, value, name);
+  }
+  return absl::StrCat(absl::ToInt64Nanoseconds(duration), " ns");
 }
 
 absl::optional<int64_t> ParseBytes(absl::string_view text) {

@@ -1,5 +1,6 @@
-// Sizes in bytes as text. All our programs share one grammar: its cases are in
-// tests/testing/sizes.txt, which the test of every entry point reads.
+// Sizes and durations as text, the same in every program, message and picture. The grammar of sizes
+// is shared, too: its cases are in tests/testing/sizes.txt, which the test of every entry point
+// reads.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_BYTE_TEXT_H_
 #define SPILLWAY_REWRITE_CORE_BASE_BYTE_TEXT_H_
 
@@ -7,12 +8,16 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 
 namespace spillway::core {
 
-// `14.86 GiB`, `944.01 MiB`, `512 bytes`: in the largest binary unit that gives at least 1.
+// `14.86 GiB`, `944.01 MiB`, `512 B`: in the largest binary unit, up to TiB, that gives at least 1.
 std::string BytesText(int64_t bytes);
+
+// `12.5 s`, `904 ms`, `12.3 ms`, `0.45 ms`, `1.5 us`, `12 ns`: in ms from 10 us to below 10 s.
+std::string DurationText(absl::Duration duration);
 
 // `1536`, `1.5GiB`, `16 GB`: a number of bytes, plain or with a unit, in upper or lower case: B;
 // kB, MB, GB, TB, of 1000; KiB, MiB, GiB, TiB, of 1024. A fraction of a byte is dropped. Returns

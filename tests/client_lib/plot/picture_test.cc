@@ -345,7 +345,7 @@ TEST(StepPictureTest, EmptyAndTiny) {
   AddSpan(v1::ENGINE_COMPUTE, "one", 0, 10, &report);
   Drawn one(DrawStep(report, nullptr, PictureOptions()));
   EXPECT_THAT(one.Texts(),
-              AllOf(Contains("peak 256 bytes at 0 ns"), Contains("memory in use (bytes)"),
+              AllOf(Contains("peak 256 B at 0 ns"), Contains("memory in use (bytes)"),
                     Contains("time in the step (ns)")));
 }
 

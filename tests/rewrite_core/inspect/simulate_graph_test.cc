@@ -398,7 +398,7 @@ TEST(SimulateGraphTest, AConditionalTakesOneSide) {
   ASSERT_EQ(report.warnings_size(), 1);
   EXPECT_EQ(report.warnings(0).code(), v1::WARNING_CODE_WORSE_SIDE);
   EXPECT_THAT(report.warnings(0).message(),
-              HasSubstr("'p' is taken for true (768 bytes are made there, 256 bytes on the other "
+              HasSubstr("'p' is taken for true (768 B are made there, 256 B on the other "
                         "side)"));
   v1::Feed* feed = options.mutable_step()->add_feeds();
   feed->set_name("p");

@@ -84,7 +84,7 @@ TEST(CliStatsTest, Draws) {
   const ChildResult both = Stats({dir / "", "--plot", dir / "p.svg"});
   EXPECT_EQ(both.exit_code, 0) << both.err;
   EXPECT_THAT(both.out, HasSubstr("by job"));
-  EXPECT_THAT(ReadFile(dir / "p.svg"), AllOf(StartsWith("<?xml"), HasSubstr("third: 600 bytes")));
+  EXPECT_THAT(ReadFile(dir / "p.svg"), AllOf(StartsWith("<?xml"), HasSubstr("third: 600 B")));
   const ChildResult page = Stats({journal, "--plot", dir / "p.html", "--theme", "dark"});
   EXPECT_EQ(page.exit_code, 0) << page.err;
   EXPECT_THAT(ReadFile(dir / "p.html"), StartsWith("<!DOCTYPE html>"));
