@@ -12,8 +12,8 @@
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/own_version.h"
 #include "client_lib/cli/print/json.h"
-#include "client_lib/cli/print/text_table.h"
-#include "client_lib/cli/print/value_name.h"
+#include "client_lib/text/text_table.h"
+#include "client_lib/text/value_name.h"
 #include "google/protobuf/descriptor.h"
 #include "rewrite_core/base/names.h"
 
@@ -39,7 +39,7 @@ void AddLimits(const v1::Limits& limits, std::vector<std::vector<std::string>>* 
                               : reflection->GetInt64(limits, field);
     std::string text = absl::StrCat(value);
     if (absl::EndsWith(field->name(), "_bytes"))
-      absl::StrAppend(&text, " (", FormatBytes(value), ")");
+      absl::StrAppend(&text, " (", text::FormatBytes(value), ")");
     rows->push_back({field->name(), text});
   }
 }
@@ -50,14 +50,14 @@ std::string PresetTable(const v1::GetCapabilitiesResponse& response) {
       {"machine", "GPU memory", "TFLOP/s", "GB/s", "GB/s out", "GB/s in", "launch"}};
   for (const v1::HardwareReport& machine : response.hardware_presets()) {
     const v1::Hardware& preset = machine.hardware();
-    rows.push_back({preset.preset(), FormatBytes(preset.gpu_memory_bytes()),
+    rows.push_back({preset.preset(), text::FormatBytes(preset.gpu_memory_bytes()),
                     absl::StrFormat("%.1f", preset.peak_flops() / 1e12),
                     absl::StrFormat("%.0f", preset.mem_bytes_per_s() / 1e9),
                     absl::StrFormat("%.1f", preset.d2h_bytes_per_s() / 1e9),
                     absl::StrFormat("%.1f", preset.h2d_bytes_per_s() / 1e9),
                     absl::StrFormat("%.0f us", preset.launch_s() * 1e6)});
   }
-  return absl::StrCat("\n", FormatTable(rows));
+  return absl::StrCat("\n", text::FormatTable(rows));
 }
 
 std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response, bool of_server) {
@@ -69,11 +69,11 @@ std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response, bool
                                    [](std::string* out, int strategy) {
                                      const auto value = static_cast<v1::Strategy>(strategy);
                                      absl::StrAppend(
-                                         out, NameOrNumber(core::StrategyName(value), value));
+                                         out, text::NameOrNumber(core::StrategyName(value), value));
                                    })},
   };
   AddLimits(response.limits(), &rows);
-  return absl::StrCat(FormatFacts(rows), PresetTable(response));
+  return absl::StrCat(text::FormatFacts(rows), PresetTable(response));
 }
 
 }  // namespace

@@ -18,12 +18,12 @@
 #include "client_lib/cli/files/journal_stats.h"
 #include "client_lib/cli/files/output_file.h"
 #include "client_lib/cli/files/picture_file.h"
+#include "client_lib/cli/flags/color_flag.h"
 #include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/cli/print/note.h"
 #include "client_lib/cli/print/stats_text.h"
-#include "client_lib/cli/print/style.h"
-#include "client_lib/cli/print/text_table.h"
 #include "client_lib/plot/statistics_picture.h"
+#include "client_lib/text/text_table.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -151,7 +151,7 @@ absl::StatusOr<std::string> DrawStats(const JournalStats& stats, const StatsFlag
 
 std::string DamageText(const DamagedLines& damaged) {
   if (damaged.count == 0) return "";
-  return absl::StrCat(FormatCount(damaged.count, "line"),
+  return absl::StrCat(text::FormatCount(damaged.count, "line"),
                       " passed over, cut off or of no journal; the first is line ", damaged.line,
                       " of ", damaged.file == "-" ? "standard input" : core::Quoted(damaged.file));
 }

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client_lib/cli/print/text_table.h"
+#include "client_lib/text/text_table.h"
 #include "nlohmann/json.hpp"
 
 namespace spillway::cli {
@@ -30,7 +30,7 @@ std::string TimeText(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S", time, absl::UTCTimeZone());
 }
 
-std::string TotalsText(const JournalStats& stats, Style style) {
+std::string TotalsText(const JournalStats& stats, text::Style style) {
   const JournalSums& totals = stats.totals();
   std::vector<std::string> parts = {absl::StrCat(totals.rewritten, " rewritten"),
                                     absl::StrCat(totals.nothing_to_do, " with nothing to do"),
@@ -43,16 +43,17 @@ std::string TotalsText(const JournalStats& stats, Style style) {
   if (totals.swapping == 0) {
     rows.push_back({"swapping", "no graph"});
   } else {
-    rows.push_back({"swapping", absl::StrCat(FormatCount(totals.swapping, "graph"), ", together ",
-                                             FormatBytes(totals.swap_bytes), " a step both ways, ",
-                                             SlowdownText(totals))});
-    rows.push_back({"saved", absl::StrCat(FormatBytes(totals.saved_bytes),
+    rows.push_back({"swapping", absl::StrCat(text::FormatCount(totals.swapping, "graph"),
+                                             ", together ", text::FormatBytes(totals.swap_bytes),
+                                             " a step both ways, ", SlowdownText(totals))});
+    rows.push_back({"saved", absl::StrCat(text::FormatBytes(totals.saved_bytes),
                                           " of GPU memory, the peaks of these graphs before and "
                                           "after")});
-    rows.push_back({"host memory",
-                    absl::StrCat("at most ", FormatBytes(totals.most_host_bytes), " of a graph")});
+    rows.push_back(
+        {"host memory",
+         absl::StrCat("at most ", text::FormatBytes(totals.most_host_bytes), " of a graph")});
   }
-  return absl::StrCat(style.Heading("all"), "\n", FormatFacts(rows, style));
+  return absl::StrCat(style.Heading("all"), "\n", text::FormatFacts(rows, style));
 }
 
 // Reports the omitted rows.
@@ -62,33 +63,33 @@ std::string Rest(size_t count, size_t top) {
 }
 
 std::string NamesTable(const std::vector<NamedSums>& names, const char* what, size_t top,
-                       Style style) {
+                       text::Style style) {
   std::vector<std::vector<std::string>> rows = {{what, "requests", "swapping", "per step", "speed",
                                                  "saved", "host memory", "no fit", "failed"}};
   for (const auto& [name, sums] : names) {
     if (rows.size() > top) break;
     const bool swaps = sums.swapping > 0;
     rows.push_back({ShownName(name), absl::StrCat(sums.requests), absl::StrCat(sums.swapping),
-                    swaps ? FormatBytes(sums.swap_bytes) : "-", SlowdownText(sums),
-                    swaps ? FormatBytes(sums.saved_bytes) : "-",
-                    swaps ? FormatBytes(sums.most_host_bytes) : "-",
+                    swaps ? text::FormatBytes(sums.swap_bytes) : "-", SlowdownText(sums),
+                    swaps ? text::FormatBytes(sums.saved_bytes) : "-",
+                    swaps ? text::FormatBytes(sums.most_host_bytes) : "-",
                     absl::StrCat(sums.does_not_fit), absl::StrCat(sums.failed)});
   }
-  return FormatTable(rows, style) + Rest(names.size(), top);
+  return text::FormatTable(rows, style) + Rest(names.size(), top);
 }
 
 std::string DoesNotFitTable(const std::vector<NamedSums>& names, const char* what, size_t top,
-                            Style style) {
+                            text::Style style) {
   if (names.empty()) return "";
   std::vector<std::vector<std::string>> rows = {{what, "did not fit", "needs", "of a budget of"}};
   for (const auto& [name, sums] : names) {
     if (rows.size() > top) break;
     rows.push_back({ShownName(name), absl::StrCat(sums.does_not_fit),
-                    sums.need_bytes ? FormatBytes(*sums.need_bytes) : "-",
-                    sums.need_budget_bytes ? FormatBytes(*sums.need_budget_bytes) : "-"});
+                    sums.need_bytes ? text::FormatBytes(*sums.need_bytes) : "-",
+                    sums.need_budget_bytes ? text::FormatBytes(*sums.need_budget_bytes) : "-"});
   }
-  return absl::StrCat("\n", style.Heading("what does not fit"), "\n", FormatTable(rows, style),
-                      Rest(names.size(), top));
+  return absl::StrCat("\n", style.Heading("what does not fit"), "\n",
+                      text::FormatTable(rows, style), Rest(names.size(), top));
 }
 
 ordered_json SumsJson(const JournalSums& sums) {
@@ -126,7 +127,7 @@ std::string SlowdownText(const JournalSums& sums) {
   return absl::StrFormat("%.0f %% %s", std::abs(percent), percent > 0 ? "slower" : "faster");
 }
 
-std::string StatsText(const JournalStats& stats, size_t top, Style style) {
+std::string StatsText(const JournalStats& stats, size_t top, text::Style style) {
   if (stats.totals().requests == 0) return "the journal has no request of that time\n";
   std::string text = TotalsText(stats, style);
   for (size_t i = 0; i < stats.dimensions().size(); ++i) {

@@ -10,13 +10,13 @@
 
 #include "client_lib/cli/files/journal_reader.h"
 #include "client_lib/cli/files/journal_stats.h"
-#include "client_lib/cli/print/style.h"
+#include "client_lib/text/style.h"
 
 namespace spillway::cli {
 
 // Returns the totals, a table for each dimension with its first `top` names, and requests that do
 // not fit by the first dimension. A sentence if there are no lines.
-std::string StatsText(const JournalStats& stats, size_t top, Style style);
+std::string StatsText(const JournalStats& stats, size_t top, text::Style style);
 
 // Returns the same as indented JSON, with the timeline. All numbers are JSON numbers; unknown
 // values are absent.

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client_lib/cli/print/text_table.h"
+#include "client_lib/text/text_table.h"
 #include "rewrite_core/base/rewrite_figures.h"
 
 namespace spillway::cli {
@@ -37,9 +37,9 @@ std::string SpeedText(const core::RewriteFigures& figures) {
 std::string MemoryText(const core::RewriteFigures& figures) {
   const core::GpuFigures* const gpu = figures.fullest();
   if (gpu == nullptr || !gpu->used_bytes().has_value()) return "";
-  const std::string used = FormatBytes(*gpu->used_bytes());
+  const std::string used = text::FormatBytes(*gpu->used_bytes());
   if (!gpu->budget_bytes.has_value()) return used;
-  return absl::StrCat(used, " of ", FormatBytes(*gpu->budget_bytes));
+  return absl::StrCat(used, " of ", text::FormatBytes(*gpu->budget_bytes));
 }
 
 // Settings that the program's sessions must be created with.
@@ -61,14 +61,14 @@ std::string CostText(const v1::RewriteReport& report) {
     if (std::string memory = MemoryText(figures); !memory.empty()) parts.push_back(memory);
     return absl::StrJoin(parts, ", ");
   }
-  parts.push_back(
-      absl::StrCat(FitVerb(figures.fit), " with ", FormatCount(figures.swapped_tensors, "swap")));
+  parts.push_back(absl::StrCat(FitVerb(figures.fit), " with ",
+                               text::FormatCount(figures.swapped_tensors, "swap")));
   // A lower bound if tensors of unknown size are left out.
   parts.push_back(absl::StrCat(figures.unknown_size_tensors > 0 ? ">= " : "",
-                               FormatBytes(figures.swap_out_bytes)));
+                               text::FormatBytes(figures.swap_out_bytes)));
   parts.push_back(SpeedText(figures));
   parts.push_back(figures.host_peak_bytes.has_value()
-                      ? absl::StrCat("host memory ", FormatBytes(*figures.host_peak_bytes))
+                      ? absl::StrCat("host memory ", text::FormatBytes(*figures.host_peak_bytes))
                       : "host memory unknown");
   return absl::StrJoin(parts, ", ");
 }
@@ -79,7 +79,7 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
   if (const v1::Hardware& hardware = report.hardware().hardware();
       hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI) {
     notes.push_back(
-        absl::StrCat(FormatBytes(hardware.gpu_memory_bytes()), " per GPU from nvidia-smi"));
+        absl::StrCat(text::FormatBytes(hardware.gpu_memory_bytes()), " per GPU from nvidia-smi"));
   }
   if (prepared.cached) notes.push_back("from the cache");
   const std::string end =

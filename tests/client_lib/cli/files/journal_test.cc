@@ -331,7 +331,7 @@ TEST(StatsTextTest, MovesNoTerminal) {
   entry.job = "a\x1b[2J\x9b\nb\xe2\x80\xae";
   JournalStats stats(Dimensions({"job"}));
   stats.Add(entry);
-  const std::string text = StatsText(stats, 10, Style());
+  const std::string text = StatsText(stats, 10, text::Style());
   EXPECT_THAT(text, AllOf(HasSubstr("a?[2J??b???"), Not(HasSubstr("\x1b"))));
   const auto json = nlohmann::json::parse(StatsJson(stats, DamagedLines(), 10));
   EXPECT_EQ(json["by"]["job"].size(), 1u);
@@ -340,7 +340,7 @@ TEST(StatsTextTest, MovesNoTerminal) {
 
 TEST(StatsTextTest, AnEmptyJournalSaysSo) {
   const JournalStats stats(Dimensions({"job"}));
-  EXPECT_EQ(StatsText(stats, 10, Style()), "the journal has no request of that time\n");
+  EXPECT_EQ(StatsText(stats, 10, text::Style()), "the journal has no request of that time\n");
   const auto json = nlohmann::json::parse(StatsJson(stats, DamagedLines(), 10));
   EXPECT_EQ(json["totals"]["requests"], 0);
   EXPECT_EQ(json.count("first"), 0u);
@@ -348,9 +348,11 @@ TEST(StatsTextTest, AnEmptyJournalSaysSo) {
 
 TEST(StatsTextTest, ShowsTheTopAndSaysWhatIsLeftOut) {
   const JournalStats stats = StatsOf({kSwaps, kSwapsMore, kDoesNotFit}, {"user"});
-  EXPECT_THAT(StatsText(stats, 1, Style()), AllOf(HasSubstr("\n  bob"), HasSubstr("and 1 more"),
-                                                  HasSubstr("what does not fit\n")));
-  EXPECT_THAT(StatsText(stats, 2, Style()), AllOf(HasSubstr("\n  ann"), Not(HasSubstr("more"))));
+  EXPECT_THAT(
+      StatsText(stats, 1, text::Style()),
+      AllOf(HasSubstr("\n  bob"), HasSubstr("and 1 more"), HasSubstr("what does not fit\n")));
+  EXPECT_THAT(StatsText(stats, 2, text::Style()),
+              AllOf(HasSubstr("\n  ann"), Not(HasSubstr("more"))));
 }
 
 }  // namespace
