@@ -4,8 +4,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
 #include "client_lib/text/level_text.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/names.h"
 
 namespace spillway::text {
@@ -21,12 +23,13 @@ std::string EffortText(v1::PlanningEffort effort) {
 
 std::string VariedText(const v1::BudgetDevice& device, Sizes sizes) {
   const int fits = device.variation_count() - device.unfit_variation_count();
-  std::string text = absl::StrCat(sizes == Sizes::kKnown ? "it" : "what is known of it",
-                                  " fits in ", fits, " of ", device.variation_count(),
-                                  " other orders, times of copies and places of variables");
+  std::string text = absl::StrCat(
+      sizes == Sizes::kKnown ? "it" : "what is known of it", " fits in ", fits, " of ",
+      device.variation_count(),
+      " variations of the order, of the times of copies and of the places of variables");
   if (device.has_fastest_step_time_ns()) {
-    absl::StrAppend(&text, "; the fastest plan, which does not in all, takes ",
-                    FormatMilliseconds(device.fastest_step_time_ns()));
+    absl::StrAppend(&text, "; the fastest plan, which does not fit in all of them, takes ",
+                    core::DurationText(absl::Nanoseconds(device.fastest_step_time_ns())));
   }
   return text;
 }
@@ -41,7 +44,7 @@ std::string ObjectiveText(const v1::BudgetDevice& device, const v1::BudgetReport
                           text.empty() ? "" : ", ", report.max_slowdown());
   }
   if (device.has_least_budget_bytes()) {
-    absl::StrAppend(&text, "; planned for ", FormatBytes(device.least_budget_bytes()));
+    absl::StrAppend(&text, "; planned for ", core::BytesText(device.least_budget_bytes()));
   }
   return text;
 }
@@ -58,7 +61,7 @@ void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& rep
   const std::string objective = ObjectiveText(device, report);
   if (!objective.empty()) facts->push_back({"objective", objective});
   if (device.has_ordered_peak_bytes()) {
-    facts->push_back({"ordered", absl::StrCat(FormatBytes(device.ordered_peak_bytes()),
+    facts->push_back({"ordered", absl::StrCat(core::BytesText(device.ordered_peak_bytes()),
                                               " at the peak with the order edges alone")});
   }
   facts->push_back(
@@ -77,13 +80,14 @@ void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& rep
          absl::StrCat(
              sizes == Sizes::kKnown ? "also into " : "what is known of it also into ",
              absl::StrJoin(device.other_budget_bytes(), ", ", [](std::string* out, int64_t bytes) {
-               absl::StrAppend(out, FormatBytes(bytes));
+               absl::StrAppend(out, core::BytesText(bytes));
              }))});
   }
   if (device.variation_count() > 0) facts->push_back({"varied", VariedText(device, sizes)});
   if (device.step_time_bound_ns() > 0) {
     facts->push_back({"bound", absl::StrCat("no plan of swaps takes less than ",
-                                            FormatMilliseconds(device.step_time_bound_ns()))});
+                                            core::DurationText(
+                                                absl::Nanoseconds(device.step_time_bound_ns())))});
   }
 }
 

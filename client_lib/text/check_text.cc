@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::text {
 namespace {
@@ -37,8 +39,8 @@ using Format = std::function<std::string(int64_t)>;
 
 std::vector<std::string> Row(const std::string& name, const v1::CheckedFigure& figure,
                              const Format& format) {
-  return {name, figure.has_planned() ? format(figure.planned()) : "unknown",
-          figure.has_seen() ? format(figure.seen()) : "unknown", Share(figure)};
+  return {name, figure.has_planned() ? format(figure.planned()) : "-",
+          figure.has_seen() ? format(figure.seen()) : "-", Share(figure)};
 }
 
 std::string Plain(int64_t number) { return absl::StrCat(number); }
@@ -60,19 +62,21 @@ std::string Headline(const v1::RunCheck& check) {
 std::vector<std::vector<std::string>> Notes(const v1::RunCheck& check) {
   std::vector<std::vector<std::string>> notes;
   if (!check.missing().empty()) {
-    notes.push_back({"did not run", absl::StrCat(Some(check.missing()),
-                                                 ": pruned, since no fetch needs what reads them, "
-                                                 "or on a side that was not taken")});
+    notes.push_back(
+        {"did not run", absl::StrCat(Some(check.missing()),
+                                     ": pruned because no fetch needs their readers, "
+                                     "or on a side of a conditional that was not taken")});
   }
   if (!check.unmoved().empty()) {
-    notes.push_back({"moved nothing", absl::StrCat(Some(check.unmoved()),
-                                                   ": ran on the device where the tensor was")});
+    notes.push_back(
+        {"moved nothing",
+         absl::StrCat(Some(check.unmoved()), ": ran on the device where the tensor already was")});
   }
   if (!check.unplanned().empty()) {
     notes.push_back({"not in the graph", Some(check.unplanned())});
   }
   if (check.unknown_size_count() > 0) {
-    notes.push_back({"sizes", absl::StrCat("planned bytes are without ",
+    notes.push_back({"sizes", absl::StrCat("planned bytes do not include ",
                                            FormatCount(check.unknown_size_count(), "tensor"),
                                            " of unknown size")});
   }
@@ -89,9 +93,10 @@ std::vector<std::vector<std::string>> Notes(const v1::RunCheck& check) {
   }
   if (check.has_corrected_step_time_ns()) {
     notes.push_back(
-        {"with the trace", absl::StrCat("the same forecast with the times, workspaces and sizes of "
-                                        "the trace: a step of ",
-                                        FormatMilliseconds(check.corrected_step_time_ns()))});
+        {"with the trace",
+         absl::StrCat("the same forecast with the times, workspaces and sizes of "
+                      "the trace: a step of ",
+                      core::DurationText(absl::Nanoseconds(check.corrected_step_time_ns())))});
   }
   return notes;
 }
@@ -103,17 +108,18 @@ std::string FormatCheck(const v1::RunCheck& check, Style style) {
   if (check.swap_outs().planned() > 0) {
     rows.push_back(Row("swap-outs", check.swap_outs(), Plain));
     rows.push_back(Row("swap-ins", check.swap_ins(), Plain));
-    rows.push_back(Row("copied out", check.copy_out_bytes(), FormatBytes));
-    rows.push_back(Row("copied in", check.copy_in_bytes(), FormatBytes));
+    rows.push_back(Row("copied out", check.copy_out_bytes(), core::BytesText));
+    rows.push_back(Row("copied in", check.copy_in_bytes(), core::BytesText));
   }
-  rows.push_back(Row("step, launched ahead", check.step_time_ns(), FormatMilliseconds));
+  rows.push_back(Row("step, launched ahead", check.step_time_ns(),
+                     [](int64_t ns) { return core::DurationText(absl::Nanoseconds(ns)); }));
   for (const v1::CheckedDevice& device : check.devices()) {
     if (device.seen_as().empty()) continue;
     const std::string name = check.devices_size() == 1 ? "" : absl::StrCat(device.device(), ": ");
-    rows.push_back(Row(name + "peak of the step", device.step_peak_bytes(), FormatBytes));
+    rows.push_back(Row(name + "peak of the step", device.step_peak_bytes(), core::BytesText));
     if (device.in_use_peak_bytes().has_seen()) {
       rows.push_back(
-          Row(name + "peak, resident included", device.in_use_peak_bytes(), FormatBytes));
+          Row(name + "peak, resident included", device.in_use_peak_bytes(), core::BytesText));
     }
   }
   return absl::StrCat(style.Heading(Headline(check)), "\n", FormatTable(rows, style),

@@ -129,7 +129,7 @@ class Reader {
     for (absl::string_view node : nodes) {
       if (!ReadNode(node, name, own)) return false;
     }
-    if (own && !records_.empty()) trace_.allocated_peak_bytes[name] = PeakOfRecords();
+    if (own && !records_.empty()) TakeRecords(name);
     return true;
   }
 
@@ -160,6 +160,7 @@ class Reader {
     if (start <= 0 || start > std::numeric_limits<int64_t>::max() - kMaxNs) return true;
     first_ns_ = first_ns_ < 0 ? start : std::min(first_ns_, start);
     last_ns_ = std::max(last_ns_, start + length);
+    trace_.spans.push_back({device, name, start, start + length});
     return true;
   }
 
@@ -175,9 +176,9 @@ class Reader {
       Record record{0, 0};
       WireReader fields(reader.bytes());
       while (fields.Next()) {
-        if (fields.IsVarint(kRecordUs)) record.first = static_cast<int64_t>(fields.number());
+        if (fields.IsVarint(kRecordUs)) record.time_us = static_cast<int64_t>(fields.number());
         if (fields.IsVarint(kRecordBytes)) {
-          record.second = std::clamp(static_cast<int64_t>(fields.number()), -kMaxBytes, kMaxBytes);
+          record.bytes = std::clamp(static_cast<int64_t>(fields.number()), -kMaxBytes, kMaxBytes);
         }
       }
       if (!fields.ok()) return false;
@@ -235,20 +236,21 @@ class Reader {
     return true;
   }
 
-  // The order within a microsecond is unknown. Deallocations are counted first, so this is a lower
-  // bound.
-  int64_t PeakOfRecords() {
-    std::sort(records_.begin(), records_.end());
+  // The peak is a lower bound, since deallocations are counted first.
+  void TakeRecords(absl::string_view device) {
+    std::sort(records_.begin(), records_.end(), [](const Record& a, const Record& b) {
+      return std::pair(a.time_us, a.bytes) < std::pair(b.time_us, b.bytes);
+    });
     int64_t held = 0, peak = 0;
     for (const Record& record : records_) {
-      if (__builtin_add_overflow(held, record.second, &held)) break;
+      if (__builtin_add_overflow(held, record.bytes, &held)) break;
       peak = std::max(peak, held);
     }
-    return peak;
+    trace_.allocated_peak_bytes[device] = peak;
+    trace_.records[device] = std::move(records_);
   }
 
-  // Time in microseconds, and bytes (negative when freed).
-  using Record = std::pair<int64_t, int64_t>;
+  using Record = CheckTrace::Record;
 
   CheckTrace trace_;
   int64_t first_ns_ = -1;

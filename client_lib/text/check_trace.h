@@ -25,6 +25,19 @@ struct CheckTrace {
     absl::optional<int64_t> output_bytes;
   };
 
+  // What ran, kernels and copies of GPUs included, in nanoseconds of the machine's clock.
+  struct Span {
+    absl::string_view device, name;
+    int64_t start_ns;
+    int64_t end_ns;
+  };
+
+  // An allocation, or a deallocation of negative size.
+  struct Record {
+    int64_t time_us;
+    int64_t bytes;
+  };
+
   // The nodes that ran, by exact name.
   absl::flat_hash_map<absl::string_view, Node> nodes;
   // As spelled in the trace, in its order; without the streams of GPUs.
@@ -36,6 +49,10 @@ struct CheckTrace {
   // Per device: the maximum of the bytes in use at the end of an op, including variables. Only for
   // allocators that count (those of GPUs, and TF_CPU_ALLOCATOR_USE_BFC=true).
   absl::flat_hash_map<absl::string_view, int64_t> in_use_peak_bytes;
+  // In the trace's order.
+  std::vector<Span> spans;
+  // Per device, by time; within a microsecond, whose order is unknown, deallocations first.
+  absl::flat_hash_map<absl::string_view, std::vector<Record>> records;
 };
 
 // Parses `run_metadata`. INVALID_ARGUMENT (BAD_OPTION) if it is damaged or holds no step.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::text {
 namespace {
@@ -62,8 +63,8 @@ Rows Facts(const v1::GraphDiff& diff) {
   Rows rows = {
       {"nodes", absl::StrCat(diff.node_count_a(), " -> ", diff.node_count_b(), " (",
                              Signed(diff.node_count_b() - diff.node_count_a()), ")")},
-      {"size",
-       absl::StrCat(FormatBytes(diff.graph_bytes_a()), " -> ", FormatBytes(diff.graph_bytes_b()))},
+      {"size", absl::StrCat(core::BytesText(diff.graph_bytes_a()), " -> ",
+                            core::BytesText(diff.graph_bytes_b()))},
   };
   const auto add = [&rows](const char* what, bool any, const std::string& text) {
     if (any) rows.push_back({what, text});
@@ -79,12 +80,13 @@ Rows Facts(const v1::GraphDiff& diff) {
   add("control edges removed", !diff.controls_removed().empty(),
       CountText(diff.controls_removed()));
   add("records of Spillway", diff.bookkeeping_count() > 0,
-      absl::StrCat("on ", FormatCount(diff.bookkeeping_count(), "node"), " of both"));
-  add("encoded otherwise", diff.reencoded_count() > 0, FormatCount(diff.reencoded_count(), "node"));
-  add("order of nodes", diff.reordered(), "another");
-  add("function library", diff.library_changed(), "another");
-  add("versions", diff.versions_changed(), "others");
-  add("unknown fields", diff.other_fields_changed(), "others");
+      absl::StrCat("on ", FormatCount(diff.bookkeeping_count(), "node"), " of both graphs"));
+  add("encoded differently", diff.reencoded_count() > 0,
+      FormatCount(diff.reencoded_count(), "node"));
+  add("order of nodes", diff.reordered(), "different");
+  add("function library", diff.library_changed(), "different");
+  add("versions", diff.versions_changed(), "different");
+  add("unknown fields", diff.other_fields_changed(), "different");
   return rows;
 }
 
@@ -102,7 +104,8 @@ std::string SwapInText(const v1::FoundSwapIn& swap_in) {
 }
 
 std::string SwapText(const v1::FoundSwap& swap, Style style) {
-  const std::string size = swap.has_size_bytes() ? FormatBytes(swap.size_bytes()) : "size unknown";
+  const std::string size =
+      swap.has_size_bytes() ? core::BytesText(swap.size_bytes()) : "size unknown";
   std::string text =
       Paragraph(absl::StrCat(swap.tensor(), " (", size, ") waits on ", DeviceText(swap.device()),
                              " from ", swap.swap_out(), swap.swap_ins().empty() ? "" : ";"),
@@ -220,7 +223,7 @@ std::string ClosingLine(const v1::GraphDiff& diff) {
 std::string FormatGraphDiff(const v1::GraphDiff& diff, Style style) {
   if (diff.identical()) return "the files are identical\n";
   if (diff.same_graph()) {
-    return absl::StrCat("the graphs are the same, the files are encoded otherwise\n",
+    return absl::StrCat("the graphs are the same, the files are encoded differently\n",
                         FormatFacts(Facts(diff), style));
   }
   const auto all = [](const auto&) { return true; };

@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "client_lib/text/budget_text.h"
 #include "client_lib/text/level_text.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::text {
 namespace {
@@ -45,21 +47,22 @@ std::string NeedText(const v1::DeviceFit& fit, bool has_margin, bool plans_what_
   }
   // Enough bytes are free, but not contiguous or not while kernels wait.
   return has_margin && !plans_what_fits && fit.fit() != v1::FIT_UNSPECIFIED
-             ? ", but does not fit as it came"
+             ? ", but does not fit unchanged"
              : "";
 }
 
 std::string UnswappedText(const v1::DeviceFit& fit, bool plans_what_fits) {
   const int64_t margin = fit.budget_bytes() - fit.unswapped_peak_bytes();
-  return absl::StrCat(FormatBytes(fit.unswapped_peak_bytes()), " at the peak, ",
-                      FormatBytes(margin < 0 ? -margin : margin), margin < 0 ? " more" : " less",
-                      " than the budget", NeedText(fit, margin >= 0, plans_what_fits));
+  return absl::StrCat(core::BytesText(fit.unswapped_peak_bytes()), " at the peak, ",
+                      core::BytesText(margin < 0 ? -margin : margin),
+                      margin < 0 ? " more" : " less", " than the budget",
+                      NeedText(fit, margin >= 0, plans_what_fits));
 }
 
 std::string StepText(const v1::DeviceFit& fit) {
   std::vector<std::string> parts;
   if (fit.has_step_time_ns()) {
-    std::string step = FormatMilliseconds(fit.step_time_ns());
+    std::string step = core::DurationText(absl::Nanoseconds(fit.step_time_ns()));
     if (fit.full_speed_step_time_ns() > 0 && fit.step_time_ns() > 0) {
       absl::StrAppendFormat(&step, " (%.0f%% of full speed)",
                             100.0 * fit.full_speed_step_time_ns() / fit.step_time_ns());
@@ -67,21 +70,21 @@ std::string StepText(const v1::DeviceFit& fit) {
     parts.push_back(std::move(step));
   }
   if (fit.has_synchronous_step_time_ns()) {
-    parts.push_back(
-        absl::StrCat(FormatMilliseconds(fit.synchronous_step_time_ns()), " synchronously"));
+    parts.push_back(absl::StrCat(
+        core::DurationText(absl::Nanoseconds(fit.synchronous_step_time_ns())), " synchronously"));
   }
   if (fit.has_peak_bytes()) {
-    parts.push_back(absl::StrCat(FormatBytes(fit.peak_bytes()), " at the peak"));
+    parts.push_back(absl::StrCat(core::BytesText(fit.peak_bytes()), " at the peak"));
   }
   if (fit.has_need_bytes() && fit.need_bytes() > fit.peak_bytes()) {
-    parts.push_back(absl::StrCat(FormatBytes(fit.need_bytes()), " needed, placed"));
+    parts.push_back(absl::StrCat(core::BytesText(fit.need_bytes()), " needed, placed"));
   }
   return absl::StrJoin(parts, ", ");
 }
 
 void AddFit(const v1::DeviceFit& fit, const v1::RewriteReport& report, Style style, Rows* facts) {
   const v1::Hardware& hardware = report.hardware().hardware();
-  facts->push_back({"budget", absl::StrCat(FormatBytes(fit.budget_bytes()),
+  facts->push_back({"budget", absl::StrCat(core::BytesText(fit.budget_bytes()),
                                            SourceText(fit.budget_source(), hardware, style),
                                            ReserveText(hardware))});
   facts->push_back({"unswapped", UnswappedText(fit, PlansWhatFits(report.budget()))});

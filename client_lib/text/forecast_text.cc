@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::text {
 namespace {
@@ -23,6 +25,8 @@ constexpr int kMaxColumns = 4;
 constexpr int kShownMemories = 4;
 
 const char* kNotKnown = "-";
+
+constexpr char kNoGpu[] = "no node of this step runs on a GPU";
 
 // For a graph that was returned unchanged.
 const char* kAsItIs = "as it is";
@@ -51,7 +55,8 @@ bool HasStep(const v1::Forecast& forecast) {
 }
 
 std::string StepTime(const v1::Forecast& forecast) {
-  return HasStep(forecast) ? FormatMilliseconds(forecast.step_time_ns()) : kNotKnown;
+  return HasStep(forecast) ? core::DurationText(absl::Nanoseconds(forecast.step_time_ns()))
+                           : kNotKnown;
 }
 
 // "81%": the share of the step that a part takes.
@@ -69,9 +74,9 @@ std::string MemoriesText(const v1::Hardware& hardware) {
       absl::StrAppend(&others, "...");
       break;
     }
-    absl::StrAppend(&others, memory.device(), ": ", FormatBytes(memory.gpu_memory_bytes()));
+    absl::StrAppend(&others, memory.device(), ": ", core::BytesText(memory.gpu_memory_bytes()));
   }
-  return absl::StrCat(FormatBytes(hardware.gpu_memory_bytes()), " per GPU", others,
+  return absl::StrCat(core::BytesText(hardware.gpu_memory_bytes()), " per GPU", others,
                       others.empty() ? "" : ")");
 }
 
@@ -81,14 +86,15 @@ std::string GpuText(const std::string& device) { return device.empty() ? "the GP
 // "13.37 GiB per GPU": the budget of a step.
 std::string BudgetText(const v1::HardwareReport& report) {
   const auto& others = report.hardware().gpu_memories();
-  if (others.empty()) return absl::StrCat(FormatBytes(report.device_budget_bytes()), " per GPU");
+  if (others.empty())
+    return absl::StrCat(core::BytesText(report.device_budget_bytes()), " per GPU");
   return absl::StrCat("what each GPU has: ", MemoriesText(report.hardware()));
 }
 
 std::string HardwareText(const v1::HardwareReport& report) {
   const v1::Hardware& hardware = report.hardware();
   return absl::StrCat(
-      hardware.preset().empty() ? "own numbers" : hardware.preset(), ", ", MemoriesText(hardware),
+      hardware.preset().empty() ? "custom" : hardware.preset(), ", ", MemoriesText(hardware),
       hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
       hardware.allocator_reserve() > 0
           ? absl::StrFormat(" less %.3g%%, ", 100 * hardware.allocator_reserve())
@@ -97,7 +103,7 @@ std::string HardwareText(const v1::HardwareReport& report) {
           ? absl::StrCat("internal_fragmentation_fraction ",
                          hardware.internal_fragmentation_fraction(), ", ")
           : "",
-      FormatBytes(hardware.host_memory_bytes()), " of host memory, ",
+      core::BytesText(hardware.host_memory_bytes()), " of host memory, ",
       absl::StrFormat("%.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
                       hardware.h2d_bytes_per_s() / 1e9));
 }
@@ -139,8 +145,7 @@ std::string InliningText(const v1::Inlining& inlining) {
   }
   if (inlining.kept_call_count() > 0) {
     absl::StrAppend(&text, text.empty() ? "" : "; ",
-                    FormatCount(inlining.kept_call_count(), "call"),
-                    " of functions not looked into");
+                    FormatCount(inlining.kept_call_count(), "call"), " of functions not inlined");
   }
   return text;
 }
@@ -180,13 +185,13 @@ std::string ExcessText(const v1::Forecast& forecast) {
       if (device.device() == oom.device()) peak = device.peak_bytes();
     }
   }
-  const std::string budget = FormatBytes(oom.budget_bytes());
-  const std::string excess = FormatBytes(peak - oom.budget_bytes());
+  const std::string budget = core::BytesText(oom.budget_bytes());
+  const std::string excess = core::BytesText(peak - oom.budget_bytes());
   // The peak may be lower if waiting for another budget changed the order.
   const bool is_known = peak > oom.budget_bytes();
   if (oom.host()) {
     if (!is_known) return "the copies would need more pinned host memory than there is";
-    return absl::StrCat("the copies would need ", FormatBytes(peak), " of pinned host memory, ",
+    return absl::StrCat("the copies would need ", core::BytesText(peak), " of pinned host memory, ",
                         excess, " more than there is");
   }
   const std::string gpu = GpuText(oom.device());
@@ -194,14 +199,15 @@ std::string ExcessText(const v1::Forecast& forecast) {
     return absl::StrCat("what is free of the ", budget, " of ", gpu, " is fragmented");
   }
   if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
-  return absl::StrCat(gpu, " would need ", FormatBytes(peak), ", ", excess, " more than its ",
+  return absl::StrCat(gpu, " would need ", core::BytesText(peak), ", ", excess, " more than its ",
                       budget);
 }
 
 // Where memory ran out.
 std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
-  return absl::StrCat(oom.node(), " asks for ", FormatBytes(oom.requested_bytes()), ", where ",
-                      FormatBytes(oom.in_use_bytes()), " of ", FormatBytes(oom.budget_bytes()),
+  return absl::StrCat(oom.node(), " asks for ", core::BytesText(oom.requested_bytes()), ", where ",
+                      core::BytesText(oom.in_use_bytes()), " of ",
+                      core::BytesText(oom.budget_bytes()),
                       oom.fragmented() ? " are in use, and the rest is fragmented" : " are in use");
 }
 
@@ -223,10 +229,10 @@ void AddDeviceRows(const std::vector<Column>& columns, Rows* rows) {
   };
   using F = v1::Forecast;
   using D = v1::DeviceForecast;
-  add("peak memory", [](const F&, const D& d) { return FormatBytes(d.peak_bytes()); });
-  add("  resident", [](const F&, const D& d) { return FormatBytes(d.resident_bytes()); });
-  add("copied out", [](const F&, const D& d) { return FormatBytes(d.copy_out_bytes()); });
-  add("copied in", [](const F&, const D& d) { return FormatBytes(d.copy_in_bytes()); });
+  add("peak memory", [](const F&, const D& d) { return core::BytesText(d.peak_bytes()); });
+  add("  resident", [](const F&, const D& d) { return core::BytesText(d.resident_bytes()); });
+  add("copied out", [](const F&, const D& d) { return core::BytesText(d.copy_out_bytes()); });
+  add("copied in", [](const F&, const D& d) { return core::BytesText(d.copy_in_bytes()); });
   if (std::none_of(columns.begin(), columns.end(),
                    [](const Column& c) { return HasStep(*c.forecast); })) {
     return;
@@ -260,6 +266,21 @@ std::string GpuTables(const v1::Forecast& forecast, Style style) {
   return text;
 }
 
+Rows StepFacts(const v1::Forecast& forecast) {
+  Rows facts = {
+      {"host memory", absl::StrCat(core::BytesText(forecast.host_peak_bytes()), " at most")}};
+  if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
+  AddUnknown("unknown", forecast, &facts);
+  AddKnownShare("known", forecast, &facts);
+  if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
+    facts.push_back(
+        {"synchronous",
+         absl::StrCat(core::DurationText(absl::Nanoseconds(forecast.synchronous_step_time_ns())),
+                      ", if no op were launched ahead of the GPU")});
+  }
+  return facts;
+}
+
 // The potential of swapping: lower bounds are no promises. Lists only what matters: the GPU with
 // the greatest need if the step fits, otherwise those that lack memory. Empty if host memory is the
 // limit.
@@ -278,20 +299,21 @@ void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
     if (bounds.memory_bytes() > device.budget_bytes()) {
       facts->push_back({label, absl::StrCat(where, "cannot make it fit: with what is resident, ",
                                             bounds.memory_node(), " alone needs ",
-                                            FormatBytes(bounds.memory_bytes()))});
+                                            core::BytesText(bounds.memory_bytes()))});
       continue;
     }
     facts->push_back(
         {label,
          absl::StrCat(where, "might make it fit: any plan copies at least ",
-                      FormatBytes(bounds.copy_out_bytes()), " out and ",
-                      FormatBytes(bounds.copy_in_bytes()), " in, and a step takes at least ",
-                      FormatMilliseconds(bounds.step_time_ns()), "; none can do with less than ",
-                      FormatBytes(bounds.memory_bytes()), " (", bounds.memory_node(), ")")});
+                      core::BytesText(bounds.copy_out_bytes()), " out and ",
+                      core::BytesText(bounds.copy_in_bytes()), " in, and a step takes at least ",
+                      core::DurationText(absl::Nanoseconds(bounds.step_time_ns())),
+                      "; none can do with less than ", core::BytesText(bounds.memory_bytes()), " (",
+                      bounds.memory_node(), ")")});
   }
   if (!MayFit(forecast) || most == nullptr) return;
   facts->push_back({"swapping", absl::StrCat("no plan can do with less than ",
-                                             FormatBytes(most->bounds().memory_bytes()),
+                                             core::BytesText(most->bounds().memory_bytes()),
                                              forecast.devices_size() > 1 ? " on " : "",
                                              forecast.devices_size() > 1 ? most->device() : "",
                                              " (", most->bounds().memory_node(), ")")});
@@ -301,7 +323,7 @@ void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
 std::string Headline(const v1::SimulateReport& report) {
   const v1::Forecast& forecast = report.forecast();
   const std::string time = absl::StrCat("a step takes ", StepTime(forecast));
-  if (forecast.devices().empty()) return "no node of this step runs on a GPU";
+  if (forecast.devices().empty()) return kNoGpu;
   if (!MayFit(forecast)) return absl::StrCat("does not fit: ", ExcessText(forecast));
   if (!forecast.devices(0).has_bounds()) return absl::StrCat("with unlimited memory, ", time);
   const std::string budget = BudgetText(report.hardware());
@@ -330,7 +352,7 @@ std::string SimulatedText(const v1::SimulatedStep& simulated) {
           ? "synchronous: memory is taken when an op runs"
           : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
             "launched",
-      "; the step takes ", FormatMilliseconds(simulated.step_time_ns()),
+      "; the step takes ", core::DurationText(absl::Nanoseconds(simulated.step_time_ns())),
       simulated.unlimited_memory() ? ", with unlimited memory" : "");
 }
 
@@ -353,8 +375,8 @@ std::string Bars(const v1::DeviceMemory& memory) {
     }
     const auto width = static_cast<size_t>(static_cast<double>(most) / peak * kBarWidth);
     absl::StrAppendFormat(&text, "  %10s  %-*s %10s\n",
-                          FormatMilliseconds(static_cast<int64_t>(until)), kBarWidth,
-                          std::string(width, '#'), FormatBytes(most));
+                          core::DurationText(absl::Nanoseconds(static_cast<int64_t>(until))),
+                          kBarWidth, std::string(width, '#'), core::BytesText(most));
   }
   return text;
 }
@@ -366,7 +388,7 @@ std::string DistanceTable(const v1::SimulateReport& report, Style style) {
   const auto flush = [&] {
     if (edges == 0) return;
     rows.push_back({from == to ? absl::StrCat(to) : absl::StrCat(from, " - ", to),
-                    absl::StrCat(edges), FormatBytes(bytes)});
+                    absl::StrCat(edges), core::BytesText(bytes)});
     edges = bytes = 0;
   };
   for (const v1::DistanceCount& count : report.distances()) {
@@ -393,11 +415,12 @@ const char* WhatVaries(bool size_is_batch) { return size_is_batch ? "batch" : "s
 const char* RateUnit(bool size_is_batch) { return size_is_batch ? "examples/s" : "steps/s"; }
 
 std::string PeakText(const v1::Forecast& forecast) {
+  if (forecast.devices().empty()) return kNotKnown;
   int64_t peak = 0;
   for (const v1::DeviceForecast& device : forecast.devices()) {
     peak = std::max(peak, device.peak_bytes());
   }
-  return FormatBytes(peak);
+  return core::BytesText(peak);
 }
 
 // Examples per second if the size counts them, else steps.
@@ -487,7 +510,7 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
   using F = v1::Forecast;
   add("fits", [](const F& f) { return std::string(FitText(f)); });
   add("step", [](const F& f) { return StepTime(f); });
-  add("host memory", [](const F& f) { return FormatBytes(f.host_peak_bytes()); });
+  add("host memory", [](const F& f) { return core::BytesText(f.host_peak_bytes()); });
   for (int i = 0; i < before.devices_size(); ++i) {
     const v1::DeviceForecast& device = before.devices(i);
     if (!device.device().empty()) rows.push_back({device.device()});
@@ -516,17 +539,20 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
   return facts;
 }
 
+std::string FormatForecast(const v1::Forecast& forecast, Style style) {
+  const std::string time = absl::StrCat("; a step takes ", StepTime(forecast));
+  const std::string headline =
+      forecast.devices().empty()       ? kNoGpu
+      : !MayFit(forecast)              ? absl::StrCat("does not fit: ", ExcessText(forecast))
+      : forecast.fit() == v1::FIT_FITS ? absl::StrCat("fits", time)
+                                       : absl::StrCat("unknown whether it fits", time);
+  return absl::StrCat(HeadlineText(headline, style), GpuTables(forecast, style),
+                      FormatFacts(StepFacts(forecast), style));
+}
+
 std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   const v1::Forecast& forecast = report.forecast();
-  Rows facts = {{"host memory", absl::StrCat(FormatBytes(forecast.host_peak_bytes()), " at most")}};
-  if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
-  AddUnknown("unknown", forecast, &facts);
-  AddKnownShare("known", forecast, &facts);
-  if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
-    facts.push_back(
-        {"synchronous", absl::StrCat(FormatMilliseconds(forecast.synchronous_step_time_ns()),
-                                     ", if no op were launched ahead of the GPU")});
-  }
+  Rows facts = StepFacts(forecast);
   AddSwapping(report, &facts);
   facts.push_back({"machine", HardwareText(report.hardware())});
   facts.push_back({"step", StepText(report)});
@@ -540,13 +566,15 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   std::string text;
   for (int d = 0; d < report.memory_size(); ++d) {
     const v1::DeviceMemory& memory = report.memory(d);
-    const v1::DeviceForecast& device = report.forecast().devices(d);
+    const v1::DeviceForecast& device = d < report.forecast().devices_size()
+                                           ? report.forecast().devices(d)
+                                           : v1::DeviceForecast::default_instance();
     // With unlimited memory; the forecast's may differ.
     const int64_t peak = PeakOf(memory);
     Rows facts = {
-        {"peak", absl::StrCat(FormatBytes(peak), peak == device.peak_bytes() ? " at " : "",
+        {"peak", absl::StrCat(core::BytesText(peak), peak == device.peak_bytes() ? " at " : "",
                               peak == device.peak_bytes() ? device.peak_node() : "")},
-        {"resident", absl::StrCat(FormatBytes(device.resident_bytes()),
+        {"resident", absl::StrCat(core::BytesText(device.resident_bytes()),
                                   ": variables, optimizer slots, constants")},
     };
     if (report.has_simulated()) facts.push_back({"shown", SimulatedText(report.simulated())});
@@ -556,18 +584,18 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
     Rows rows = {{"live at the peak", "type", "shape", "size"}};
     for (int i = 0; i < std::min(top, memory.live_at_peak_size()); ++i) {
       const v1::LiveTensor& live = memory.live_at_peak(i);
-      rows.push_back(
-          {absl::StrCat(live.tensor().tensor(), live.resident() ? " (resident)" : ""),
-           live.tensor().dtype().empty() ? "?" : live.tensor().dtype(),
-           live.tensor().has_shape() ? live.tensor().shape() : "?",
-           live.tensor().has_size_bytes() ? FormatBytes(live.tensor().size_bytes()) : "?"});
+      rows.push_back({absl::StrCat(live.tensor().tensor(), live.resident() ? " (resident)" : ""),
+                      live.tensor().dtype().empty() ? kNotKnown : live.tensor().dtype(),
+                      live.tensor().has_shape() ? live.tensor().shape() : kNotKnown,
+                      live.tensor().has_size_bytes() ? core::BytesText(live.tensor().size_bytes())
+                                                     : kNotKnown});
     }
     if (rows.size() > 1) absl::StrAppend(&text, FormatTable(rows, style));
     if (top > 0 && memory.live_at_peak_size() > top) {
       absl::StrAppend(&text, "  ... ", memory.live_at_peak_size() - top, " more\n");
     }
   }
-  if (report.memory().empty()) text = HeadlineText("no node of this step runs on a GPU", style);
+  if (report.memory().empty()) text = HeadlineText(kNoGpu, style);
   const std::string distances = DistanceTable(report, style);
   if (!distances.empty()) absl::StrAppend(&text, "\n", distances);
   Rows facts = {{"step", StepText(report)}};
@@ -619,6 +647,17 @@ std::string ExplorationText::Result(const v1::ExploreReport& report) const {
   return absl::StrCat(HeadlineText(LargestText(report), style_),
                       columns_.swapping ? HeadlineText(LargestSwappedText(report), style_) : "",
                       FormatFacts(facts, style_));
+}
+
+std::string FormatExploration(const v1::ExploreReport& report, Style style) {
+  const bool swapping =
+      std::any_of(report.sizes().begin(), report.sizes().end(), [](const v1::ExploredSize& size) {
+        return size.has_swapped() || size.has_full_speed_sizes_per_s();
+      });
+  ExplorationText text({report.size_is_batch(), swapping}, style);
+  std::string rows;
+  for (const v1::ExploredSize& size : report.sizes()) absl::StrAppend(&rows, text.Row(size));
+  return absl::StrCat(rows, text.Result(report));
 }
 
 }  // namespace spillway::text

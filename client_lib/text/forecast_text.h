@@ -20,6 +20,9 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
 // The output of `spillway simulate`.
 std::string FormatSimulation(const v1::SimulateReport& report, Style style);
 
+// A forecast alone: whether it fits, its GPUs and its time.
+std::string FormatForecast(const v1::Forecast& forecast, Style style);
+
 // The output of `spillway inspect --memory`; at most `top` rows per table.
 std::string FormatMemory(const v1::SimulateReport& report, int top, Style style);
 
@@ -46,6 +49,9 @@ class ExplorationText {
   const Style style_;
   bool has_rows_ = false;
 };
+
+// The same of a whole report, with the sizes in its order.
+std::string FormatExploration(const v1::ExploreReport& report, Style style);
 
 }  // namespace spillway::text
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::text {
 namespace {
@@ -77,7 +78,7 @@ std::string VersionText(const v1::GraphSummary& summary) {
 
 Rows Facts(const v1::GraphSummary& summary, Style style) {
   Rows rows = {
-      {"size", FormatBytes(summary.size_bytes())},
+      {"size", core::BytesText(summary.size_bytes())},
       {"nodes", absl::StrCat(summary.node_count())},
       {"edges", absl::StrCat(summary.data_edge_count(), " data, ", summary.control_edge_count(),
                              " control")},
@@ -92,14 +93,15 @@ Rows Facts(const v1::GraphSummary& summary, Style style) {
   if (summary.frames().empty()) rows.push_back({"loop frames", "none"});
   if (summary.unknown_frame_node_count() > 0) {
     rows.push_back({"", absl::StrCat(FormatCount(summary.unknown_frame_node_count(), "node"),
-                                     " in no frame that can be told: TensorFlow would refuse "
+                                     " in an unknown loop frame: TensorFlow would refuse "
                                      "to run this graph")});
   }
   if (summary.functions().empty()) rows.push_back({"functions", "none"});
   if (summary.placeholders().empty()) rows.push_back({"placeholders", "none"});
-  rows.push_back({"tensors", absl::StrCat(summary.tensor_count(), " read by some node; ",
-                                          summary.known_size_count(), " of known size, ",
-                                          FormatBytes(summary.known_size_bytes()), " together")});
+  rows.push_back(
+      {"tensors",
+       absl::StrCat(summary.tensor_count(), " read by some node; ", summary.known_size_count(),
+                    " of known size, ", core::BytesText(summary.known_size_bytes()), " together")});
   for (const v1::UnknownSizeCount& unknown : summary.unknown_sizes()) {
     rows.push_back({"", absl::StrCat(unknown.count(),
                                      " of unknown size: ", ReasonText(unknown.reason(), style))});
@@ -130,9 +132,9 @@ std::string CountTable(const char* head, const char* for_empty,
 }
 
 std::vector<std::string> TensorRow(const v1::TensorSummary& tensor) {
-  return {tensor.tensor(), tensor.dtype().empty() ? "?" : tensor.dtype(),
-          tensor.has_shape() ? tensor.shape() : "?",
-          tensor.has_size_bytes() ? FormatBytes(tensor.size_bytes()) : "?"};
+  return {tensor.tensor(), tensor.dtype().empty() ? "-" : tensor.dtype(),
+          tensor.has_shape() ? tensor.shape() : "-",
+          tensor.has_size_bytes() ? core::BytesText(tensor.size_bytes()) : "-"};
 }
 
 }  // namespace

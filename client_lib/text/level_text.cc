@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::text {
 namespace {
@@ -32,7 +33,7 @@ std::string SearchText(const v1::LevelTuning& tuning) {
                       tuning.fitting_setting_count(), " fitting");
 }
 
-// TFLMS's line: "Added N operations to the model (A swap-out operations (x GiB) and ...)".
+// As TFLMS: "Added N operations to the model (A swap-out operations (x GiB) and ...)".
 std::string AddedText(const v1::RewriteReport& report) {
   int64_t outs = 0, ins = 0, out_bytes = 0, in_bytes = 0, unknown = 0;
   for (const v1::DeviceReport& device : report.devices()) {
@@ -42,11 +43,9 @@ std::string AddedText(const v1::RewriteReport& report) {
     in_bytes += device.swap_in_bytes();
     unknown += device.unknown_size_count();
   }
-  const char* least = unknown > 0 ? ">= " : "";
-  return absl::StrCat(FormatCount(outs + ins, "operation"), " (",
-                      FormatCount(outs, "swap-out operation"), " (", least, FormatBytes(out_bytes),
-                      ") and ", FormatCount(ins, "swap-in operation"), " (", least,
-                      FormatBytes(in_bytes), "))");
+  return absl::StrCat(FormatCount(outs + ins, "node"), " (", FormatCount(outs, "swap-out"), " (",
+                      KnownBytes(out_bytes, unknown), ") and ", FormatCount(ins, "swap-in"), " (",
+                      KnownBytes(in_bytes, unknown), "))");
 }
 
 }  // namespace
@@ -70,16 +69,16 @@ std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report
   if (!report.has_level()) return {};
   const v1::LevelReport& level = report.level();
   Rows facts;
-  std::string graph = absl::StrCat(report.node_count_before(), " vertices, ",
-                                   FormatCount(level.edge_count(), "edge"), ", ",
-                                   FormatCount(level.level_count(), "level"));
+  std::string graph =
+      absl::StrCat(report.node_count_before(), " nodes, ", FormatCount(level.edge_count(), "edge"),
+                   ", ", FormatCount(level.level_count(), "level"));
   if (level.unleveled_op_count() > 0) {
-    absl::StrAppend(&graph, "; ", FormatCount(level.unleveled_op_count(), "op"),
+    absl::StrAppend(&graph, "; ", FormatCount(level.unleveled_op_count(), "node"),
                     " without a level, behind loops");
   }
   if (level.inactive_op_count() > 0) {
-    absl::StrAppend(&graph, "; ", FormatCount(level.inactive_op_count(), "op"),
-                    " left alone, of another mode or in loops");
+    absl::StrAppend(&graph, "; ", FormatCount(level.inactive_op_count(), "node"),
+                    " left alone, in another mode or in loops");
   }
   facts.push_back({"graph", graph});
   if (level.serialized_level_count() > 0) {

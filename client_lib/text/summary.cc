@@ -6,11 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "client_lib/text/fit_text.h"
 #include "client_lib/text/forecast_text.h"
 #include "client_lib/text/level_text.h"
 #include "client_lib/text/text_table.h"
 #include "client_lib/text/value_name.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/names.h"
 
 namespace spillway::text {
@@ -21,21 +23,16 @@ std::string OutcomeText(v1::Outcome outcome) {
     case v1::OUTCOME_REWRITTEN:
       return "rewritten";
     case v1::OUTCOME_NOTHING_TO_DO:
-      return "nothing to do, the graph is as it came";
+      return "nothing to do, the graph is unchanged";
     case v1::OUTCOME_KEPT:
-      return "kept, Spillway had rewritten the graph already";
+      return "kept, the graph was already rewritten by Spillway";
     case v1::OUTCOME_FOREIGN:
-      return "kept, another program had rewritten the graph already";
+      return "kept, the graph was already rewritten by another program";
     case v1::OUTCOME_STRIPPED:
       return "stripped, the graph is as it was before Spillway";
     default:
       return "done";
   }
-}
-
-// Figures that leave out tensors of unknown size are lower bounds.
-std::string AtLeastText(int64_t bytes, int64_t unknown_size_count) {
-  return absl::StrCat(unknown_size_count > 0 ? ">= " : "", FormatBytes(bytes));
 }
 
 std::string DeviceTable(const v1::RewriteReport& report, Style style) {
@@ -46,8 +43,8 @@ std::string DeviceTable(const v1::RewriteReport& report, Style style) {
     rows.push_back({device.device().empty() ? "(none given)" : device.device(),
                     absl::StrCat(device.swapped_tensor_count()),
                     absl::StrCat(device.swap_out_count()), absl::StrCat(device.swap_in_count()),
-                    AtLeastText(device.swap_out_bytes(), unknown),
-                    AtLeastText(device.swap_in_bytes(), unknown)});
+                    KnownBytes(device.swap_out_bytes(), unknown),
+                    KnownBytes(device.swap_in_bytes(), unknown)});
   }
   return FormatTable(rows, style);
 }
@@ -56,12 +53,12 @@ std::string StageText(const v1::RewriteReport& report) {
   int64_t total_ns = 0;
   for (const v1::StageTiming& stage : report.stages()) total_ns += stage.duration_ns();
   return absl::StrCat(
-      FormatMilliseconds(total_ns), " (",
+      core::DurationText(absl::Nanoseconds(total_ns)), " (",
       absl::StrJoin(report.stages(), ", ",
                     [](std::string* out, const v1::StageTiming& stage) {
-                      absl::StrAppend(out,
-                                      NameOrNumber(core::StageName(stage.stage()), stage.stage()),
-                                      " ", FormatMilliseconds(stage.duration_ns()));
+                      absl::StrAppend(
+                          out, NameOrNumber(core::StageName(stage.stage()), stage.stage()), " ",
+                          core::DurationText(absl::Nanoseconds(stage.duration_ns())));
                     }),
       ")");
 }
@@ -123,8 +120,8 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
                                added < 0 ? "" : "+", added, ")")});
   }
   if (report.graph_bytes_before() > 0) {
-    facts.push_back({"size", absl::StrCat(FormatBytes(report.graph_bytes_before()), " -> ",
-                                          FormatBytes(report.graph_bytes_after()))});
+    facts.push_back({"size", absl::StrCat(core::BytesText(report.graph_bytes_before()), " -> ",
+                                          core::BytesText(report.graph_bytes_after()))});
   }
   if (report.stages_size() > 0) facts.push_back({"time", StageText(report)});
   for (const v1::Warning& warning : report.warnings()) {

@@ -4,10 +4,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::text {
 
@@ -115,26 +115,13 @@ std::string Paragraph(absl::string_view text, size_t indent, Style style) {
       "\n");
 }
 
-std::string FormatBytes(int64_t bytes) {
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
-  if (bytes > -1024 && bytes < 1024) return absl::StrCat(bytes, " B");
-  double value = static_cast<double>(bytes) / 1024;
-  int unit = 0;
-  while ((value >= 1024 || value <= -1024) && unit < 3) {
-    value /= 1024;
-    ++unit;
-  }
-  return absl::StrFormat("%.2f %s", value, kUnits[unit]);
-}
-
-std::string FormatMilliseconds(int64_t nanoseconds) {
-  const double ms = static_cast<double>(nanoseconds) / 1e6;
-  if (ms >= 100) return absl::StrFormat("%.0f ms", ms);
-  return absl::StrFormat("%.*f ms", ms >= 1 ? 1 : 2, ms);
-}
-
 std::string FormatCount(int64_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+std::string KnownBytes(int64_t bytes, int64_t unknown) {
+  if (bytes == 0 && unknown > 0) return "-";
+  return absl::StrCat(unknown > 0 ? ">= " : "", core::BytesText(bytes));
 }
 
 std::string Wrap(absl::string_view text, size_t width) {

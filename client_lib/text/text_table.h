@@ -1,4 +1,4 @@
-// Text for people: aligned tables, sizes and times in suitable units, wrapped lines.
+// Text for people: aligned tables, wrapped lines, counts.
 #ifndef SPILLWAY_CLIENT_LIB_TEXT_TEXT_TABLE_H_
 #define SPILLWAY_CLIENT_LIB_TEXT_TEXT_TABLE_H_
 
@@ -25,14 +25,12 @@ std::string FormatTableRow(const std::vector<std::string>& cells,
 // wrapped at spaces. Rows with the label `warning` are marked as such.
 std::string FormatFacts(const std::vector<std::vector<std::string>>& rows, Style style = Style());
 
-// Returns "512 B", "1.50 KiB", "3.21 GiB".
-std::string FormatBytes(int64_t bytes);
-
-// Returns "0.12 ms", "1234 ms".
-std::string FormatMilliseconds(int64_t nanoseconds);
-
 // Returns "1 tensor", "2 tensors". `noun` must take a plural s.
 std::string FormatCount(int64_t count, absl::string_view noun);
+
+// Returns the bytes of several tensors: `>= 3.00 GiB` if `unknown` of them are left out, as their
+// sizes are unknown; `-` if that are all.
+std::string KnownBytes(int64_t bytes, int64_t unknown);
 
 // Returns `text`, with `...` in its middle if it is longer than `width`.
 std::string Shortened(absl::string_view text, size_t width);

@@ -19,6 +19,7 @@
 #include "client_lib/plot/chrome_trace.h"
 #include "client_lib/text/summary.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -44,8 +45,9 @@ void PrintSummary(const RewrittenFile& file) {
 void TellPlans(int64_t tried, int64_t best_ns) {
   TellProgress(absl::StrCat(
       "rewriting: ", text::FormatCount(tried, "plan"), " tried",
-      best_ns > 0 ? absl::StrCat(", best step so far ", text::FormatMilliseconds(best_ns))
-                  : ", none fits so far"));
+      best_ns > 0
+          ? absl::StrCat(", best step so far ", core::DurationText(absl::Nanoseconds(best_ns)))
+          : ", none fits so far"));
 }
 
 // Writes the step of each graph in a file, before the rewrite, in the Trace Event format.

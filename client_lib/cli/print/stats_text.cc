@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client_lib/text/text_table.h"
 #include "nlohmann/json.hpp"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -44,14 +45,13 @@ std::string TotalsText(const JournalStats& stats, text::Style style) {
     rows.push_back({"swapping", "no graph"});
   } else {
     rows.push_back({"swapping", absl::StrCat(text::FormatCount(totals.swapping, "graph"),
-                                             ", together ", text::FormatBytes(totals.swap_bytes),
+                                             ", together ", core::BytesText(totals.swap_bytes),
                                              " a step both ways, ", SlowdownText(totals))});
-    rows.push_back({"saved", absl::StrCat(text::FormatBytes(totals.saved_bytes),
+    rows.push_back({"saved", absl::StrCat(core::BytesText(totals.saved_bytes),
                                           " of GPU memory, the peaks of these graphs before and "
                                           "after")});
-    rows.push_back(
-        {"host memory",
-         absl::StrCat("at most ", text::FormatBytes(totals.most_host_bytes), " of a graph")});
+    rows.push_back({"host memory", absl::StrCat("at most ", core::BytesText(totals.most_host_bytes),
+                                                " of a graph")});
   }
   return absl::StrCat(style.Heading("all"), "\n", text::FormatFacts(rows, style));
 }
@@ -70,9 +70,9 @@ std::string NamesTable(const std::vector<NamedSums>& names, const char* what, si
     if (rows.size() > top) break;
     const bool swaps = sums.swapping > 0;
     rows.push_back({ShownName(name), absl::StrCat(sums.requests), absl::StrCat(sums.swapping),
-                    swaps ? text::FormatBytes(sums.swap_bytes) : "-", SlowdownText(sums),
-                    swaps ? text::FormatBytes(sums.saved_bytes) : "-",
-                    swaps ? text::FormatBytes(sums.most_host_bytes) : "-",
+                    swaps ? core::BytesText(sums.swap_bytes) : "-", SlowdownText(sums),
+                    swaps ? core::BytesText(sums.saved_bytes) : "-",
+                    swaps ? core::BytesText(sums.most_host_bytes) : "-",
                     absl::StrCat(sums.does_not_fit), absl::StrCat(sums.failed)});
   }
   return text::FormatTable(rows, style) + Rest(names.size(), top);
@@ -85,8 +85,8 @@ std::string DoesNotFitTable(const std::vector<NamedSums>& names, const char* wha
   for (const auto& [name, sums] : names) {
     if (rows.size() > top) break;
     rows.push_back({ShownName(name), absl::StrCat(sums.does_not_fit),
-                    sums.need_bytes ? text::FormatBytes(*sums.need_bytes) : "-",
-                    sums.need_budget_bytes ? text::FormatBytes(*sums.need_budget_bytes) : "-"});
+                    sums.need_bytes ? core::BytesText(*sums.need_bytes) : "-",
+                    sums.need_budget_bytes ? core::BytesText(*sums.need_budget_bytes) : "-"});
   }
   return absl::StrCat("\n", style.Heading("what does not fit"), "\n",
                       text::FormatTable(rows, style), Rest(names.size(), top));

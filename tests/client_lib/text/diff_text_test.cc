@@ -31,7 +31,7 @@ TEST(DiffTextTest, ASentencePerSwap) {
   size                 1.00 KiB -> 2.00 KiB
   nodes added          3 Identity
   data inputs rewired  2, all by swaps
-  records of Spillway  on 1 node of both
+  records of Spillway  on 1 node of both graphs
 
 swaps
   relu:0 (12.30 MiB) waits on /cpu:0 from out;
@@ -87,7 +87,7 @@ TEST(DiffTextTest, EveryOtherDifferenceIsALineAndCounted) {
   data inputs rewired    2
   control edges added    1
   control edges removed  1
-  versions               others
+  versions               different
 
 other nodes added
   n (NoOp on /gpu:0\x1b)
@@ -129,10 +129,10 @@ TEST(DiffTextTest, NodesThatChangedInOneWayAreOneLine) {
 TEST(DiffTextTest, NoDifference) {
   EXPECT_EQ(DiffText("identical: true same_graph: true"), "the files are identical\n");
   EXPECT_EQ(DiffText("same_graph: true reencoded_count: 2 node_count_a: 3 node_count_b: 3"),
-            R"(the graphs are the same, the files are encoded otherwise
-  nodes              3 -> 3 (+0)
-  size               0 B -> 0 B
-  encoded otherwise  2 nodes
+            R"(the graphs are the same, the files are encoded differently
+  nodes                3 -> 3 (+0)
+  size                 0 B -> 0 B
+  encoded differently  2 nodes
 )");
 }
 

@@ -46,7 +46,7 @@ TEST(FitTextTest, WithoutSettingsAndFitsThereIsNothing) {
 
 TEST(FitTextTest, EnoughBytesMayNotDo) {
   EXPECT_THAT(OneGpu("budget_bytes: 2048 unswapped_peak_bytes: 1024 fit: FIT_FITS"),
-              HasSubstr("1.00 KiB less than the budget, but does not fit as it came\n"));
+              HasSubstr("1.00 KiB less than the budget, but does not fit unchanged\n"));
 }
 
 TEST(FitTextTest, WhetherSwappingIsNeededIsNotKnown) {

@@ -404,7 +404,7 @@ TEST(ForecastTextTest, MemoryOverTheStep) {
                           HasSubstr("     24.0 ms" + high + "   2.00 KiB\n")));
   EXPECT_THAT(text, HasSubstr(R"(  live at the peak     type   shape      size
   conv:0            float32  [8,48]  1.50 KiB
-  w:0 (resident)          ?       ?     512 B
+  w:0 (resident)          -       -     512 B
 )"));
   EXPECT_THAT(text, HasSubstr(R"(  distance in levels  edges     bytes
   1                       5  1.00 KiB

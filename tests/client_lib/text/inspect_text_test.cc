@@ -59,8 +59,8 @@ TEST(InspectTextTest, TablesOfWhatThereIs) {
               AllOf(HasSubstr("  (none given)       2\n"), HasSubstr("  /gpu:0\\x1b[1m      1\n"),
                     HasSubstr("  gradients       5\n  (no scope)      1\n"),
                     HasSubstr("  inner           3      outer\n"), HasSubstr("  f             7\n"),
-                    HasSubstr("  x:0          float32  [?,4]     ?\n")));
-  EXPECT_THAT(text, AllOf(HasSubstr("  y:0                ?      ?  512 B\n"),
+                    HasSubstr("  x:0          float32  [?,4]     -\n")));
+  EXPECT_THAT(text, AllOf(HasSubstr("  y:0                -      -  512 B\n"),
                           Not(HasSubstr("op type")), Not(HasSubstr("more"))));
 }
 

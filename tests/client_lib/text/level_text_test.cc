@@ -74,10 +74,10 @@ TEST(LevelTextTest, OneGpuTuned) {
   3 tensors will be swapped.
   device        tensors  swap-outs  swap-ins  out per step  in per step
   (none given)        3          3         5      3.00 GiB     5.00 GiB
-  graph       1000 vertices, 2000 edges, 457 levels; 12 ops without a level, behind loops; 1 op left
-              alone, of another mode or in loops
+  graph       1000 nodes, 2000 edges, 457 levels; 12 nodes without a level, behind loops; 1 node
+              left alone, in another mode or in loops
   serialized  2 levels, with 31 control edges
-  added       8 operations (3 swap-out operations (3.00 GiB) and 5 swap-in operations (5.00 GiB))
+  added       8 nodes (3 swap-outs (3.00 GiB) and 5 swap-ins (5.00 GiB))
   setting     swapout_threshold 120, swapin_ahead 4, swapin_groupby 0, sync_mode 0: nothing waits
               for copies
   search      412 settings simulated (all that differ), 87 fitting
@@ -124,7 +124,7 @@ TEST(LevelTextTest, OtherStrategiesHaveNone) {
 TEST(LevelTextTest, UnknownSizesMakeBytesALowerBound) {
   EXPECT_THAT(
       Facts("devices { swap_out_count: 1 swap_in_count: 1 unknown_size_count: 1 } level {}"),
-      HasSubstr("2 operations (1 swap-out operation (>= 0 B) and 1 swap-in operation (>= 0 B))"));
+      HasSubstr("2 nodes (1 swap-out (-) and 1 swap-in (-))"));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ TEST(SummaryTest, SaysWhatWasDoneInAlignedRows) {
       R"(spillway: rewritten (strategy scope)
   device         tensors  swap-outs  swap-ins  out per step  in per step
   /device:GPU:0       10         10        15      3.00 GiB     4.50 GiB
-  (none given)         1          1         1        >= 0 B       >= 0 B
+  (none given)         1          1         1             -            -
   nodes    1000 -> 1025 (+25)
   size     2.00 KiB -> 3.00 KiB
   time     202 ms (parse 1.5 ms, analysis 200 ms)
@@ -74,7 +74,7 @@ TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
               outcome: OUTCOME_NOTHING_TO_DO
               advice { internal_fragmentation_fraction: 0.001 }
             )pb")),
-            R"(spillway: nothing to do, the graph is as it came
+            R"(spillway: nothing to do, the graph is unchanged
   advice  create the session with gpu_options.experimental.internal_fragmentation_fraction 0.001, as
           the step was simulated
 )");
@@ -91,7 +91,7 @@ TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
 
 TEST(SummaryTest, SaysNothingOfWhatIsNotThere) {
   EXPECT_EQ(FormatSummary(Report("outcome: OUTCOME_NOTHING_TO_DO")),
-            "spillway: nothing to do, the graph is as it came\n");
+            "spillway: nothing to do, the graph is unchanged\n");
 }
 
 TEST(SummaryTest, StripTakesNodesAway) {
@@ -112,12 +112,11 @@ TEST(SummaryTest, EveryOutcomeHasItsWords) {
   EXPECT_EQ(texts.count("spillway: done\n"), 0);
 }
 
-TEST(TextTableTest, SizesInUnitsThatFit) {
-  EXPECT_EQ(FormatBytes(0), "0 B");
-  EXPECT_EQ(FormatBytes(1023), "1023 B");
-  EXPECT_EQ(FormatBytes(1536), "1.50 KiB");
-  EXPECT_EQ(FormatBytes(int64_t{5} << 40), "5.00 TiB");
-  EXPECT_EQ(FormatBytes(int64_t{5000} << 40), "5000.00 TiB");
+TEST(TextTableTest, SumsWithUnknownSizes) {
+  EXPECT_EQ(KnownBytes(0, 0), "0 B");
+  EXPECT_EQ(KnownBytes(1536, 0), "1.50 KiB");
+  EXPECT_EQ(KnownBytes(1536, 2), ">= 1.50 KiB");
+  EXPECT_EQ(KnownBytes(0, 2), "-");
 }
 
 TEST(TextTableTest, WrapBreaksAtSpacesOnly) {
