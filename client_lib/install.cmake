@@ -5,7 +5,7 @@
 set(SPILLWAY_SOVERSION 0)
 
 add_library(spillway_c_api OBJECT c_api/calls.cc)
-target_link_libraries(spillway_c_api PRIVATE spillway_client spillway_core spillway_plot spillway_flags)
+target_link_libraries(spillway_c_api PRIVATE spillway_client spillway_core spillway_plot spillway_text spillway_flags)
 target_compile_definitions(spillway_c_api PRIVATE SPILLWAY_VERSION="${PROJECT_VERSION}")
 set_target_properties(spillway_c_api PROPERTIES POSITION_INDEPENDENT_CODE ON)
 

@@ -43,6 +43,8 @@ struct CallTable {
   decltype(&spillway_diff) diff;
   decltype(&spillway_find_gpu_memory) find_gpu_memory;
   decltype(&spillway_draw) draw;
+  decltype(&spillway_text) text;
+  decltype(&spillway_check) check;
   decltype(&spillway_message_from_json) message_from_json;
   decltype(&spillway_message_to_json) message_to_json;
 };

@@ -19,6 +19,8 @@
 #include "client_lib/internal/gpu_memory.h"
 #include "client_lib/plot/chrome_trace.h"
 #include "client_lib/plot/picture.h"
+#include "client_lib/text/check_run.h"
+#include "client_lib/text/message_text.h"
 #include "google/protobuf/util/json_util.h"
 #include "rewrite_core/base/error.h"
 #include "spillway/client.h"
@@ -471,6 +473,7 @@ absl::StatusOr<std::unique_ptr<google::protobuf::Message>> NewMessage(absl::stri
   (void)v1::GraphSummary::descriptor();
   (void)v1::GraphDiff::descriptor();
   (void)v1::SimulateReport::descriptor();
+  (void)v1::RunCheck::descriptor();
   const auto* descriptor =
       google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(
           absl::StartsWith(name, kPackage) ? std::string(name) : absl::StrCat(kPackage, name));
@@ -508,6 +511,26 @@ absl::Status Choose(const char* argument, absl::string_view given,
   return BadArgument(argument, absl::StrCat("is ", core::Quoted(given), "; give one of ", words));
 }
 
+absl::StatusOr<text::CheckTrace> ReadTrace(const void* run_metadata, size_t size,
+                                           absl::string_view name) {
+  const absl::StatusOr<absl::string_view> bytes = Bytes(run_metadata, size, name);
+  return bytes.ok() ? text::ReadCheckTrace(*bytes) : bytes.status();
+}
+
+// The step of a RunMetadata, beside a simulated one if it is given.
+absl::StatusOr<std::string> DrawMeasured(const void* run_metadata, size_t size,
+                                         const void* simulated, size_t simulated_size) {
+  const absl::StatusOr<text::CheckTrace> measured = ReadTrace(run_metadata, size, "report");
+  if (!measured.ok()) return measured.status();
+  v1::SimulateReport step;
+  absl::Status status = Parse(simulated, simulated_size, "before", &step);
+  if (!status.ok()) return status;
+  plot::ChromeTrace trace;
+  if (simulated_size > 0) trace.Add(step, "simulated");
+  trace.AddMeasured(*measured);
+  return trace.Json();
+}
+
 spillway_status* Draw(const char* name, const void* report, size_t report_size, const void* before,
                       size_t before_size, const char* format, const char* theme, const char* title,
                       spillway_buffer** picture_out) {
@@ -531,15 +554,27 @@ spillway_status* Draw(const char* name, const void* report, size_t report_size, 
                                   {"dark", plot::Theme::kDark}},
                                  &options.theme);
     if (!status.ok()) return status;
-    bool is_step = false;
-    status =
-        Choose<bool>("name", name, {{"SimulateReport", true}, {"ExploreReport", false}}, &is_step);
+    enum class Kind { kStep, kSizes, kMeasured };
+    Kind kind = Kind::kStep;
+    status = Choose<Kind>("name", name,
+                          {{"SimulateReport", Kind::kStep},
+                           {"ExploreReport", Kind::kSizes},
+                           {"RunMetadata", Kind::kMeasured}},
+                          &kind);
     if (!status.ok()) return status;
-    if (before_size > 0 && (!is_step || form == Form::kTrace)) {
+    if (kind != Kind::kStep && (form == Form::kTrace) != (kind == Kind::kMeasured)) {
+      return BadArgument("format", form == Form::kTrace
+                                       ? "is trace, of a SimulateReport or a RunMetadata alone"
+                                       : "is a picture; of a RunMetadata there is only a trace");
+    }
+    if (before_size > 0 && kind != Kind::kMeasured &&
+        (kind == Kind::kSizes || form == Form::kTrace)) {
       return BadArgument("before", "is of use beside a picture of a SimulateReport alone");
     }
     absl::StatusOr<std::string> picture;
-    if (is_step) {
+    if (kind == Kind::kMeasured) {
+      picture = DrawMeasured(report, report_size, before, before_size);
+    } else if (kind == Kind::kStep) {
       v1::SimulateReport step, first;
       status = Parse(report, report_size, "report", &step);
       if (!status.ok()) return status;
@@ -553,7 +588,6 @@ spillway_status* Draw(const char* name, const void* report, size_t report_size, 
         picture = plot::DrawStep(step, before_size > 0 ? &first : nullptr, options);
       }
     } else {
-      if (form == Form::kTrace) return BadArgument("format", "is trace, of a SimulateReport alone");
       v1::ExploreReport sizes;
       status = Parse(report, report_size, "report", &sizes);
       if (!status.ok()) return status;
@@ -562,6 +596,34 @@ spillway_status* Draw(const char* name, const void* report, size_t report_size, 
     if (!picture.ok()) return picture.status();
     *picture_out = NewBuffer(*std::move(picture));
     return absl::OkStatus();
+  });
+}
+
+spillway_status* TextOfMessage(const char* name, const void* message, size_t message_size,
+                               spillway_buffer** text_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{name, "name"}, {text_out, "text"}});
+    if (!status.ok()) return status;
+    const absl::StatusOr<absl::string_view> bytes = Bytes(message, message_size, "message");
+    if (!bytes.ok()) return bytes.status();
+    absl::StatusOr<std::string> text = text::TextOf(name, *bytes);
+    if (text.ok()) *text_out = NewBuffer(*std::move(text));
+    return text.status();
+  });
+}
+
+spillway_status* Check(const void* report, size_t report_size, const void* run_metadata,
+                       size_t run_metadata_size, spillway_buffer** check_out) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{check_out, "check"}});
+    if (!status.ok()) return status;
+    v1::RewriteReport parsed;
+    status = Parse(report, report_size, "report", &parsed);
+    if (!status.ok()) return status;
+    const auto trace = ReadTrace(run_metadata, run_metadata_size, "run_metadata");
+    if (!trace.ok()) return trace.status();
+    const absl::StatusOr<v1::RunCheck> check = text::CheckRun(parsed, *trace);
+    return check.ok() ? Serialize(*check, check_out) : check.status();
   });
 }
 
@@ -640,6 +702,8 @@ constexpr CallTable kTable = {
     Diff,
     FindGpuMemory,
     Draw,
+    TextOfMessage,
+    Check,
     MessageFromJson,
     MessageToJson,
 };

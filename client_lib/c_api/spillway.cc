@@ -235,6 +235,16 @@ spillway_status* spillway_draw(const char* name, const void* report, size_t repo
                  title, picture);
 }
 
+spillway_status* spillway_text(const char* name, const void* message, size_t message_size,
+                               spillway_buffer** text) {
+  return Forward(&CallTable::text, name, message, message_size, text);
+}
+
+spillway_status* spillway_check(const void* report, size_t report_size, const void* run_metadata,
+                                size_t run_metadata_size, spillway_buffer** check) {
+  return Forward(&CallTable::check, report, report_size, run_metadata, run_metadata_size, check);
+}
+
 spillway_status* spillway_find_gpu_memory(int64_t* bytes) {
   return Forward(&CallTable::find_gpu_memory, bytes);
 }

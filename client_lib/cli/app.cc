@@ -32,9 +32,9 @@
 #include "client_lib/cli/commands/strip_command.h"
 #include "client_lib/cli/exit_code.h"
 #include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/flags/color_flag.h"
 #include "client_lib/cli/own_version.h"
 #include "client_lib/cli/print/help_format.h"
-#include "client_lib/cli/print/style.h"
 #include "client_lib/cli/session.h"
 #include "client_lib/cli/usage_error.h"
 

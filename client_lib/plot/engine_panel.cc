@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "client_lib/plot/text.h"
 #include "rewrite_core/base/byte_text.h"
 
@@ -48,9 +49,10 @@ std::vector<const v1::TraceSpan*> SpansOf(const GpuStep& step, v1::Engine engine
 std::string TipOf(const v1::TraceSpan& span) {
   return absl::StrCat(
       span.node(), ": ", span.bytes() > 0 ? absl::StrCat(BytesText(span.bytes()), ", ") : "",
-      TimeText(static_cast<double>(span.duration_ns())), " from ", TimeText(StartOf(span)),
+      core::DurationText(absl::Nanoseconds(span.duration_ns())), " from ",
+      core::DurationText(absl::Nanoseconds(StartOf(span))),
       span.waited_ns() > 0
-          ? absl::StrCat(", waited ", TimeText(static_cast<double>(span.waited_ns())),
+          ? absl::StrCat(", waited ", core::DurationText(absl::Nanoseconds(span.waited_ns())),
                          " for memory")
           : "");
 }
@@ -158,7 +160,8 @@ void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* sv
     svg->Arrow(
         {area.X(StartOf(*trip.out)), y}, {area.X(EndOf(*trip.in)), y}, "swap",
         {absl::StrCat("swap of ", trip.out->node(), ": ", BytesText(trip.out->bytes()), ", out at ",
-                      TimeText(StartOf(*trip.out)), ", back at ", TimeText(EndOf(*trip.in))),
+                      core::DurationText(absl::Nanoseconds(StartOf(*trip.out))), ", back at ",
+                      core::DurationText(absl::Nanoseconds(EndOf(*trip.in)))),
          absl::StrCat(Data("out-ns", trip.out->start_ns()), Data("in-ns", trip.in->start_ns()),
                       Data("bytes", trip.out->bytes()))});
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "client_lib/plot/text.h"
 #include "client_lib/plot/timeline.h"
 #include "rewrite_core/base/byte_text.h"
@@ -54,7 +55,7 @@ Mark PeakOf(const PlotArea& area, const GpuStep& step, const char* name) {
   return {{area.X(static_cast<double>(memory.peak_ns())),
            area.Y(static_cast<double>(memory.peak_bytes()))},
           absl::StrCat(name, "peak ", BytesText(memory.peak_bytes()), " at ",
-                       TimeText(static_cast<double>(memory.peak_ns())))};
+                       core::DurationText(absl::Nanoseconds(memory.peak_ns())))};
 }
 
 // Above the mark, or below it if that place is taken or outside the panel.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "client_lib/plot/engine_panel.h"
 #include "client_lib/plot/heading.h"
 #include "client_lib/plot/memory_panel.h"
@@ -57,7 +58,7 @@ std::string StepText(const char* name, const v1::SimulateReport& report) {
                                   report.memory_size() > 1 ? " of one GPU" : "");
   if (HasTime(report)) {
     absl::StrAppend(&text, ", a step of ",
-                    TimeText(static_cast<double>(report.simulated().step_time_ns())));
+                    core::DurationText(absl::Nanoseconds(report.simulated().step_time_ns())));
   }
   absl::StrAppend(&text, ", ", core::BytesText(out), " copied out and ", core::BytesText(in),
                   " in");

@@ -1,10 +1,8 @@
 #include "client_lib/plot/text.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 
 namespace spillway::plot {
@@ -65,18 +63,6 @@ std::string Escaped(absl::string_view text) {
       {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
-std::string JsonText(absl::string_view text) {
-  return absl::StrCat("\"",
-                      absl::StrReplaceAll(Clean(text), {{"\\", "\\\\"},
-                                                        {"\"", "\\\""},
-                                                        {"\n", "\\n"},
-                                                        {"\r", "\\r"},
-                                                        {"\t", "\\t"},
-                                                        // Where a page has it in a script.
-                                                        {"<", "\\u003c"}}),
-                      "\"");
-}
-
 std::string Shortened(absl::string_view text, size_t width) {
   if (text.size() <= width) return std::string(text);
   const size_t kept = width > kEllipsisBytes ? width - kEllipsisBytes : 0;
@@ -98,23 +84,6 @@ std::string FirstLine(absl::string_view* text, size_t width) {
   std::string line = Shortened(text->substr(0, end), width);
   text->remove_prefix(std::min(text->size(), end + 1));
   return line;
-}
-
-std::string TimeText(double nanoseconds) {
-  struct TimeUnit {
-    double nanoseconds;
-    const char* name;
-  };
-  constexpr TimeUnit kUnits[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "\xc2\xb5s"}, {1, "ns"}};
-  for (const TimeUnit& unit : kUnits) {
-    const double value = nanoseconds / unit.nanoseconds;
-    if (value < 1 && unit.nanoseconds > 1) continue;
-    // Seconds only from ten up: 1202 ms, as the program prints it.
-    if (unit.nanoseconds == 1e9 && value < 10) continue;
-    const int digits = value >= 100 || value == std::floor(value) ? 0 : value >= 10 ? 1 : 2;
-    return absl::StrFormat("%.*f %s", digits, value, unit.name);
-  }
-  return "0 ns";
 }
 
 std::string GpuName(absl::string_view device) {

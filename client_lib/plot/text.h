@@ -19,9 +19,6 @@ std::string Clean(absl::string_view text);
 // The same for XML and HTML, between tags or in quotes: with entities.
 std::string Escaped(absl::string_view text);
 
-// The same as a JSON string, with its quotes.
-std::string JsonText(absl::string_view text);
-
 // Returns `text`, with an ellipsis in its middle if it has more than `width` bytes; no character is
 // split.
 std::string Shortened(absl::string_view text, size_t width);
@@ -29,10 +26,6 @@ std::string Shortened(absl::string_view text, size_t width);
 // Removes the first line from `text` and returns it: at most `width` bytes, broken at a space; a
 // longer word is shortened.
 std::string FirstLine(absl::string_view* text, size_t width);
-
-// Returns `1.20 ms`, `905 ms`, `12.3 s`: three digits, in the largest unit with a value of at least
-// one, but seconds only from 10 s on.
-std::string TimeText(double nanoseconds);
 
 // Returns the device as graphs spell it; `GPU` if they name none.
 std::string GpuName(absl::string_view device);

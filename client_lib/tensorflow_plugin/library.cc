@@ -86,6 +86,7 @@ Loaded Load() {
   find("spillway_call_set_timeout_ms", &l.call_set_timeout_ms);
   find("spillway_call_set_token", &l.call_set_token);
   find("spillway_rewrite_graph", &l.rewrite_graph);
+  find("spillway_text", &l.text);
   find("spillway_find_gpu_memory", &l.find_gpu_memory);
   find("spillway_message_from_json", &l.message_from_json);
   find("spillway_message_to_json", &l.message_to_json);

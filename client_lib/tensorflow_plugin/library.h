@@ -36,6 +36,7 @@ struct Library {
   decltype(&spillway_call_set_timeout_ms) call_set_timeout_ms;
   decltype(&spillway_call_set_token) call_set_token;
   decltype(&spillway_rewrite_graph) rewrite_graph;
+  decltype(&spillway_text) text;
   decltype(&spillway_find_gpu_memory) find_gpu_memory;
   decltype(&spillway_message_from_json) message_from_json;
   decltype(&spillway_message_to_json) message_to_json;

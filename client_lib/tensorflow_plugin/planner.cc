@@ -56,17 +56,17 @@ class Planner {
 
     std::string moved;
     if (rehearsal) moved = MoveNodes(item_.graph, settings_.gpu_stand_in, kFirstGpu);
-    std::string graph, report;
-    problem = Rewrite(*library, rehearsal ? std::string_view(moved) : item_.graph, options, &graph,
-                      &report);
+    const std::string_view original = rehearsal ? std::string_view(moved) : item_.graph;
+    std::string graph, report, cost;
+    problem = Rewrite(*library, original, options, &graph, &report, &cost);
     if (!problem.empty()) return Refuse(described_ + ": " + problem);
-    PlanSummary summary = Summarize(described_, report);
+    std::string line = described_ + ": " + cost;
     if (!settings_.report_dir.empty()) {
       const std::string path = WriteReport(settings_.report_dir, name_, report, &problem);
-      summary.line += "; " + (path.empty() ? problem : "report: " + path);
+      line += "; " + (path.empty() ? problem : "report: " + path);
     }
-    LogOnce(summary.line);
-    if (!summary.rewritten) return std::nullopt;
+    LogOnce(line);
+    if (graph.empty() || graph == original) return std::nullopt;  // Nothing was to be done.
     return rehearsal ? MoveNodes(graph, kFirstGpu, settings_.gpu_stand_in) : graph;
   }
 
@@ -84,9 +84,10 @@ class Planner {
     return std::nullopt;
   }
 
-  // The rewritten graph and the report as JSON. Returns what went wrong, or "".
+  // The rewritten graph, the report as JSON, and what the rewrite costs, or why there is none, in
+  // words. Returns what went wrong, or "".
   std::string Rewrite(const Library& library, std::string_view graph, const std::string& options,
-                      std::string* rewritten, std::string* report) const {
+                      std::string* rewritten, std::string* report, std::string* cost) const {
     const Owner<spillway_client_options> where(library.client_options_new(),
                                                library.client_options_free);
     std::string problem;
@@ -120,20 +121,22 @@ class Planner {
         failed(library.call_set_token(call.get(), s.token.c_str()))) {
       return problem;
     }
-    spillway_buffer *graph_out = nullptr, *report_out = nullptr, *json = nullptr;
+    spillway_buffer *graph_out = nullptr, *report_out = nullptr, *json = nullptr, *line = nullptr;
     if (failed(library.rewrite_graph(client, graph.data(), graph.size(), options.data(),
                                      options.size(), call.get(), &graph_out, &report_out))) {
       return problem;
     }
     const Owner<spillway_buffer> graph_owner(graph_out, library.buffer_free);
     const Owner<spillway_buffer> report_owner(report_out, library.buffer_free);
-    if (failed(library.message_to_json("RewriteReport", library.buffer_data(report_out),
-                                       library.buffer_size(report_out), &json))) {
-      return problem;
-    }
+    const char* const bytes = library.buffer_data(report_out);
+    const size_t size = library.buffer_size(report_out);
+    if (failed(library.message_to_json("RewriteReport", bytes, size, &json))) return problem;
     const Owner<spillway_buffer> json_owner(json, library.buffer_free);
+    if (failed(library.text("RewriteReport line", bytes, size, &line))) return problem;
+    const Owner<spillway_buffer> line_owner(line, library.buffer_free);
     rewritten->assign(BytesOf(library, graph_out));
     report->assign(BytesOf(library, json));
+    cost->assign(BytesOf(library, line));
     return "";
   }
 

@@ -1,18 +1,10 @@
-// The report of a plan: one line, and a file.
+// The report of a plan as a file.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_REPORT_H_
 #define SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_REPORT_H_
 
 #include <string>
 
 namespace spillway::tensorflow_plugin {
-
-struct PlanSummary {
-  bool rewritten = false;
-  std::string line;  // The outcome and its cost.
-};
-
-// Summarizes a spillway.v1.RewriteReport in JSON. `graph`: the graph's name for people.
-PlanSummary Summarize(const std::string& graph, const std::string& report_json);
 
 // Writes the report to PROCESS-N-NAME.json in `folder`, creating the folder if necessary; N counts
 // the reports of the process. Returns the path, or "" on failure, with the reason in `*problem`.

@@ -1,21 +1,15 @@
 #include "client_lib/cli/commands/capabilities_command.h"
 
+#include <unistd.h>
+
 #include <iostream>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
+#include "client_lib/cli/flags/color_flag.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/own_version.h"
 #include "client_lib/cli/print/json.h"
-#include "client_lib/cli/print/text_table.h"
-#include "client_lib/cli/print/value_name.h"
-#include "google/protobuf/descriptor.h"
-#include "rewrite_core/base/names.h"
+#include "client_lib/text/capabilities_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -27,54 +21,6 @@ struct CapabilitiesFlags {
   bool json = false;
   ConnectionFlags connection;
 };
-
-// One row per limit that is set, by reflection: a new limit appears without a change here.
-void AddLimits(const v1::Limits& limits, std::vector<std::vector<std::string>>* rows) {
-  const google::protobuf::Reflection* reflection = limits.GetReflection();
-  std::vector<const google::protobuf::FieldDescriptor*> fields;
-  reflection->ListFields(limits, &fields);
-  for (const auto* field : fields) {
-    const int64_t value = field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_INT32
-                              ? reflection->GetInt32(limits, field)
-                              : reflection->GetInt64(limits, field);
-    std::string text = absl::StrCat(value);
-    if (absl::EndsWith(field->name(), "_bytes"))
-      absl::StrAppend(&text, " (", FormatBytes(value), ")");
-    rows->push_back({field->name(), text});
-  }
-}
-
-std::string PresetTable(const v1::GetCapabilitiesResponse& response) {
-  if (response.hardware_presets().empty()) return "";  // An older server.
-  std::vector<std::vector<std::string>> rows = {
-      {"machine", "GPU memory", "TFLOP/s", "GB/s", "GB/s out", "GB/s in", "launch"}};
-  for (const v1::HardwareReport& machine : response.hardware_presets()) {
-    const v1::Hardware& preset = machine.hardware();
-    rows.push_back({preset.preset(), FormatBytes(preset.gpu_memory_bytes()),
-                    absl::StrFormat("%.1f", preset.peak_flops() / 1e12),
-                    absl::StrFormat("%.0f", preset.mem_bytes_per_s() / 1e9),
-                    absl::StrFormat("%.1f", preset.d2h_bytes_per_s() / 1e9),
-                    absl::StrFormat("%.1f", preset.h2d_bytes_per_s() / 1e9),
-                    absl::StrFormat("%.0f us", preset.launch_s() * 1e6)});
-  }
-  return absl::StrCat("\n", FormatTable(rows));
-}
-
-std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response, bool of_server) {
-  std::vector<std::vector<std::string>> rows = {
-      {"version", of_server
-                      ? absl::StrCat(response.version(), " (this program: ", OwnVersion(), ")")
-                      : response.version()},
-      {"strategies", absl::StrJoin(response.strategies(), ", ",
-                                   [](std::string* out, int strategy) {
-                                     const auto value = static_cast<v1::Strategy>(strategy);
-                                     absl::StrAppend(
-                                         out, NameOrNumber(core::StrategyName(value), value));
-                                   })},
-  };
-  AddLimits(response.limits(), &rows);
-  return absl::StrCat(FormatFacts(rows), PresetTable(response));
-}
 
 }  // namespace
 
@@ -92,7 +38,9 @@ void AddCapabilitiesCommand(CLI::App* app, Session* session) {
       const auto response = flags->connection.Connect().GetCapabilities(*call);
       if (!response.ok()) return response.status();
       std::cout << (flags->json ? ToJsonWithoutZeros(*response)
-                                : FormatCapabilities(*response, flags->connection.HasServer()));
+                                : text::FormatCapabilities(
+                                      *response, StyleOf(STDOUT_FILENO),
+                                      flags->connection.HasServer() ? OwnVersion() : ""));
       return ExitCode::kDone;
     };
   });

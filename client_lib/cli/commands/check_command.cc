@@ -14,9 +14,9 @@
 #include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/flags/stored_profile.h"
-#include "client_lib/cli/print/check_text.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/note.h"
+#include "client_lib/text/check_text.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -92,7 +92,7 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
   std::string stored;
   absl::StatusOr<ExitCode> result = PrintPerGraph(
       run, session,
-      [&](absl::string_view graph, const Client& client, const CallOptions& call, Style style,
+      [&](absl::string_view graph, const Client& client, const CallOptions& call, text::Style style,
           std::ostream& out) {
         const absl::StatusOr<CheckedRun> checked =
             CheckRun(client, graph, original, options, *run_metadata, call);
@@ -104,7 +104,7 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
           if (!path.ok()) return path.status();
           stored = *path;
         }
-        out << (flags.json ? ToJson(checked->check) : FormatCheck(checked->check, style));
+        out << (flags.json ? ToJson(checked->check) : text::FormatCheck(checked->check, style));
         return absl::OkStatus();
       });
   if (result.ok() && !stored.empty()) {

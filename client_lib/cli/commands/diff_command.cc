@@ -13,10 +13,10 @@
 #include "client_lib/cli/files/input_file.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"
-#include "client_lib/cli/print/diff_text.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/progress_line.h"
-#include "client_lib/cli/print/text_table.h"
+#include "client_lib/text/diff_text.h"
+#include "client_lib/text/text_table.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -60,7 +60,7 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
   if (a->num_graphs() != b->num_graphs()) {
     return core::InvalidError(
         v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("A has ", FormatCount(a->num_graphs(), "MetaGraph"), " and B has ",
+        absl::StrCat("A has ", text::FormatCount(a->num_graphs(), "MetaGraph"), " and B has ",
                      b->num_graphs(), "; compare files with the same number"),
         {{"flag", "B"}});
   }
@@ -68,7 +68,7 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
   call->on_progress = progress.callback();
   const Client client = flags.connection.Connect();
   const absl::Time deadline = absl::Now() + call->timeout;
-  const Style style = StyleOf(STDOUT_FILENO);
+  const text::Style style = StyleOf(STDOUT_FILENO);
   bool same = true;
   std::string text;
   std::vector<MetaGraphJson> entries;
@@ -82,7 +82,7 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
       absl::StrAppend(&text, i > 0 ? "\n" : "", style.Heading(b->NameOf(i)), "\n");
     // The graphs may be identical although the files around them differ.
     const bool only_graph = diff->identical() && a->bytes() != b->bytes();
-    absl::StrAppend(&text, only_graph ? kIdenticalGraphs : FormatGraphDiff(*diff, style));
+    absl::StrAppend(&text, only_graph ? kIdenticalGraphs : text::FormatGraphDiff(*diff, style));
   }
   progress.End();
   if (flags.json) {

@@ -13,11 +13,11 @@
 #include "client_lib/cli/flags/option_value.h"
 #include "client_lib/cli/flags/size_list.h"
 #include "client_lib/cli/flags/step_flags.h"
-#include "client_lib/cli/print/forecast_text.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/note.h"
 #include "client_lib/cli/print/progress_line.h"
-#include "client_lib/cli/print/text_table.h"
+#include "client_lib/text/forecast_text.h"
+#include "client_lib/text/text_table.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -82,7 +82,7 @@ class SizesSoFar {
 
   // `12 sizes tried, 96 fits, 128 does not`.
   std::string Text() const {
-    return absl::StrCat(FormatCount(tried_, "size"), " tried",
+    return absl::StrCat(text::FormatCount(tried_, "size"), " tried",
                         fits_ > 0 ? absl::StrCat(", ", fits_, " fits") : "",
                         fits_not_ > 0 ? absl::StrCat(", ", fits_not_, " does not") : "");
   }
@@ -93,9 +93,9 @@ class SizesSoFar {
 };
 
 absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
-                     const Client& client, const CallOptions& call, Style style,
+                     const Client& client, const CallOptions& call, text::Style style,
                      std::ostream& out) {
-  ExplorationText text({SizeIsBatch(options.step()), options.swapping()}, style);
+  text::ExplorationText text({SizeIsBatch(options.step()), options.swapping()}, style);
   SizesSoFar so_far;
   const auto report = client.Explore(
       graph, options,
@@ -132,7 +132,7 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
                         /*tells_progress=*/true};
   return PrintPerGraph(run, session,
                        [&](absl::string_view graph, const Client& client, const CallOptions& call,
-                           Style style, std::ostream& out) {
+                           text::Style style, std::ostream& out) {
                          if (!flags.json) {
                            return Explore(*options, graph, client, call, style, out);
                          }

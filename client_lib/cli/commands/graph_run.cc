@@ -15,10 +15,11 @@
 #include "client_lib/cli/files/rewrite_graph_file.h"
 #include "client_lib/cli/print/note.h"
 #include "client_lib/cli/print/progress_line.h"
-#include "client_lib/cli/print/summary.h"
-#include "client_lib/cli/print/text_table.h"
 #include "client_lib/cli/print/verbosity.h"
 #include "client_lib/plot/chrome_trace.h"
+#include "client_lib/text/summary.h"
+#include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -31,21 +32,22 @@ void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
 }
 
 void PrintSummary(const RewrittenFile& file) {
-  const Style style = StyleOf(STDERR_FILENO);
+  const text::Style style = StyleOf(STDERR_FILENO);
   for (const RewrittenGraph& graph : file.graphs) {
     if (!graph.kept_because.ok()) {
-      std::cerr << FormatKept(graph.name, graph.kept_because.message(), style);
+      std::cerr << text::FormatKept(graph.name, graph.kept_because.message(), style);
     } else {
-      std::cerr << FormatSummary(graph.response.report(), graph.name, style);
+      std::cerr << text::FormatSummary(graph.response.report(), graph.name, style);
     }
   }
 }
 
 void TellPlans(int64_t tried, int64_t best_ns) {
-  TellProgress(absl::StrCat("rewriting: ", FormatCount(tried, "plan"), " tried",
-                            best_ns > 0
-                                ? absl::StrCat(", best step so far ", FormatMilliseconds(best_ns))
-                                : ", none fits so far"));
+  TellProgress(absl::StrCat(
+      "rewriting: ", text::FormatCount(tried, "plan"), " tried",
+      best_ns > 0
+          ? absl::StrCat(", best step so far ", core::DurationText(absl::Nanoseconds(best_ns)))
+          : ", none fits so far"));
 }
 
 // Writes the step of each graph in a file, before the rewrite, in the Trace Event format.

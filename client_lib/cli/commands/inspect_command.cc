@@ -13,10 +13,10 @@
 #include "client_lib/cli/flags/gpu_memory.h"
 #include "client_lib/cli/flags/option_value.h"
 #include "client_lib/cli/flags/step_flags.h"
-#include "client_lib/cli/print/forecast_text.h"
-#include "client_lib/cli/print/inspect_text.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/note.h"
+#include "client_lib/text/forecast_text.h"
+#include "client_lib/text/inspect_text.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -128,17 +128,17 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
                         /*as_it_comes=*/flags.shapes,
                         flags.connection};
   const auto print = [&](absl::string_view graph, const Client& client, const CallOptions& call,
-                         Style style, std::ostream& out) {
+                         text::Style style, std::ostream& out) {
     if (flags.shapes) return PrintShapes(graph, options, client, call, out);
     if (flags.memory) {
       const auto report = client.Simulate(graph, memory_options, call);
       if (!report.ok()) return report.status();
-      out << (flags.json ? ToJson(*report) : FormatMemory(*report, *top, style));
+      out << (flags.json ? ToJson(*report) : text::FormatMemory(*report, *top, style));
       return absl::OkStatus();
     }
     const auto summary = client.Inspect(graph, options, call);
     if (!summary.ok()) return summary.status();
-    out << (flags.json ? ToJson(*summary) : FormatGraphSummary(*summary, *top, style));
+    out << (flags.json ? ToJson(*summary) : text::FormatGraphSummary(*summary, *top, style));
     return absl::OkStatus();
   };
   return PrintPerGraph(run, session, print);

@@ -37,7 +37,7 @@ absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& se
   call->on_progress = progress.callback();
   const Client client = run.connection.Connect();
   const absl::Time deadline = absl::Now() + call->timeout;
-  const Style style = StyleOf(STDOUT_FILENO);
+  const text::Style style = StyleOf(STDOUT_FILENO);
   std::ostringstream collected;
   std::vector<MetaGraphJson> entries;
   for (size_t i = 0; i < file->num_graphs(); ++i) {

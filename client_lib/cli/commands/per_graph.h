@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/flags/color_flag.h"
 #include "client_lib/cli/flags/connection_flags.h"
-#include "client_lib/cli/print/style.h"
 #include "client_lib/cli/session.h"
 #include "client_lib/format/graph_file.h"
 #include "spillway/client.h"
@@ -22,7 +22,7 @@ namespace spillway::cli {
 // a final newline.
 using GraphPrinter =
     std::function<absl::Status(absl::string_view graph_def, const Client& client,
-                               const CallOptions& call, Style style, std::ostream& out)>;
+                               const CallOptions& call, text::Style style, std::ostream& out)>;
 
 // The parameters of such a command.
 struct PerGraphRun {

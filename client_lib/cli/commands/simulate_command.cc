@@ -15,10 +15,10 @@
 #include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/flags/stored_profile.h"
-#include "client_lib/cli/print/forecast_text.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/note.h"
 #include "client_lib/plot/chrome_trace.h"
+#include "client_lib/text/forecast_text.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -85,25 +85,24 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   int graphs = 0;
   const PerGraphRun run{flags.input,  flags.format,          flags.json,      "simulation",
                         "simulating", /*as_it_comes=*/false, flags.connection};
-  const absl::StatusOr<ExitCode> printed =
-      PrintPerGraph(run, session,
-                    [&](absl::string_view graph, const Client& client, const CallOptions& call,
-                        Style style, std::ostream& out) {
-                      v1::SimulateOptions with_profile = options;
-                      TellNote(profiles.AddTo(graph, with_profile.mutable_step()));
-                      const auto report = client.Simulate(graph, with_profile, call);
-                      if (!report.ok()) return report.status();
-                      const v1::Fit fit = report->forecast().fit();
-                      if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;
-                      if (fit == v1::FIT_UNKNOWN && worst == ExitCode::kDone)
-                        worst = ExitCode::kFitUnknown;
-                      if (traces) {
-                        trace.Add(*report, graphs > 0 ? absl::StrCat("MetaGraph ", graphs) : "");
-                      }
-                      ++graphs;
-                      out << (flags.json ? ToJson(*report) : FormatSimulation(*report, style));
-                      return absl::OkStatus();
-                    });
+  const absl::StatusOr<ExitCode> printed = PrintPerGraph(
+      run, session,
+      [&](absl::string_view graph, const Client& client, const CallOptions& call, text::Style style,
+          std::ostream& out) {
+        v1::SimulateOptions with_profile = options;
+        TellNote(profiles.AddTo(graph, with_profile.mutable_step()));
+        const auto report = client.Simulate(graph, with_profile, call);
+        if (!report.ok()) return report.status();
+        const v1::Fit fit = report->forecast().fit();
+        if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;
+        if (fit == v1::FIT_UNKNOWN && worst == ExitCode::kDone) worst = ExitCode::kFitUnknown;
+        if (traces) {
+          trace.Add(*report, graphs > 0 ? absl::StrCat("MetaGraph ", graphs) : "");
+        }
+        ++graphs;
+        out << (flags.json ? ToJson(*report) : text::FormatSimulation(*report, style));
+        return absl::OkStatus();
+      });
   if (printed.ok() && traces) {
     if (absl::Status s = WriteOutputs(*trace_file, {trace.Json()}); !s.ok()) return s;
   }

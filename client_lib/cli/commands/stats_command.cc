@@ -18,9 +18,10 @@
 #include "client_lib/cli/files/journal_reader.h"
 #include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/cli/print/note.h"
-#include "client_lib/cli/print/style.h"
-#include "client_lib/cli/print/text_table.h"
+#include "client_lib/text/style.h"
+#include "client_lib/text/text_table.h"
 #include "nlohmann/json.hpp"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/journal_fields.h"
 
@@ -115,7 +116,7 @@ std::vector<std::string> Cells(const ordered_json& row) {
     const ordered_json& value = row[key];
     cells.push_back(value.is_null()                   ? "-"
                     : value.is_number_float()         ? absl::StrFormat("%.2f", value.get<double>())
-                    : absl::StrContains(key, "bytes") ? FormatBytes(value.get<int64_t>())
+                    : absl::StrContains(key, "bytes") ? core::BytesText(value.get<int64_t>())
                                                       : value.dump());
   }
   return cells;
@@ -167,7 +168,7 @@ class JournalStats {
   absl::Time first_ = absl::InfiniteFuture(), last_ = absl::InfinitePast();
 };
 
-std::string StatsText(const ordered_json& stats, Style style) {
+std::string StatsText(const ordered_json& stats, text::Style style) {
   const size_t names = stats["names"], shown = stats["rows"].size();
   if (names == 0) return "the journal has no request of that time\n";
   std::vector<std::vector<std::string>> cells = {{stats["by"]}};
@@ -176,7 +177,7 @@ std::string StatsText(const ordered_json& stats, Style style) {
   cells.push_back(Cells(stats["totals"]));
   const std::string first = stats["first"], last = stats["last"];
   return absl::StrCat(
-      style.Heading(absl::StrCat(first, " to ", last)), "\n", FormatTable(cells, style),
+      style.Heading(absl::StrCat(first, " to ", last)), "\n", text::FormatTable(cells, style),
       names > shown ? absl::StrCat("  and ", names - shown, " more (--top)\n") : "");
 }
 
@@ -226,7 +227,7 @@ absl::StatusOr<ExitCode> Run(const StatsFlags& flags, const Session& session) {
   if (!status.ok()) return status;
   const auto& [damaged, first] = reader->damage();
   const std::string note = absl::StrCat(
-      FormatCount(damaged, "line"), " skipped, damaged or not of a journal; the first is ", first);
+      text::FormatCount(damaged, "line"), " skipped, damaged or not of a journal; the first is ", first);
   if (entries == 0 && damaged > 0) {
     return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
                               absl::StrCat("this is no journal of spillwayd: ", note),

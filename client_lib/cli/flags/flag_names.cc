@@ -18,12 +18,10 @@ using Flags = std::map<std::string, std::string, std::less<>>;
 // Flags by field.
 const Flags& AllFlags() {
   static const Flags& flags = *[] {
-    // Flags of `explore` and `inspect` that are in no table.
-    auto* all = new Flags{{"sizes", "--sizes"},
-                          {"multiple_of", "--multiple-of"},
-                          {"swapping", "--swapping"},
-                          {"no_budget", "--no-budget"},
-                          {"largest_tensor_count", "--top"}};
+    // Flags of `explore` and `inspect` that are in no table, and an argument of `check`.
+    auto* all = new Flags{{"run_metadata", "RUN_METADATA"}, {"sizes", "--sizes"},
+                          {"multiple_of", "--multiple-of"}, {"swapping", "--swapping"},
+                          {"no_budget", "--no-budget"},     {"largest_tensor_count", "--top"}};
     const auto add = [all](absl::Span<const OptionRow> rows) {
       for (const OptionRow& row : rows) all->emplace(row.field, FlagOf(row));
     };

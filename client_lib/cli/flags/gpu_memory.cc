@@ -4,8 +4,8 @@
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "client_lib/cli/flags/hardware_file.h"
-#include "client_lib/cli/print/text_table.h"
 #include "client_lib/internal/gpu_name.h"
+#include "rewrite_core/base/byte_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -25,8 +25,8 @@ std::string Fill(absl::Duration limit, v1::Hardware* hardware) {
   hardware->set_gpu_memory_bytes(memory->usable_bytes);
   hardware->set_gpu_memory_source(v1::MEMORY_SOURCE_NVIDIA_SMI);
   return absl::StrCat(
-      FormatBytes(memory->usable_bytes),
-      " per GPU, from nvidia-smi: ", FormatBytes(memory->total_bytes),
+      core::BytesText(memory->usable_bytes),
+      " per GPU, from nvidia-smi: ", core::BytesText(memory->total_bytes),
       memory->gpu_count > 1 ? absl::StrCat(", the least of ", memory->gpu_count, " GPUs,") : "",
       " less what TensorFlow and the driver keep; --gpu-memory-bytes overrides");
 }

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client_lib/cli/print/line_width.h"
-#include "client_lib/cli/print/text_table.h"
+#include "client_lib/text/text_table.h"
 
 namespace spillway::cli {
 namespace {
@@ -109,7 +109,7 @@ std::string HelpFormatter::make_footer(const CLI::App* app) const {
 }
 
 std::string HelpFormatter::make_description(const CLI::App* app) const {
-  return absl::StrCat(Wrap(app->get_description(), Width()), "\n");
+  return absl::StrCat(text::Wrap(app->get_description(), Width()), "\n");
 }
 
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
@@ -119,7 +119,7 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
 
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   const std::string text = option->get_description();
-  return Wrap(
+  return text::Wrap(
       absl::StrCat(short_ ? InShort(text) : text, option->get_required() ? " [required]" : ""),
       TextWidth());
 }
@@ -127,7 +127,7 @@ std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
   std::ostringstream out;
   CLI::detail::format_help(out, command->get_name(),
-                           Wrap(FirstSentence(command->get_description()), TextWidth()),
+                           text::Wrap(FirstSentence(command->get_description()), TextWidth()),
                            kNameWidth);
   return out.str();
 }

@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 /* The version of this header. That of the library may be higher, never lower. */
-#define SPILLWAY_C_API_VERSION 6
+#define SPILLWAY_C_API_VERSION 7
 SPILLWAY_EXPORT int32_t spillway_c_api_version(void);
 
 /* The library's version, `MAJOR.MINOR.PATCH`. */
@@ -260,12 +260,35 @@ SPILLWAY_EXPORT spillway_status* spillway_diff(spillway_client* client, const vo
    (throughput against size). `before`: a SimulateReport of the step before a rewrite, to be drawn
    beside it; NULL and 0 for none. `format`: "svg", "html" (a self-contained page), or "trace" (the
    Trace Event format, for Perfetto; SimulateReport only, without `before`). `theme`: "light",
-   "dark", or NULL or "auto" for the viewer's preference. `title`: NULL or "" for the default. */
+   "dark", or NULL or "auto" for the viewer's preference. `title`: NULL or "" for the default.
+   Since version 7, `name` may also be "RunMetadata", with `report` that of a full trace, `before`
+   the SimulateReport to show beside it, and the format "trace". */
 SPILLWAY_EXPORT spillway_status* spillway_draw(const char* name, const void* report,
                                                size_t report_size, const void* before,
                                                size_t before_size, const char* format,
                                                const char* theme, const char* title,
                                                spillway_buffer** picture);
+
+/* ---- Answers for people, and the check after a run. Pure functions: no client, no file. Since
+   version 7. */
+
+/* The text, UTF-8, that the program `spillway` prints for a message, in lines of at most 100
+   characters; options are named as in options.proto. `name`: the message type: "RewriteReport",
+   "Forecast", "SimulateReport", "ExploreReport", "ExploredSize", "GraphSummary", "GraphDiff",
+   "RunCheck" or "GetCapabilitiesResponse"; `message`: one, serialized. Or one of
+   "RewriteReport line": what the rewrite costs, in one line without a newline;
+   "bytes", "nanoseconds": a size or a time, `message` being the number in decimal digits;
+   "near names": "; did you mean 'a' or 'b'?" or nothing, `message` being a word, a newline, and the
+   known names, separated by newlines. */
+SPILLWAY_EXPORT spillway_status* spillway_text(const char* name, const void* message,
+                                               size_t message_size, spillway_buffer** text);
+
+/* A plan and a traced step of it, side by side: a spillway.v1.RunCheck. `report`: the RewriteReport
+   of the graph that ran. `run_metadata`: a RunMetadata or StepStats of TensorFlow, of a full
+   trace. */
+SPILLWAY_EXPORT spillway_status* spillway_check(const void* report, size_t report_size,
+                                                const void* run_metadata, size_t run_metadata_size,
+                                                spillway_buffer** check);
 
 /* ---- This machine. */
 

@@ -124,6 +124,20 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def as_json(value: Any, kind: Any = None) -> Any:
+    """Returns proto3's JSON of a message, also of one that a program made itself."""
+    if isinstance(value, Message):
+        data = value.__dict__.get("_data")
+        if data is not None:
+            return data
+        return {name: as_json(entry, value._kinds.get(name)) for name, entry in told(value)}
+    if isinstance(value, tuple):
+        return [as_json(entry, kind) for entry in value]
+    if isinstance(kind, Enum):
+        return int(value) if value.isdigit() else kind.prefix + value.upper()
+    return value
+
+
 def _repr(value: Any, depth: int) -> str:
     """Returns one line with the fields that differ from the defaults; long lists are counted."""
     if isinstance(value, tuple):

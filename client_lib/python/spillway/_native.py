@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Optional
 from spillway import errors
 
 # Of spillway.h; the library's own may be higher.
-API_VERSION = 6
+API_VERSION = 7
 SONAME = "libspillway.so.0"
 VARIABLE = "SPILLWAY_LIBRARY"
 _BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME)
@@ -70,6 +70,8 @@ _PROTOTYPES = {
     "explore": (_P, _P, _S, _N, _S, _N, _P, PART, _P, _OUT),
     "diff": (_P, _P, _S, _N, _S, _N, _P, _OUT),
     "draw": (_P, _S, _S, _N, _S, _N, _S, _S, _S, _OUT),
+    "text": (_P, _S, _S, _N, _OUT),
+    "check": (_P, _S, _N, _S, _N, _OUT),
     "message_from_json": (_P, _S, _S, _N, _OUT),
     "message_to_json": (_P, _S, _S, _N, _OUT),
 }
@@ -167,6 +169,12 @@ def produce(function: Callable[..., Optional[int]], *arguments: object) -> bytes
     buffer = ctypes.c_void_p()
     check(function(*arguments, ctypes.byref(buffer)))
     return take(buffer)
+
+
+def text(name: str, content: bytes) -> str:
+    """A text for people: `name` and `content` as for spillway_text."""
+    return produce(library().spillway_text, name.encode(), content, len(content)).decode(
+        "utf-8", "replace")
 
 
 def message_from_json(name: str, json_text: str) -> bytes:

@@ -1,13 +1,18 @@
-""""Did you mean" for names that Python knows. The library does it for names of a graph
-(rewrite_core/base/near_names.h)."""
+""""Did you mean" for names that Python knows, by the library (rewrite_core/base/near_names.h)."""
 
 from __future__ import annotations
 
-import difflib
 from typing import Iterable
+
+from spillway import _native, errors
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Returns `; did you mean 'a' or 'b'?`, or "" if none is similar."""
-    near = difflib.get_close_matches(word, sorted(known), n=2, cutoff=0.7)
-    return "; did you mean %s?" % " or ".join(map(repr, near)) if near else ""
+    if "\n" in word:
+        return ""
+    try:
+        return _native.text("near names", "\n".join([word, *sorted(known)]).encode(
+            "utf-8", "replace"))
+    except errors.NativeLibraryError:
+        return ""  # The mistake is worth more than the advice.

@@ -9,10 +9,11 @@ import tempfile
 from typing import Any, Sequence
 
 from spillway._message import Message
-from spillway._size import format_bytes, format_time
+from spillway._size import format_bytes
 from spillway.report import Report
 
-_FIT_WORDS = {"FITS": "yes", "DOES_NOT_FIT": "no"}
+# The largest swaps that are listed.
+_SHOWN = 10
 
 
 def of(message: Message) -> str:
@@ -30,36 +31,14 @@ def of_result(result: Any) -> str:
 
 
 def report_view(report: Report) -> str:
-    from spillway import _text  # pylint: disable=import-outside-toplevel,cyclic-import
-    parts = [note(report.summary)]
-    facts = _text.needed(report) + _text.setting(report) + _text.cost(report)
-    if facts:
-        parts.append(table([], [list(fact) for fact in facts]))
-    if report.devices:
-        parts.append(table(
-            ["device", "tensors", "swap-outs", "swap-ins", "out per step", "in per step"],
-            [[device.device or "(none given)", str(device.swapped_tensor_count),
-              str(device.swap_out_count), str(device.swap_in_count),
-              format_bytes(device.swap_out_bytes), format_bytes(device.swap_in_bytes)]
-             for device in report.devices]))
-    forecasts = [("before", report.forecast_before), ("after", report.forecast_after)]
-    rows = [[name, _FIT_WORDS.get(forecast.fit, "unknown"), format_time(forecast.step_time_ns),
-             ", ".join(format_bytes(device.peak_bytes) for device in forecast.devices) or "-",
-             format_bytes(forecast.host_peak_bytes)]
-            for name, forecast in forecasts if forecast is not None]
-    if rows:
-        parts.append(table(
-            ["forecast, launched ahead", "fits", "step", "peak memory", "host memory"], rows))
-    swaps = _text.largest_swaps(report)
+    parts = [note(report.summary), "<pre>%s</pre>" % html.escape(str(report))]
+    swaps = sorted(report.swaps, key=lambda swap: -(swap.size_bytes or 0))[:_SHOWN]
     if swaps:
         parts.append(table(
             ["largest swaps" if len(report.swaps) > len(swaps) else "swaps", "size", "swap-ins",
              "device"],
             [[swap.tensor, format_bytes(swap.size_bytes), str(len(swap.swap_ins)),
               swap.device or "(none given)"] for swap in swaps]))
-    if report.warnings:
-        parts.append("<ul>%s</ul>" % "".join(
-            "<li>%s</li>" % html.escape(warning.message) for warning in report.warnings))
     return "".join(parts)
 
 
@@ -69,8 +48,7 @@ def note(text: str) -> str:
 
 
 def table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """`heading` may be empty."""
-    return "<table>%s%s</table>" % (_rows("th", [heading]) if heading else "", _rows("td", rows))
+    return "<table>%s%s</table>" % (_rows("th", [heading]), _rows("td", rows))
 
 
 def _rows(tag: str, rows: Sequence[Sequence[str]]) -> str:

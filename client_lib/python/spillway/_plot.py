@@ -96,6 +96,17 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
     return content
 
 
+def beside(graph: Any, run_metadata: bytes, *, server: Union[str, List[str], None] = None,
+           timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
+           execution: Optional[Execution] = None, no_budget: bool = False,
+           **keywords: Any) -> bytes:
+    """Returns a trace of the simulated step of a graph and, beside it, of a measured one."""
+    _questions._check_names(plot, keywords)  # pylint: disable=protected-access
+    call = _Caller(server, timeout, progress, execution, no_budget, keywords)
+    return _draw(_Message("RunMetadata", run_metadata),
+                 call.simulate(_rewrite.serialized(graph)[0]), "trace", "", None)
+
+
 class _Caller:
     """The calls for a picture, all with the same step."""
 

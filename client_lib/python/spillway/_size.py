@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from spillway import errors
+from spillway import _native, errors
 
 _UNITS = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgt", start=1):
@@ -34,21 +34,9 @@ def bytes_of(option: str, text: str) -> int:
 
 def format_bytes(count: Optional[float]) -> str:
     """`1.50 GiB`; `-` where there is nothing to say."""
-    if count is None:
-        return "-"
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024 or unit == "GiB":
-            break
-        value /= 1024
-    return "%d B" % count if unit == "B" else "%.2f %s" % (value, unit)
+    return "-" if count is None else _native.text("bytes", b"%d" % count)
 
 
 def format_time(nanoseconds: Optional[int]) -> str:
     """`12.3 ms`, as the command line has it; `-` where there is nothing to say."""
-    if nanoseconds is None:
-        return "-"
-    milliseconds = nanoseconds / 1e6
-    if milliseconds >= 100:
-        return "%.0f ms" % milliseconds
-    return "%.*f ms" % (1 if milliseconds >= 1 else 2, milliseconds)
+    return "-" if nanoseconds is None else _native.text("nanoseconds", b"%d" % nanoseconds)

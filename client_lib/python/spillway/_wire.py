@@ -43,12 +43,6 @@ def values(message: Union[bytes, memoryview]) -> Iterator[Tuple[int, Union[int, 
     return ((number, value) for number, _, value in parts(message) if value is not None)
 
 
-def signed(value: int) -> int:
-    """A varint as an int64."""
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value
-
-
 def split(message: bytes, number: int) -> Tuple[bytes, bytes]:
     """The message without the field of that number, and the message of that field alone."""
     parts: Tuple[List[memoryview], List[memoryview]] = ([], [])

@@ -23,6 +23,7 @@
 #include "tests/client_lib/temp_dir.h"
 #include "tests/client_lib/test_graphs.h"
 #include "tests/client_lib/test_server.h"
+#include "tests/testing/files.h"
 #include "tests/testing/test_certs.h"
 
 namespace spillway {
@@ -402,6 +403,12 @@ TEST(CApiArgumentTest, NullIsAnErrorAndNoCrash) {
       // There is nothing to draw.
       spillway_draw("SimulateReport", "", 0, nullptr, 0, "svg", nullptr, nullptr, &out),
       spillway_draw("ExploreReport", "", 0, nullptr, 0, "svg", nullptr, nullptr, &out),
+      spillway_text(nullptr, "", 0, &out),
+      spillway_text("RunCheck", nullptr, 5, &out),
+      spillway_text("RunCheck", "", 0, nullptr),
+      spillway_check(nullptr, 5, "", 0, &out),
+      spillway_check("", 0, nullptr, 5, &out),
+      spillway_check("", 0, "", 0, nullptr),
       spillway_message_from_json(nullptr, "{}", 2, &out),
       spillway_message_from_json("RewriteOptions", nullptr, 0, &out),
       spillway_message_from_json("RewriteOptions", "{}", 2, nullptr),
@@ -493,6 +500,51 @@ TEST(CApiTest, PicturesOfMessages) {
   EXPECT_THAT(draw("ExploreReport", "trace", nullptr, "", &other), HasSubstr("format is trace"));
   EXPECT_THAT(draw("SimulateReport", "svg", nullptr, "\xff", &other),
               HasSubstr("before is not a serialized"));
+  EXPECT_THAT(draw("RunMetadata", "svg", nullptr, "", &other), HasSubstr("there is only a trace"));
+  EXPECT_THAT(draw("RunMetadata", "trace", nullptr, "", &other), HasSubstr("FULL_TRACE"));
+}
+
+TEST(CApiTest, TextsAndChecks) {
+  const std::string run = testing::ReadTestGraph("mnist_deep/run_metadata.pb");
+  v1::RewriteReport report;
+  report.mutable_forecast_before()->set_step_time_ns(1'500'000);
+  report.mutable_forecast_before()->add_devices();
+  const auto check = [&](const std::string& bytes, const std::string& trace, std::string* text) {
+    spillway_buffer *found = nullptr, *out = nullptr;
+    std::string said =
+        Taken(spillway_check(bytes.data(), bytes.size(), trace.data(), trace.size(), &found));
+    const COwner<spillway_buffer> found_owner(found);
+    if (said != kOk) return said;
+    const std::string message = Bytes(found);
+    said = Taken(spillway_text("RunCheck", message.data(), message.size(), &out));
+    const COwner<spillway_buffer> owner(out);
+    *text = Bytes(out);
+    return said;
+  };
+  std::string text;
+  EXPECT_EQ(check(report.SerializeAsString(), run, &text), kOk);
+  EXPECT_THAT(text, HasSubstr("no swaps are in this graph\n"));
+  EXPECT_THAT(text, HasSubstr("  step, launched ahead  "));
+  EXPECT_THAT(text, HasSubstr("1.5 ms"));
+  v1::TensorSwap* swap = report.add_swaps();
+  swap->set_tensor("elsewhere:0");
+  EXPECT_THAT(check(report.SerializeAsString(), run, &text),
+              HasSubstr("3 BAD_OPTION run_metadata is of another graph: neither 'elsewhere:0'"));
+  EXPECT_THAT(check(report.SerializeAsString(), "", &text),
+              HasSubstr("run_metadata holds no step"));
+  EXPECT_THAT(check(report.SerializeAsString(), run.substr(0, run.size() - 1), &text),
+              HasSubstr("run_metadata is damaged"));
+  EXPECT_THAT(check("\xff", run, &text), HasSubstr("report is not a serialized"));
+  spillway_buffer* out = nullptr;
+  EXPECT_THAT(Taken(spillway_text("RunCheck", "\xff", 1, &out)),
+              HasSubstr("3 BAD_OPTION message is not a serialized spillway.v1.RunCheck (1 bytes)"));
+  EXPECT_EQ(out, nullptr);
+  // The trace as a picture, beside the simulated step.
+  EXPECT_EQ(Taken(spillway_draw("RunMetadata", run.data(), run.size(), nullptr, 0, "trace", nullptr,
+                                nullptr, &out)),
+            kOk);
+  const COwner<spillway_buffer> owner(out);
+  EXPECT_THAT(Bytes(out), HasSubstr("\"measured: /job:localhost"));
 }
 
 TEST(CApiJsonTest, OptionsThereAndBack) {

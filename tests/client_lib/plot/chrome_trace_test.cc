@@ -213,5 +213,46 @@ TEST(ChromeTraceTest, SeveralSteps) {
                                             "MetaGraph 1: GPU", "MetaGraph 1: /gpu:1"));
 }
 
+// A traced step has a process for each device, after the simulated ones.
+TEST(ChromeTraceTest, AMeasuredStep) {
+  v1::SimulateReport report;
+  report.mutable_forecast()->add_devices();
+  text::CheckTrace measured;
+  measured.spans = {{"/gpu:0", "b", 5'005'000, 5'020'000},
+                    {"/gpu:0", "a", 5'000'000, 5'010'000},
+                    {"/gpu:0", "c", 5'010'000, 5'012'000},
+                    {"/cpu:0", "\xff", 5'020'500, 5'022'000}};
+  measured.records["/gpu:0"] = {{5'002, 500}, {5'015, -500}};
+  ChromeTrace trace;
+  trace.Add(report, "simulated");
+  trace.AddMeasured(measured);
+  const json parsed = json::parse(trace.Json());
+  std::map<std::string, int> processes;
+  for (const json& event : Events(parsed, "M")) {
+    if (event["name"] == "process_name") processes[event["args"]["name"]] = event["pid"];
+  }
+  EXPECT_EQ(processes.size(), 3u);
+  EXPECT_EQ(processes.count("simulated: GPU"), 1u);
+  std::map<std::string, json> spans;
+  for (const json& event : Events(parsed, "X")) spans[event["name"]] = event;
+  EXPECT_EQ(spans["a"], (json{{"ph", "X"},
+                              {"name", "a"},
+                              {"cat", "measured"},
+                              {"pid", processes["measured: /gpu:0"]},
+                              {"tid", 1},
+                              {"ts", 0},
+                              {"dur", 10}}));
+  // What ran at once is not in one row.
+  EXPECT_EQ(spans["b"]["tid"], 2);
+  EXPECT_EQ(spans["c"]["tid"], 1);
+  EXPECT_EQ(spans["?"]["pid"], processes["measured: /cpu:0"]);
+  EXPECT_EQ(spans["?"]["ts"], 20.5);
+  std::vector<std::pair<double, int>> held;
+  for (const json& event : Events(parsed, "C")) {
+    held.emplace_back(event["ts"].get<double>(), event["args"]["bytes"].get<int>());
+  }
+  EXPECT_THAT(held, ::testing::ElementsAre(std::pair(2.0, 500), std::pair(15.0, 0)));
+}
+
 }  // namespace
 }  // namespace spillway::plot

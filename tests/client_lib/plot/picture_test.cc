@@ -197,7 +197,7 @@ TEST(StepPictureTest, PeakBudgetAndResidentAreTheReports) {
   }
   EXPECT_NEAR(least_y, YOf(drawn, 700 * kMiB), 0.06);
   EXPECT_THAT(drawn.Texts(),
-              AllOf(Contains("peak 700.00 MiB at 40 ms"), Contains("budget 1000.00 MiB"),
+              AllOf(Contains("peak 700.00 MiB at 40.0 ms"), Contains("budget 1000.00 MiB"),
                     Contains("resident 200.00 MiB"), Contains("memory in use (MiB)"),
                     Contains("time in the step (ms)"),
                     Contains(HasSubstr("launched ahead, as TensorFlow runs it")),
@@ -242,8 +242,9 @@ TEST(StepPictureTest, EnginesAndSwaps) {
   EXPECT_EQ(Number(swaps[1], "data-out-ns"), 10 * kMs);
   EXPECT_EQ(Number(swaps[1], "data-in-ns"), 60 * kMs);
   EXPECT_EQ(Number(swaps[1], "data-bytes"), 300 * kMiB);
-  EXPECT_THAT(drawn.Tips("copy-out"), Contains("conv1: 300.00 MiB, 20 ms from 10 ms"));
-  EXPECT_THAT(drawn.Tips("compute"), Contains("conv2: 30 ms from 30 ms, waited 10 ms for memory"));
+  EXPECT_THAT(drawn.Tips("copy-out"), Contains("conv1: 300.00 MiB, 20.0 ms from 10.0 ms"));
+  EXPECT_THAT(drawn.Tips("compute"),
+              Contains("conv2: 30.0 ms from 30.0 ms, waited 10.0 ms for memory"));
   EXPECT_THAT(drawn.Tips("swap"), Contains(HasSubstr("swap of conv1: 300.00 MiB")));
 }
 
@@ -262,8 +263,8 @@ TEST(StepPictureTest, BeforeAndAfter) {
   EXPECT_THAT(drawn.Texts(),
               AllOf(Contains(AllOf(HasSubstr("before: "), HasSubstr("does not fit"),
                                    HasSubstr("unlimited memory"))),
-                    Contains("before: peak 1.27 GiB at 45 ms"),
-                    Contains("after: peak 700.00 MiB at 40 ms"), Contains("before: compute")));
+                    Contains("before: peak 1.27 GiB at 45.0 ms"),
+                    Contains("after: peak 700.00 MiB at 40.0 ms"), Contains("before: compute")));
   // The two ways of running a step are not mixed up.
   before.mutable_simulated()->set_execution(v1::EXECUTION_SYNCHRONOUS);
   EXPECT_THAT(Drawn(DrawStep(Step(), &before, PictureOptions())).Texts(),

@@ -59,7 +59,7 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(
             found.bytes_in.seen - sum(len(s.swap_ins) * size for s, size in zip(unknown, more)),
             sum(d.swap_in_bytes for d in report.devices))
-        self.assertRegex(str(found), "^as planned: all")
+        self.assertRegex(str(found), "^as planned: ")
 
     def test_the_figures_are_those_of_tensorflow_s_own_reader(self):
         found = spillway.check(self.result.report, self.metadata.SerializeToString())
@@ -80,7 +80,7 @@ class CheckTest(unittest.TestCase):
         # the simulator foretells without swaps.
         before = self.result.report.forecast_before.devices[0]
         self.assertAlmostEqual(peak / (before.peak_bytes - before.resident_bytes), 1, delta=0.05)
-        self.assertIn("swaps between them free no memory", str(found))
+        self.assertIn("between them free no memory", " ".join(str(found).split()))
 
     def test_what_no_fetch_needs_is_missing(self):
         loss = graphs.Graph(common.GRAPHS / GRAPH).step_calls[0][1]

@@ -106,13 +106,13 @@ class ProgramTest(unittest.TestCase):
         self.assertGreaterEqual(len(planned.swaps["back"]), 3)
         self.assertEqual(len(planned.spillway), 1, planned.spillway)
         line, = planned.spillway
-        tensors = int(line.split(" nodes): ")[1].split(" tensors wait")[0])
+        tensors = int(line.split(" nodes): fits with ")[1].split(" swap")[0])
         self.assertEqual(len(planned.swaps["out"]), tensors)  # What was told crossed, all of it.
         return line
 
     def test_an_unchanged_keras_program(self):
         line = self.check_same_bits_with_swaps("keras", "keras, planned")
-        self.assertRegex(line, r"peak \d+ KiB -> \d+ KiB of 279 KiB, simulated step [0-9.]+ ms \(")
+        self.assertRegex(line, r"fits with \d+ swaps, [0-9.]+ KiB, .*, host memory [0-9.]+ KiB")
 
     def test_the_report_of_each_function(self):
         planned = self.ran("keras, planned")

@@ -109,9 +109,9 @@ class Editor:
     def _tell(self, report: spillway.Report) -> None:
         """Prints the lines that are shown at any verbosity: IBM's programs logged at INFO, which
         TensorFlow 2 does not show."""
-        step = dict(_text.cost(report)).get("step")
+        cost = _text.cost(report)
         tf.compat.v1.logging.warning("[LMS] %s%s", report.summary,
-                                     "; a step takes %s" % step if step else "")
+                                     "" if cost == report.summary else "; " + cost)
         for warning in report.warnings:
             tf.compat.v1.logging.warning("[LMS] %s", warning.message)
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/run/run_text.h"
+#include "client_lib/text/cost_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client_lib/temp_dir.h"
@@ -208,13 +209,13 @@ TEST(RunTextTest, NothingFitsByIgnorance) {
   v1::RewriteReport report = CostlyReport();
   report.mutable_forecast_after()->set_fit(v1::FIT_UNKNOWN);
   report.mutable_devices(0)->set_unknown_size_count(1);
-  EXPECT_THAT(CostText(report), StartsWith("unknown whether it fits with 14 swaps, >= 3.00 GiB"));
+  EXPECT_THAT(text::CostText(report), StartsWith("unknown whether it fits with 14 swaps, >= 3.00 GiB"));
   report.mutable_forecast_after()->set_fit(v1::FIT_DOES_NOT_FIT);
-  EXPECT_THAT(CostText(report), StartsWith("does not fit with 14 swaps"));
+  EXPECT_THAT(text::CostText(report), StartsWith("does not fit with 14 swaps"));
   // Of a server that foretells nothing.
   report.clear_forecast_before();
   report.clear_forecast_after();
-  EXPECT_EQ(CostText(report),
+  EXPECT_EQ(text::CostText(report),
             "unknown whether it fits with 14 swaps, >= 3.00 GiB, slow-down unknown, host memory "
             "unknown");
 }
@@ -242,7 +243,7 @@ TEST(RunTextTest, SpeedInWords) {
                                        {199'000'000, ", 99 % slower,"},
                                        {250'000'000, ", 2.5 times as long a step,"}}) {
     report.mutable_forecast_after()->set_step_time_ns(after_ns);
-    EXPECT_THAT(CostText(report), HasSubstr(text));
+    EXPECT_THAT(text::CostText(report), HasSubstr(text));
   }
 }
 

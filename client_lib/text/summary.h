@@ -1,0 +1,24 @@
+// The summary of a rewrite for people, from its report.
+#ifndef SPILLWAY_CLIENT_LIB_TEXT_SUMMARY_H_
+#define SPILLWAY_CLIENT_LIB_TEXT_SUMMARY_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "client_lib/text/style.h"
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::text {
+
+// Returns lines of at most the style's width: the outcome, a row per device, nodes, times,
+// warnings and advice. Values missing from the report are omitted. `name`: the MetaGraph's, empty
+// if there is only one graph.
+std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name = "",
+                          Style style = Style());
+
+// Returns the line for a MetaGraph that is kept unchanged, with the reason.
+std::string FormatKept(absl::string_view name, absl::string_view why, Style style = Style());
+
+}  // namespace spillway::text
+
+#endif  // SPILLWAY_CLIENT_LIB_TEXT_SUMMARY_H_

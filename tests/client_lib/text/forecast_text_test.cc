@@ -1,0 +1,418 @@
+#include "client_lib/text/forecast_text.h"
+
+#include <sstream>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "client_lib/text/text_table.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace spillway::text {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &message)) std::abort();
+  return message;
+}
+
+std::string Simulation(const std::string& report) {
+  return FormatSimulation(Parse<v1::SimulateReport>(report), Style());
+}
+
+std::string Exploration(const std::string& report) {
+  const auto parsed = Parse<v1::ExploreReport>(report);
+  const bool swapping = absl::StrContains(report, "full_speed");  // Of a row, if it was asked for.
+  ExplorationText text({parsed.size_is_batch(), swapping}, Style());
+  std::string rows;
+  for (const v1::ExploredSize& size : parsed.sizes()) rows += text.Row(size);
+  return rows + text.Result(parsed);
+}
+
+// 8 GiB a GPU, 64 GiB of host memory.
+constexpr char kMachine[] = R"(
+  hardware {
+    hardware { preset: "p100_pcie" gpu_memory_bytes: 8589934592 host_memory_bytes: 68719476736
+               d2h_bytes_per_s: 12e9 h2d_bytes_per_s: 10e9 }
+    device_budget_bytes: 8589934592
+  })";
+
+TEST(ForecastTextTest, AStepThatFits) {
+  EXPECT_EQ(Simulation(std::string(kMachine) + R"(
+    forecast {
+      fit: FIT_FITS step_time_ns: 200000000 synchronous_step_time_ns: 210000000
+      host_peak_bytes: 1024
+      devices {
+        resident_bytes: 1073741824 peak_bytes: 4294967296 peak_node: "conv" compute_ns: 160000000
+        stall_ns: 40000000 copy_out_ns: 20000000 copy_in_ns: 2000000 copy_out_bytes: 2048
+        copy_in_bytes: 3072
+        budget_bytes: 8589934592
+        bounds { memory_bytes: 2147483648 memory_node: "grad" step_time_ns: 190000000 }
+      }
+    }
+    targets: "train_op" node_count: 1234)"),
+            R"(fits into 8.00 GiB per GPU; a step takes 200 ms
+  each step                GPU
+  peak memory         4.00 GiB
+    resident          1.00 GiB
+  copied out          2.00 KiB
+  copied in           3.00 KiB
+  of the step's time
+    computing              80%
+    waiting                20%
+    copying out            10%
+    copying in              1%
+  host memory  1.00 KiB at most
+  synchronous  210 ms, if no op were launched ahead of the GPU
+  swapping     no plan can do with less than 2.00 GiB (grad)
+  machine      p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  step         1234 nodes: all that train_op needs
+)");
+}
+
+constexpr char kTooLarge[] = R"(
+  forecast {
+    fit: FIT_DOES_NOT_FIT out_of_memory { device: "/gpu:1" node: "conv" requested_bytes: 1073741824
+                    in_use_bytes: 7516192769 budget_bytes: 8589934592 }
+    devices { device: "/gpu:0" peak_bytes: 4294967296
+              budget_bytes: 8589934592
+              bounds { memory_bytes: 1048576 memory_node: "small" } }
+    devices { device: "/gpu:1" peak_bytes: 12884901888
+              budget_bytes: 8589934592
+              bounds { memory_bytes: 2147483648 memory_node: "grad" copy_out_bytes: 3221225472
+                       copy_in_bytes: 4294967296 step_time_ns: 190000000 } }
+  })";
+
+TEST(ForecastTextTest, TheSessionsOptionIsPartOfTheMachine) {
+  const std::string text = Simulation(R"(
+    hardware { hardware { preset: "p100_pcie" internal_fragmentation_fraction: 0.001 } }
+    forecast { fit: FIT_FITS })");
+  EXPECT_THAT(text, HasSubstr(", internal_fragmentation_fraction 0.001, "));
+}
+
+TEST(ForecastTextTest, AStepThatDoesNotFitSaysByHowMuchAndWhatSwappingCouldDo) {
+  EXPECT_EQ(Simulation(std::string(kMachine) + kTooLarge + R"(
+    targets: "a" targets: "b" targets: "c" node_count: 1)"),
+            R"(does not fit: /gpu:1 would need 12.00 GiB, 4.00 GiB more than its 8.00 GiB
+  each step      /gpu:0     /gpu:1
+  peak memory  4.00 GiB  12.00 GiB
+    resident        0 B        0 B
+  copied out        0 B        0 B
+  copied in         0 B        0 B
+  host memory  0 B at most
+  ran out      conv asks for 1.00 GiB, where 7.00 GiB of 8.00 GiB are in use
+  swapping     on /gpu:1: might make it fit: any plan copies at least 3.00 GiB out and 4.00 GiB in,
+               and a step takes at least 190 ms; none can do with less than 2.00 GiB (grad)
+  machine      p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  step         1 node: all that a, b and c need
+)");
+}
+
+TEST(ForecastTextTest, ANodeThatIsTooLargeCannotBeHelped) {
+  EXPECT_THAT(Simulation(std::string(kMachine) + R"(
+    forecast {
+      fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" requested_bytes: 1 in_use_bytes: 1 budget_bytes: 8589934592 }
+      devices { peak_bytes: 17179869184
+                budget_bytes: 8589934592
+                bounds { memory_bytes: 9663676416 memory_node: "conv_grad" } }
+    })"),
+              AllOf(StartsWith("does not fit: the GPU would need 16.00 GiB, 8.00 GiB more than"),
+                    HasSubstr("cannot make it fit: with what is resident, conv_grad alone needs "
+                              "9.00 GiB\n"),
+                    Not(HasSubstr("might"))));
+}
+
+TEST(ForecastTextTest, TheHostMayBeTooSmall) {
+  EXPECT_THAT(Simulation(std::string(kMachine) + R"(
+    forecast {
+      fit: FIT_DOES_NOT_FIT out_of_memory { host: true node: "x" requested_bytes: 1 in_use_bytes: 1
+                      budget_bytes: 68719476736 }
+      host_peak_bytes: 103079215104
+      devices { peak_bytes: 4294967296 bounds { memory_bytes: 1 memory_node: "y" } }
+    })"),
+              AllOf(StartsWith("does not fit: the copies would need 96.00 GiB of pinned host "
+                               "memory, 32.00 GiB more than there is\n"),
+                    Not(HasSubstr("swapping"))));
+}
+
+TEST(ForecastTextTest, EnoughMemoryMayBeFragmented) {
+  const std::string text = Simulation(std::string(kMachine) + R"(
+    forecast {
+      fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" requested_bytes: 1073741824 in_use_bytes: 6442450944
+                      budget_bytes: 8589934592 fragmented: true }
+      devices { peak_bytes: 8589934591 }
+    })");
+  EXPECT_THAT(text, AllOf(StartsWith("does not fit: what is free of the 8.00 GiB of the GPU is "
+                                     "fragmented\n"),
+                          HasSubstr(" of 8.00 GiB are in use, and the rest is\n")));
+}
+
+// One of the two ways fits: that does not make a step.
+TEST(ForecastTextTest, TimesAreOfStepsThatFit) {
+  EXPECT_THAT(Simulation(std::string(kMachine) + R"(
+    forecast {
+      step_time_ns: 77000000 synchronous_step_time_ns: 78000000
+      fit: FIT_DOES_NOT_FIT out_of_memory { node: "x" budget_bytes: 8589934592 }
+      devices { peak_bytes: 8589934593 compute_ns: 1 }
+    })"),
+              AllOf(HasSubstr("1 B more than its"), Not(HasSubstr("77.0 ms")),
+                    Not(HasSubstr("78.0 ms")), Not(HasSubstr("%"))));
+}
+
+TEST(ForecastTextTest, WhatIsNotKnownIsInTheFirstLine) {
+  const std::string text = Simulation(std::string(kMachine) + R"(
+    forecast {
+      fit: FIT_UNKNOWN step_time_ns: 1000000 devices { bounds { memory_bytes: 1 } }
+      fit_unknown { cause: FIT_UNKNOWN_CAUSE_SIZES node: "conv" count: 1
+                    message: "The size of conv is unknown; give batch_size." }
+      fit_unknown { cause: FIT_UNKNOWN_CAUSE_LOOPS node: "merge" count: 1 message: "A loop." }
+    })");
+  EXPECT_THAT(text, AllOf(StartsWith("unknown whether it fits into 8.00 GiB per GPU: what is known "
+                                     "of it does; a step takes 1.0 ms\n"),
+                          HasSubstr("  unknown      The size of conv is unknown; give batch_size.\n"
+                                    "               A loop.\n")));
+  // Without a budget there are no bounds.
+  EXPECT_THAT(Simulation(std::string(kMachine) + R"(
+    forecast { fit: FIT_FITS step_time_ns: 1000000 devices { peak_bytes: 1 } })"),
+              StartsWith("with unlimited memory, a step takes 1.0 ms\n"));
+  EXPECT_THAT(Simulation("forecast { fit: FIT_FITS }"),
+              StartsWith("no node of this step runs on a GPU\n"));
+}
+
+TEST(ForecastTextTest, ManyGpusGoBelow) {
+  v1::SimulateReport report;
+  report.mutable_forecast()->set_fit(v1::FIT_FITS);
+  report.mutable_forecast()->set_step_time_ns(1);
+  for (int i = 0; i < 9; ++i) {
+    report.mutable_forecast()->add_devices()->set_device(
+        "/job:worker/replica:0/task:1/device:GPU:" + std::to_string(i));
+  }
+  for (int i = 0; i < 200; ++i) report.add_targets("name_scope/of_some_length/target");
+  const std::string text = FormatSimulation(report, Style());
+  EXPECT_THAT(text, AllOf(HasSubstr("GPU:0"), HasSubstr("GPU:8"), HasSubstr(" and 199 others")));
+  size_t tables = 0, from = 0;
+  for (; (from = text.find("each step", from)) != std::string::npos; ++from) ++tables;
+  EXPECT_EQ(tables, 3);  // 4, 4 and 1.
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kLineWidth) << line;
+}
+
+TEST(ForecastTextTest, BeforeAndAfter) {
+  const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
+    forecast_before {
+      fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" requested_bytes: 1073741824 in_use_bytes: 7516192769
+                      budget_bytes: 8589934592 }
+      devices { resident_bytes: 1073741824 peak_bytes: 12884901888 }
+    }
+    forecast_after {
+      fit: FIT_FITS step_time_ns: 200000000 host_peak_bytes: 4294967296
+      devices { resident_bytes: 1073741824 peak_bytes: 8589934592 compute_ns: 100000000
+                stall_ns: 100000000 copy_out_ns: 50000000 copy_in_ns: 50000000
+                copy_out_bytes: 4294967296 copy_in_bytes: 4294967296 }
+    })");
+  EXPECT_EQ(FormatBeforeAndAfter(report, Style()),
+            R"(  forecast               before     after
+  fits                       no       yes
+  step                        -    200 ms
+  host memory               0 B  4.00 GiB
+  peak memory         12.00 GiB  8.00 GiB
+    resident           1.00 GiB  1.00 GiB
+  copied out                0 B  4.00 GiB
+  copied in                 0 B  4.00 GiB
+  of the step's time
+    computing                 -       50%
+    waiting                   -       50%
+    copying out               -       25%
+    copying in                -       25%
+)");
+  EXPECT_EQ(
+      FormatFacts(ForecastFacts(report)),
+      R"(  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  times    of steps launched ahead, as TensorFlow runs them
+  before   does not fit: the GPU would need 12.00 GiB, 4.00 GiB more than its 8.00 GiB
+           conv asks for 1.00 GiB, where 7.00 GiB of 8.00 GiB are in use
+)");
+}
+
+TEST(ForecastTextTest, ARewriteSaysWhatIsNotKnown) {
+  const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
+    forecast_before { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } devices {} }
+    forecast_after { fit: FIT_UNKNOWN step_time_ns: 1000000 devices {}
+                     fit_unknown { message: "Of conv." } })");
+  EXPECT_THAT(FormatBeforeAndAfter(report, Style()),
+              HasSubstr("  fits                    no  unknown\n"));
+  EXPECT_THAT(FormatFacts(ForecastFacts(report)), HasSubstr("  after    Of conv.\n"));
+}
+
+TEST(ForecastTextTest, SizesOfWhichItIsUnknown) {
+  const std::string text = Exploration(std::string(kMachine) + R"(
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_UNKNOWN
+    largest_fitting_size_swapped: 128 largest_fit_swapped: FIT_UNKNOWN
+    sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
+            unswapped { fit: FIT_UNKNOWN fit_unknown { message: "Of conv." } }
+            swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 5 swapped_sizes_per_s: 320 }
+    sizes { size: 128 full_speed_sizes_per_s: 400
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } }
+            swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 })");
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("unknown whether batch 64 fits unswapped into 8.00 GiB per GPU: "
+                              "320.0 examples/s\n"
+                              "with swapping batch 128, unknown whether it fits: 320.0 "),
+                    HasSubstr("  64          unknown "), HasSubstr("  unknown  Of conv.\n")));
+}
+
+TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
+  const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
+    forecast_before { fit: FIT_FITS step_time_ns: 1000000 devices { device: "/gpu:0" } })");
+  EXPECT_THAT(FormatBeforeAndAfter(report, Style()),
+              AllOf(StartsWith("  forecast            as it is\n"), HasSubstr("\n  /gpu:0\n"),
+                    Not(HasSubstr("after"))));
+  EXPECT_EQ(FormatBeforeAndAfter(v1::RewriteReport(), Style()), "");
+  EXPECT_TRUE(ForecastFacts(v1::RewriteReport()).empty());
+}
+
+TEST(ForecastTextTest, Sizes) {
+  EXPECT_EQ(Exploration(std::string(kMachine) + R"(
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_FITS
+    sizes { size: 64 steps_per_s: 5 sizes_per_s: 320
+            unswapped { fit: FIT_FITS step_time_ns: 200000000
+                        devices { peak_bytes: 4294967296 } devices { peak_bytes: 5368709120 } } }
+    sizes { size: 128
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
+                        devices { peak_bytes: 9663676416 } } }
+    targets: "train_op")"),
+            R"(  batch          fits  peak memory        step  examples/s
+  64              yes     5.00 GiB      200 ms       320.0
+  128              no     9.00 GiB           -           -
+batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
+  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  times    of steps launched ahead, as TensorFlow runs them
+  step     all that train_op needs
+)");
+}
+
+TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
+  EXPECT_THAT(Exploration(std::string(kMachine) + R"(
+    largest_fitting_size: 224 largest_fit: FIT_FITS
+    sizes { size: 224 steps_per_s: 5 sizes_per_s: 1120
+            unswapped { fit: FIT_FITS step_time_ns: 200000000 } })"),
+              AllOf(HasSubstr("size 224 is the largest that fits unswapped into 8.00 GiB per GPU: "
+                              "5.0 steps/s\n"),
+                    Not(HasSubstr("1120"))));
+  EXPECT_THAT(Exploration(std::string(kMachine) + R"(
+    size_is_batch: true
+    sizes { size: 1 unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
+                                devices { peak_bytes: 9663676416 } } })"),
+              HasSubstr("\nnot even batch 1 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
+                        "more than its 8.00 GiB\n"));
+  EXPECT_THAT(Exploration(std::string(kMachine) + R"(
+    sizes { size: 1 unswapped { fit: FIT_FITS step_time_ns: 1 } })"),
+              HasSubstr("\nwith unlimited memory\n"));
+}
+
+// 320 of the 400 examples per second that there were if memory were no matter: 80%; no plan has
+// more than 348 of them: 87%.
+TEST(ForecastTextTest, SizesWithSwapping) {
+  EXPECT_EQ(
+      Exploration(std::string(kMachine) + R"(
+    size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_FITS
+    largest_fitting_size_swapped: 128 largest_fit_swapped: FIT_FITS
+    sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
+            bound_sizes_per_s: 320
+            unswapped { fit: FIT_FITS step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
+            swapped { fit: FIT_FITS step_time_ns: 200000000 devices { peak_bytes: 5368709120 } }
+            swapped_steps_per_s: 5 swapped_sizes_per_s: 320 }
+    sizes { size: 128 full_speed_sizes_per_s: 400 bound_sizes_per_s: 348
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
+                        devices { peak_bytes: 9663676416 } }
+            swapped { fit: FIT_FITS devices { peak_bytes: 8053063680 }
+                      devices { peak_bytes: 1073741824 } }
+            swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 }
+    sizes { size: 256 full_speed_sizes_per_s: 410
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
+                        devices { peak_bytes: 19327352832 } } }
+    targets: "train_op")"),
+      R"(  batch          fits  peak memory  examples/s     swapped  peak memory  examples/s  full speed  bound
+  64              yes     5.00 GiB       320.0  not needed     5.00 GiB       320.0        100%   100%
+  128              no     9.00 GiB           -         yes     7.50 GiB       320.0         80%    87%
+  256              no    18.00 GiB           -          no            -           -           -      -
+batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
+with swapping batch 128: 320.0 examples/s, 80% of full speed
+  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  times    of steps launched ahead, as TensorFlow runs them
+  step     all that train_op needs
+)");
+}
+
+TEST(ForecastTextTest, SizesThatFitWithSwappingAloneOrNotAtAll) {
+  const std::string too_large = R"(
+    sizes { size: 8 full_speed_sizes_per_s: 400
+            unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
+                        devices { peak_bytes: 9663676416 } })";
+  EXPECT_THAT(Exploration(std::string(kMachine) + too_large + "}"),
+              HasSubstr("\nnot even size 8 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
+                        "more than its 8.00 GiB\nnone fits with swapping\n"));
+  EXPECT_THAT(
+      Exploration(std::string(kMachine) + too_large +
+                  "swapped { fit: FIT_FITS } swapped_steps_per_s: 12.5 swapped_sizes_per_s: "
+                  "100 } largest_fitting_size_swapped: 8"),
+      HasSubstr("\nwith swapping size 8: 12.5 steps/s, 25% of full speed\n"));
+}
+
+TEST(ForecastTextTest, ABudgetByNvidiaSmiIsSaidToBe) {
+  auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
+    forecast_before { fit: FIT_FITS devices {} })");
+  report.mutable_hardware()->mutable_hardware()->set_gpu_memory_source(
+      v1::MEMORY_SOURCE_NVIDIA_SMI);
+  EXPECT_THAT(FormatFacts(ForecastFacts(report)),
+              HasSubstr("p100_pcie, 8.00 GiB per GPU by nvidia-smi, 64.00 GiB of host memory"));
+}
+
+TEST(ForecastTextTest, MemoryOverTheStep) {
+  const auto report = Parse<v1::SimulateReport>(R"(
+    forecast { fit: FIT_FITS devices { peak_bytes: 2048 peak_node: "conv" resident_bytes: 512 } }
+    memory {
+      timeline { time_ns: 0 bytes: 512 } timeline { time_ns: 12000000 bytes: 2048 }
+      timeline { time_ns: 24000000 bytes: 512 }
+      live_at_peak { tensor { tensor: "conv:0" dtype: "float32" shape: "[8,48]"
+                               size_bytes: 1536 } }
+      live_at_peak { tensor { tensor: "w:0" size_bytes: 512 } resident: true }
+    }
+    distances { distance: 1 edge_count: 5 tensor_bytes: 1024 }
+    distances { distance: 3 edge_count: 2 tensor_bytes: 10 }
+    distances { distance: 4 edge_count: 1 tensor_bytes: 20 }
+    distances { distance: 900 edge_count: 7 tensor_bytes: 30 }
+    node_count: 3 targets: "conv")");
+  const std::string text = FormatMemory(report, 10, Style());
+  EXPECT_THAT(text, StartsWith("memory of the GPU\n"
+                               "  peak      2.00 KiB at conv\n"
+                               "  resident  512 B: variables, optimizer slots, constants\n\n"));
+  // 24 bars, of a millisecond each: a quarter of the peak, then the whole of it.
+  const std::string low = "  " + std::string(15, '#') + std::string(45, ' ');
+  const std::string high = "  " + std::string(60, '#');
+  EXPECT_THAT(text, AllOf(HasSubstr("      1.0 ms" + low + "      512 B\n"),
+                          HasSubstr("     12.0 ms" + low + "      512 B\n"),
+                          HasSubstr("     13.0 ms" + high + "   2.00 KiB\n"),
+                          HasSubstr("     24.0 ms" + high + "   2.00 KiB\n")));
+  EXPECT_THAT(text, HasSubstr(R"(  live at the peak     type   shape      size
+  conv:0            float32  [8,48]  1.50 KiB
+  w:0 (resident)          -       -     512 B
+)"));
+  EXPECT_THAT(text, HasSubstr(R"(  distance in levels  edges     bytes
+  1                       5  1.00 KiB
+  3 - 4                   3      30 B
+  513 - 1024              7      30 B
+)"));
+  EXPECT_THAT(FormatMemory(report, 1, Style()), HasSubstr("  ... 1 more\n"));
+}
+
+}  // namespace
+}  // namespace spillway::text

@@ -1,0 +1,129 @@
+#include "client_lib/text/summary.h"
+
+#include <string>
+
+#include "client_lib/text/text_table.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace spillway::text {
+namespace {
+
+v1::RewriteReport Report(const std::string& text) {
+  v1::RewriteReport report;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &report));
+  return report;
+}
+
+TEST(SummaryTest, SaysWhatWasDoneInAlignedRows) {
+  EXPECT_EQ(
+      FormatSummary(Report(R"pb(
+        outcome: OUTCOME_REWRITTEN
+        strategy: STRATEGY_SCOPE
+        node_count_before: 1000
+        node_count_after: 1025
+        graph_bytes_before: 2048
+        graph_bytes_after: 3072
+        devices {
+          device: "/device:GPU:0"
+          swapped_tensor_count: 10
+          swap_out_count: 10
+          swap_in_count: 15
+          swap_out_bytes: 3221225472
+          swap_in_bytes: 4831838208
+        }
+        devices { swapped_tensor_count: 1 swap_out_count: 1 swap_in_count: 1 unknown_size_count: 1 }
+        stages { stage: STAGE_PARSE duration_ns: 1500000 }
+        stages { stage: STAGE_ANALYSIS duration_ns: 200000000 }
+        warnings { message: "Some sizes are unknown." }
+        advice {
+          host_memory_variable: "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096"
+          host_memory_variable_before_1_14: "TF_CUDA_HOST_MEM_LIMIT_IN_MB=4096"
+          explanation: "Twice what is swapped out."
+        }
+      )pb")),
+      R"(spillway: rewritten (strategy scope)
+  device         tensors  swap-outs  swap-ins  out per step  in per step
+  /device:GPU:0       10         10        15      3.00 GiB     4.50 GiB
+  (none given)         1          1         1             -            -
+  nodes    1000 -> 1025 (+25)
+  size     2.00 KiB -> 3.00 KiB
+  time     202 ms (parse 1.5 ms, analysis 200 ms)
+  warning  Some sizes are unknown.
+  advice   set TF_GPU_HOST_MEM_LIMIT_IN_MB=4096 in the training job
+           before TensorFlow 1.14: TF_CUDA_HOST_MEM_LIMIT_IN_MB=4096
+           Twice what is swapped out.
+)");
+}
+
+TEST(SummaryTest, ValuesOfANewerServerAreTheirNumbers) {
+  v1::RewriteReport report;
+  report.set_outcome(static_cast<v1::Outcome>(99));
+  report.set_strategy(static_cast<v1::Strategy>(98));
+  v1::StageTiming* stage = report.add_stages();
+  stage->set_stage(static_cast<v1::Stage>(97));
+  stage->set_duration_ns(1'500'000);
+  EXPECT_EQ(FormatSummary(report),
+            "spillway: done (strategy number 98)\n"
+            "  time  1.5 ms (number 97 1.5 ms)\n");
+}
+
+TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
+  EXPECT_EQ(FormatSummary(Report(R"pb(
+              outcome: OUTCOME_NOTHING_TO_DO
+              advice { internal_fragmentation_fraction: 0.001 }
+            )pb")),
+            R"(spillway: nothing to do, the graph is unchanged
+  advice  create the session with gpu_options.experimental.internal_fragmentation_fraction 0.001, as
+          the step was simulated
+)");
+  EXPECT_THAT(
+      FormatSummary(Report(R"pb(
+        advice {
+          host_memory_variable: "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096"
+          internal_fragmentation_fraction: 0.25
+        }
+      )pb")),
+      ::testing::HasSubstr("  advice  set TF_GPU_HOST_MEM_LIMIT_IN_MB=4096 in the training job\n"
+                           "          create the session with"));
+}
+
+TEST(SummaryTest, SaysNothingOfWhatIsNotThere) {
+  EXPECT_EQ(FormatSummary(Report("outcome: OUTCOME_NOTHING_TO_DO")),
+            "spillway: nothing to do, the graph is unchanged\n");
+}
+
+TEST(SummaryTest, StripTakesNodesAway) {
+  const std::string text =
+      FormatSummary(Report("outcome: OUTCOME_STRIPPED strategy: STRATEGY_STRIP node_count_before: "
+                           "12 node_count_after: 10"));
+  EXPECT_THAT(text, ::testing::HasSubstr("12 -> 10 (-2)"));
+  EXPECT_THAT(text, ::testing::HasSubstr("stripped"));
+}
+
+TEST(SummaryTest, EveryOutcomeHasItsWords) {
+  std::set<std::string> texts;
+  for (int i = 1; i < v1::Outcome_descriptor()->value_count(); ++i) {
+    v1::RewriteReport report;
+    report.set_outcome(static_cast<v1::Outcome>(v1::Outcome_descriptor()->value(i)->number()));
+    EXPECT_TRUE(texts.insert(FormatSummary(report)).second);
+  }
+  EXPECT_EQ(texts.count("spillway: done\n"), 0);
+}
+
+TEST(TextTableTest, SumsWithUnknownSizes) {
+  EXPECT_EQ(KnownBytes(0, 0), "0 B");
+  EXPECT_EQ(KnownBytes(1536, 0), "1.50 KiB");
+  EXPECT_EQ(KnownBytes(1536, 2), ">= 1.50 KiB");
+  EXPECT_EQ(KnownBytes(0, 2), "-");
+}
+
+TEST(TextTableTest, WrapBreaksAtSpacesOnly) {
+  EXPECT_EQ(Wrap("a bc def", 4), "a bc\ndef");
+  EXPECT_EQ(Wrap("abcdef g", 3), "abcdef\ng");
+  EXPECT_EQ(Wrap("", 3), "");
+}
+
+}  // namespace
+}  // namespace spillway::text
