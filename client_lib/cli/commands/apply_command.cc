@@ -38,18 +38,15 @@ struct ApplyFlags {
         connection(command, ConnectionFlags::Kind::kRewrite) {
     plan->required()->type_name("");
     for (const OptionRow& row : CommonOptions()) {
-      if (std::count(std::begin(kSettled), std::end(kSettled), row.field) > 0) continue;
-      const auto* field = v1::RewriteOptions::descriptor()->FindFieldByName(std::string(row.field));
-      options.emplace_back(
-          &row, AddFieldFlag(command, FlagOf(row), HelpOf(row.help, row.default_text), field,
-                             "How to apply it"));
+      if (std::count(std::begin(kSettled), std::end(kSettled), row.field->name()) > 0) continue;
+      options.emplace_back(&row, AddFieldFlag(command, row, "How to apply it"));
     }
   }
 
   absl::StatusOr<v1::RewriteOptions> BuildOptions() const {
     v1::RewriteOptions built;
     for (const auto& [row, option] : options) {
-      if (absl::Status s = SetFromFlag(FlagOf(*row), option, row->field, &built); !s.ok()) return s;
+      if (absl::Status s = SetFromFlag(*row, option, &built); !s.ok()) return s;
     }
     return built;
   }

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/field_flag.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/gpu_memory.h"
 #include "client_lib/cli/flags/option_value.h"
@@ -24,7 +26,6 @@ namespace spillway::cli {
 namespace {
 
 constexpr char kSizes[] = "--sizes";
-constexpr char kMultipleOf[] = "--multiple-of";
 
 struct ExploreFlags {
   // A profile applies to a single size.
@@ -36,8 +37,8 @@ struct ExploreFlags {
   const StepFlags step;
   const ConnectionFlags connection;
   std::vector<std::string> sizes;
-  std::vector<std::string> multiple_of;
-  bool swapping = false;
+  // Of fields of ExploreOptions.
+  std::vector<std::pair<OptionRow, const CLI::Option*>> options;
   bool json = false;
 };
 
@@ -47,12 +48,9 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
   if (!step.ok()) return step.status();
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
-  options.set_swapping(flags.swapping);
   if (absl::Status s = AddSizeLists(kSizes, flags.sizes, &options); !s.ok()) return s;
-  if (!flags.multiple_of.empty()) {
-    const auto* field = v1::ExploreOptions::descriptor()->FindFieldByName("multiple_of");
-    absl::Status status = SetField(kMultipleOf, flags.multiple_of, field, &options);
-    if (!status.ok()) return status;
+  for (const auto& [row, option] : flags.options) {
+    if (absl::Status s = SetFromFlag(row, option, &options); !s.ok()) return s;
   }
   return options;
 }
@@ -157,32 +155,23 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       ->required()
       ->type_name("");
   AddFormatFlag(command, &flags->format);
-  const auto add = [command](const char* flag, std::vector<std::string>* texts, const char* help,
-                             const char* type) {
-    command->add_option(flag, *texts, help)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->type_name(type)
-        ->group("Sizes");
-  };
-  add(kSizes, &flags->sizes,
-      "The sizes to try: numbers and ranges FROM:TO or FROM:TO:STEP, at most 10,000; more than 16 "
-      "are tried coarse to fine, so that what is known when you stop it is of the whole range. "
-      "With "
-      "--no-budget these alone; else the largest that fits is looked for, too. [default: powers of "
-      "two up to the first that does not fit]",
-      "N,N:N,...");
-  add(kMultipleOf, &flags->multiple_of,
-      "The largest size that fits is looked for among multiples of this, for instance if the graph "
-      "allows no others. [default: 1]",
-      "N");
+  constexpr char kGroup[] = "Sizes";
   command
-      ->add_flag(
-          "--swapping", flags->swapping,
-          "Also plans for the graph at every size, with the strategy budget, and looks for the "
-          "largest size that fits so. Takes a search for each size.")
-      ->group("Sizes");
+      ->add_option(kSizes, flags->sizes,
+                   "The sizes to try: numbers and ranges, FROM:TO or FROM:TO:STEP, at most 10,000 "
+                   "sizes. More than 16 are tried coarsely first, then in between, so that an "
+                   "interrupted search has covered the whole range. With --no-budget, only these "
+                   "are tried; otherwise the largest size that fits is searched for, too. "
+                   "[default: powers of two up to the first that does not fit]")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("N,N:N,...")
+      ->group(kGroup);
+  for (const char* field : {"multiple_of", "swapping"}) {
+    const OptionRow row = RowOf(v1::ExploreOptions::descriptor(), field);
+    flags->options.emplace_back(row, AddFieldFlag(command, row, kGroup));
+  }
   command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
       ->group("What to write");
   command->footer(

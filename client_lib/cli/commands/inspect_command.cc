@@ -168,7 +168,7 @@ void AddInspectCommand(CLI::App* app, Session* session) {
                  "The memory of each GPU over one step: its peak, what is live then, what is there "
                  "always; and how far apart producers and consumers are.")
       ->group(kGroup);
-  flags->execution = AddExecutionFlag(command, "With --memory: shows the step", kGroup);
+  flags->execution = AddExecutionFlag(command, kGroup);
   command
       ->add_option("--top", flags->top,
                    "Rows of each table; with --json, how many of the largest tensors are listed "

@@ -356,7 +356,7 @@ void AddPlotCommand(CLI::App* app, Session* session) {
       ->add_flag("--no-plan", flags->no_plan,
                  "The graph as it is: plans nothing for one that was not rewritten.")
       ->group(kWhatToDraw);
-  flags->execution = AddExecutionFlag(command, "Shows the step", kWhatToDraw);
+  flags->execution = AddExecutionFlag(command, kWhatToDraw);
   command
       ->add_flag(kThroughput, flags->throughput,
                  "Throughput against the size, as explore finds it: without swapping, with it, and "

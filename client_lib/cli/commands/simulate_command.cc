@@ -135,7 +135,7 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
       ->type_name("FILE")
       ->check(NotEmpty)
       ->group("What to write");
-  flags->execution = AddExecutionFlag(command, "With --trace: shows the step", "What to write");
+  flags->execution = AddExecutionFlag(command, "What to write");
   command
       ->add_flag(
           "--require-fit,--check", flags->require_fit,

@@ -13,29 +13,6 @@
 namespace spillway::cli {
 namespace {
 
-using Flags = std::map<std::string, std::string, std::less<>>;
-
-// Flags by field.
-const Flags& AllFlags() {
-  static const Flags& flags = *[] {
-    // Flags of `explore` and `inspect` that are in no table.
-    auto* all = new Flags{{"sizes", "--sizes"},
-                          {"multiple_of", "--multiple-of"},
-                          {"swapping", "--swapping"},
-                          {"no_budget", "--no-budget"},
-                          {"largest_tensor_count", "--top"}};
-    const auto add = [all](absl::Span<const OptionRow> rows) {
-      for (const OptionRow& row : rows) all->emplace(row.field, FlagOf(row));
-    };
-    add(CommonOptions());
-    add(StepOptions());
-    add(HardwareOptions());
-    for (const StrategyTable& strategy : Strategies()) add(strategy.rows);
-    return all;
-  }();
-  return flags;
-}
-
 bool IsInWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
 // Returns the flag that `word` stands for, or "". `is_advised`: the word is in "give sizes from 1".
@@ -44,8 +21,8 @@ std::string FlagFor(absl::string_view word, const std::vector<std::string>& opti
   absl::string_view field = word;
   const bool has_front =
       absl::ConsumePrefix(&field, "hardware.") || absl::ConsumePrefix(&field, "step.");
-  const auto flag = AllFlags().find(field);
-  if (flag == AllFlags().end()) return "";
+  const auto flag = FlagsByField().find(field);
+  if (flag == FlagsByField().end()) return "";
   const bool is_plain = !has_front && !absl::StrContains(field, '_');
   if (is_plain &&
       (is_advised || std::find(options.begin(), options.end(), word) == options.end())) {

@@ -33,7 +33,7 @@ class StepFlags {
   std::string FirstBeyondShapes() const;
 
  private:
-  // The options of a table's rows, by field.
+  // Options by flag.
   using Options = std::map<std::string, CLI::Option*>;
 
   Options step_, hardware_;
