@@ -17,7 +17,6 @@
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/print/forecast_text.h"
 #include "client_lib/cli/print/json.h"
-#include "client_lib/cli/print/note.h"
 #include "client_lib/cli/print/progress_line.h"
 #include "client_lib/cli/print/text_table.h"
 #include "rewrite_core/base/error.h"
@@ -32,7 +31,7 @@ struct ExploreFlags {
   explicit ExploreFlags(CLI::App* command)
       : step(command, /*without=*/"profile"), connection(command, ConnectionFlags::Kind::kCall) {}
 
-  std::string input;
+  InputPath input;
   absl::optional<format::GraphFormat> format;
   const StepFlags step;
   const ConnectionFlags connection;
@@ -100,7 +99,7 @@ absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
       [&](const v1::ExploredSize& size) {
         PrintBesideProgress([&] { out << text.Row(size) << std::flush; });
         so_far.Add(size);
-        TellProgress(absl::StrCat("exploring: ", so_far.Text()));
+        ShowProgress(absl::StrCat("exploring: ", so_far.Text()));
       },
       call);
   if (!report.ok()) {
@@ -125,9 +124,9 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
                         flags.json,
                         "exploration",
                         "exploring",
-                        /*as_it_comes=*/true,
+                        /*as_it_arrives=*/true,
                         flags.connection,
-                        /*tells_progress=*/true};
+                        /*beside_progress=*/true};
   return PrintPerGraph(run, session,
                        [&](absl::string_view graph, const Client& client, const CallOptions& call,
                            Style style, std::ostream& out) {
@@ -146,14 +145,14 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
 void AddExploreCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "explore",
-      "Tries sizes of a graph whose batch or images have no fixed size. Prints which fit into the "
-      "GPU's memory without swapping and the predicted throughput, each size as it is found, and "
-      "then the largest that fits; with --swapping also which fit with swapping, how much of full "
-      "speed that leaves, and how much any plan of swaps could leave at most (bound).");
+      "Tries batch or image sizes for a graph that leaves them open. Prints for each size whether "
+      "it "
+      "fits into the GPU's memory without swapping, and the predicted throughput; at the end, the "
+      "largest size that fits. With --swapping, also whether it fits with swapping, the share of "
+      "full speed that remains, and the share that no plan of swaps can exceed (bound).");
   auto flags = std::make_shared<ExploreFlags>(command);
-  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
-      ->required()
-      ->type_name("");
+  AddGraphArgument(command, "GRAPH", absl::StrCat("The graph: ", kGraphFileHelp), &flags->input)
+      ->required();
   AddFormatFlag(command, &flags->format);
   constexpr char kGroup[] = "Sizes";
   command
@@ -172,11 +171,12 @@ void AddExploreCommand(CLI::App* app, Session* session) {
     const OptionRow row = RowOf(v1::ExploreOptions::descriptor(), field);
     flags->options.emplace_back(row, AddFieldFlag(command, row, kGroup));
   }
-  command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
+  command->add_flag("--json", flags->json, "Prints JSON: ExploreReport in simulate.proto.")
       ->group("What to write");
   command->footer(
-      "The size is what stands as N in --feed; without any N, it is the batch size: the unknown\n"
-      "first dimension of placeholders, iterators and queues.\n"
+      "The size that varies is N in --feed. Without any N, it is the batch size: the unknown "
+      "first\n"
+      "dimension of placeholders, iterators and queues.\n"
       "\n"
       "Examples:\n"
       "  spillway explore graph.pb --hardware v100_nvlink2\n"

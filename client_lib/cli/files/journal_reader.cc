@@ -15,8 +15,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/files/fd_wait.h"
-#include "client_lib/cli/files/file_error.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/journal_fields.h"

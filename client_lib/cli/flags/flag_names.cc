@@ -1,12 +1,12 @@
 #include "client_lib/cli/flags/flag_names.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/flags/option_table.h"
 #include "rewrite_core/base/error.h"
 
@@ -83,6 +83,12 @@ std::string MessageInFlags(const absl::Status& status) {
     if (found != info.metadata().end()) options.push_back(found->second);
   }
   return InFlags(status.message(), options);
+}
+
+std::string ErrorText(const absl::Status& status) {
+  std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
+  if (reason.empty()) reason = absl::StatusCodeToString(status.code());
+  return absl::StrCat(MessageInFlags(status), " [", reason, "]");
 }
 
 }  // namespace spillway::cli

@@ -59,4 +59,12 @@ std::string StepFlags::FirstBeyondShapes() const {
   return no_budget_ ? "--no-budget" : "";
 }
 
+void AddStoredProfileFlag(CLI::App* command, bool* without) {
+  command
+      ->add_flag("--no-stored-profile", *without,
+                 "Ignores the profiles that spillway check --save-profile has stored beside the "
+                 "graph.")
+      ->group(kStepGroup);
+}
+
 }  // namespace spillway::cli

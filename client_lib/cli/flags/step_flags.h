@@ -40,6 +40,9 @@ class StepFlags {
   bool no_budget_ = false;
 };
 
+// Adds --no-stored-profile to `command`, which sets `*without`.
+void AddStoredProfileFlag(CLI::App* command, bool* without);
+
 }  // namespace spillway::cli
 
 #endif  // SPILLWAY_CLIENT_LIB_CLI_FLAGS_STEP_FLAGS_H_
