@@ -87,10 +87,10 @@ class RemoteConnection : public Connection {
                                            const v1::InspectOptions& options,
                                            const TensorsCallback& on_tensors,
                                            const CallOptions& call) override {
-    internal::Told told;
+    internal::Delivered delivered;
     return InChunks<v1::GraphSummary>(
         "Inspect", call, [&](Stub* stub, const internal::Attempt& attempt) {
-          return internal::Inspect(stub, graph_def, options, on_tensors, attempt, &told);
+          return internal::Inspect(stub, graph_def, options, on_tensors, attempt, &delivered);
         });
   }
 
@@ -107,10 +107,10 @@ class RemoteConnection : public Connection {
                                             const v1::ExploreOptions& options,
                                             const SizeCallback& on_size,
                                             const CallOptions& call) override {
-    internal::Told told;
+    internal::Delivered delivered;
     return InChunks<v1::ExploreReport>(
         "Explore", call, [&](Stub* stub, const internal::Attempt& attempt) {
-          return internal::Explore(stub, graph_def, options, on_size, attempt, &told);
+          return internal::Explore(stub, graph_def, options, on_size, attempt, &delivered);
         });
   }
 

@@ -14,6 +14,10 @@
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/base/exit_code.h"
+#include "client_lib/cli/base/file_error.h"
+#include "client_lib/cli/base/own_version.h"
+#include "client_lib/cli/base/session.h"
 #include "client_lib/cli/commands/anonymize_command.h"
 #include "client_lib/cli/commands/apply_command.h"
 #include "client_lib/cli/commands/capabilities_command.h"
@@ -30,12 +34,9 @@
 #include "client_lib/cli/commands/simulate_command.h"
 #include "client_lib/cli/commands/stats_command.h"
 #include "client_lib/cli/commands/strip_command.h"
-#include "client_lib/cli/exit_code.h"
-#include "client_lib/cli/files/file_error.h"
 #include "client_lib/cli/flags/color_flag.h"
-#include "client_lib/cli/own_version.h"
+#include "client_lib/cli/flags/flag_names.h"
 #include "client_lib/cli/print/help_format.h"
-#include "client_lib/cli/session.h"
 #include "client_lib/cli/usage_error.h"
 
 namespace spillway::cli {
@@ -93,12 +94,12 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   session.cancellation = cancellation;
   CLI::App app(
       "Large Model Support for TensorFlow: rewrites a training graph so that tensors wait in host "
-      "memory, and training fits into less GPU memory. In this process, or on a server.",
+      "memory, and training fits into less GPU memory. Works in this process, or on a server.",
       "spillway");
   app.formatter(std::make_shared<HelpFormatter>());
-  app.set_help_flag("-h,--help", "Print this help.");
-  app.set_help_all_flag("--help-all", "Print this help, with all flags.");
-  app.set_version_flag("--version", absl::StrCat("spillway ", OwnVersion()), "Print the version.");
+  app.set_help_flag("-h,--help", "Prints this help.");
+  app.set_help_all_flag("--help-all", "Prints this help with all flags.");
+  app.set_version_flag("--version", absl::StrCat("spillway ", OwnVersion()), "Prints the version.");
   app.require_subcommand(1);
   AddRewriteCommand(&app, &session);
   AddApplyCommand(&app, &session);
@@ -118,11 +119,12 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddCompletionCommand(&app, &session);
   AddHelpCommand(&app, &session);
   AddVersionCommand(&app, &session);
-  app.footer(absl::StrCat(
-      "Example:\n"
-      "  spillway rewrite graph.pb -o out.pb\n\n",
-      kExitCodeHelp,
-      "\n\nspillway COMMAND --help tells what most need of a command, --help-all everything."));
+  app.footer(
+      absl::StrCat("Example:\n"
+                   "  spillway rewrite graph.pb -o out.pb\n\n",
+                   kExitCodeHelp,
+                   "\n\nspillway COMMAND --help shows the most common flags of a command, "
+                   "--help-all all of them."));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

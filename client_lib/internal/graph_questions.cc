@@ -9,16 +9,16 @@
 namespace spillway::internal {
 namespace {
 
-// Passes on the tensors of `piece` that were not yet delivered. The first told->tensors were
+// Passes on the tensors of `piece` that were not yet delivered. The first delivered->tensors were
 // delivered, and `*seen` have been received in this attempt.
-void TellNewTensors(v1::TensorList* piece, const TensorsCallback& on_tensors, int64_t* seen,
-                    Told* told) {
+void DeliverNewTensors(v1::TensorList* piece, const TensorsCallback& on_tensors, int64_t* seen,
+                       Delivered* delivered) {
   const int64_t count = piece->tensors_size();
-  const int64_t known = std::clamp<int64_t>(told->tensors - *seen, 0, count);
+  const int64_t known = std::clamp<int64_t>(delivered->tensors - *seen, 0, count);
   *seen += count;
   if (known == count) return;
   piece->mutable_tensors()->DeleteSubrange(0, static_cast<int>(known));
-  told->tensors = *seen;
+  delivered->tensors = *seen;
   if (on_tensors) on_tensors(*piece);
 }
 
@@ -28,7 +28,7 @@ absl::StatusOr<v1::GraphSummary> Inspect(v1::RewriteService::StubInterface* stub
                                          absl::string_view graph_def,
                                          const v1::InspectOptions& options,
                                          const TensorsCallback& on_tensors, const Attempt& attempt,
-                                         Told* told) {
+                                         Delivered* delivered) {
   v1::InspectRequest request;
   v1::InspectHeader& header = *request.mutable_header();
   absl::Status status = Announce(graph_def, attempt.limits, header.mutable_graph());
@@ -43,7 +43,7 @@ absl::StatusOr<v1::GraphSummary> Inspect(v1::RewriteService::StubInterface* stub
     if (message->has_summary()) {
       summary.emplace().Swap(message->mutable_summary());
     } else {
-      TellNewTensors(message->mutable_tensors(), on_tensors, &seen, told);
+      DeliverNewTensors(message->mutable_tensors(), on_tensors, &seen, delivered);
     }
     return absl::OkStatus();
   };
@@ -81,7 +81,7 @@ absl::StatusOr<v1::ExploreReport> Explore(v1::RewriteService::StubInterface* stu
                                           absl::string_view graph_def,
                                           const v1::ExploreOptions& options,
                                           const SizeCallback& on_size, const Attempt& attempt,
-                                          Told* told) {
+                                          Delivered* delivered) {
   v1::ExploreRequest request;
   v1::ExploreHeader& header = *request.mutable_header();
   absl::Status status = Announce(graph_def, attempt.limits, header.mutable_graph());
@@ -94,7 +94,7 @@ absl::StatusOr<v1::ExploreReport> Explore(v1::RewriteService::StubInterface* stu
       report.emplace().Swap(message->mutable_report());
     } else if (!message->has_size()) {
       return BadAnswer("a part of it is empty");
-    } else if (told->sizes.insert(message->size().size()).second && on_size) {
+    } else if (delivered->sizes.insert(message->size().size()).second && on_size) {
       on_size(message->size());
     }
     return absl::OkStatus();

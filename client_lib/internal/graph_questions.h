@@ -18,7 +18,7 @@ namespace spillway::internal {
 
 // The items that a call has already passed to its callback, over all attempts, so that none is
 // delivered twice.
-struct Told {
+struct Delivered {
   int64_t tensors = 0;
   std::set<int64_t> sizes;
 };
@@ -27,7 +27,7 @@ absl::StatusOr<v1::GraphSummary> Inspect(v1::RewriteService::StubInterface* stub
                                          absl::string_view graph_def,
                                          const v1::InspectOptions& options,
                                          const TensorsCallback& on_tensors, const Attempt& attempt,
-                                         Told* told);
+                                         Delivered* delivered);
 
 absl::StatusOr<v1::SimulateReport> Simulate(v1::RewriteService::StubInterface* stub,
                                             absl::string_view graph_def,
@@ -38,7 +38,7 @@ absl::StatusOr<v1::ExploreReport> Explore(v1::RewriteService::StubInterface* stu
                                           absl::string_view graph_def,
                                           const v1::ExploreOptions& options,
                                           const SizeCallback& on_size, const Attempt& attempt,
-                                          Told* told);
+                                          Delivered* delivered);
 
 absl::StatusOr<v1::GraphDiff> Diff(v1::RewriteService::StubInterface* stub,
                                    absl::string_view graph_a, absl::string_view graph_b,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes what the package has from the .proto files: spillway/messages.py (answers as dataclasses),
-spillway/_keywords.py (options as typed keywords) and spillway/_version.py.
+"""Writes what is made from the .proto files: spillway/messages.py (answers as dataclasses),
+spillway/_keywords.py (options as typed keywords), spillway/_version.py, and the help of the program's
+flags, client_lib/cli/flags/option_help.inc.
 
     generate.py [--check]
 
@@ -79,6 +80,7 @@ class Enum:
     name: str
     comment: str
     values: List[str] = field(default_factory=list)
+    comments: List[str] = field(default_factory=list)
 
     @property
     def prefix(self):
@@ -128,8 +130,9 @@ class Descriptors:
 
     def _read_enum(self, data, path, comments):
         enum = Enum(text(data, 1), comments.get(path, ""))
-        for _, value in only(data, 2):
+        for i, (_, value) in enumerate(only(data, 2)):
             enum.values.append(text(value, 1))
+            enum.comments.append(comments.get(path + (2, i), ""))
         self.enums[enum.name] = enum
 
 
@@ -284,6 +287,97 @@ def spelled(enum, value):
     return value.lower() if enum.name in LOWER else value
 
 
+# ---- The help of options.
+
+class Help:
+    """What the comments say of an option."""
+
+    def __init__(self, descriptors):
+        self._enums = descriptors.enums
+
+    def of(self, part, quote):
+        """(the text, the default or "") of an option; `quote` spells the value of an enum."""
+        said, _, default = re.sub(r"^(OPTIONAL|REQUIRED)\. ", "", part.comment).partition(
+            " Default: ")
+        if part.type == ENUM:
+            enum = self._enums[part.type_name]
+            for value, comment in zip(enum.spelled, enum.comments[1:]):
+                said += " %s: %s" % (quote % value.lower(), comment[0].lower() + comment[1:])
+        return self._lower(said, quote), self._lower(default, quote).rstrip(".")
+
+    def _lower(self, said, quote):
+        """Spells the values of enums as callers give them."""
+        for enum in self._enums.values():
+            if enum.name in OPTION_ENUMS:
+                said = re.sub(r"\b(?:%s)?(%s)\b" % (enum.prefix, "|".join(enum.spelled)),
+                              lambda found: quote % found.group(1).lower(), said)
+        return said
+
+
+# Enums that are the values of options.
+OPTION_ENUMS = {"PlanningObjective", "PlanningEffort", "AlreadyRewritten", "Simulation",
+                "InlineCalls", "DecisionDetail", "SwapEncoding", "CtrldStrategy", "Execution"}
+
+
+# ---- option_help.inc
+
+FLAGS_HEAD = """// The flags of options: SPILLWAY_OPTION(field, flag, help, default), from the comments of the fields.
+//
+// Written by client_lib/python/generate.py from proto/spillway/v1; change those.
+"""
+# The messages whose fields are flags, and the fields if not all are.
+FLAG_FIELDS = {"RewriteOptions": None, "Step": None, "Hardware": None, "BudgetStrategy": None,
+               "LevelStrategy": None, "ScopeStrategy": None,
+               "SimulateOptions": {"no_budget", "execution"},
+               "ExploreOptions": {"multiple_of", "swapping"}}
+# What files and other flags say, and what is not for users to say.
+NOT_FLAGS = {"outputs", "step", "hardware", "gpu_memory_source"}
+# Of fields that are given one by one, or have a shorter name.
+FLAG_NAMES = {"feeds": "--feed", "loop_counts": "--loop-count", "gpu_memories": "--gpu-memory",
+              "preset": "--hardware"}
+# Fields that are no ordinary words although they have no underscore.
+NO_WORDS = {"lb", "ub"}
+
+
+class Flags:
+    """Returns the text of option_help.inc."""
+
+    def __init__(self, descriptors):
+        self._all = descriptors
+        self._help = Help(descriptors)
+        self._flags: Dict[str, str] = {}
+
+    def make(self):
+        parts = [part for message, names in FLAG_FIELDS.items()
+                 for part in self._all.messages[message].fields
+                 if not part.in_oneof and part.name not in NOT_FLAGS
+                 and (names is None or part.name in names)]
+        for part in parts:
+            self._flags[part.name] = FLAG_NAMES.get(part.name, "--" + part.name.replace("_", "-"))
+        made: Dict[str, str] = {}
+        for part in parts:
+            entry = self._entry(part)
+            # A flag that strategies share has one help.
+            assert made.setdefault(part.name, entry) == entry, "%s has two comments" % part.name
+        return FLAGS_HEAD + "".join(made.values())
+
+    def _entry(self, part):
+        said, default = (self._in_flags(each) for each in self._help.of(part, "%s"))
+        lines = textwrap.wrap(said, WIDTH - 2, initial_indent='  R"(', subsequent_indent="     ",
+                              break_long_words=False, break_on_hyphens=False)
+        return 'SPILLWAY_OPTION("%s", "%s",\n%s)",\n  "%s")\n' % (
+            part.name, self._flags[part.name], "\n".join(lines), default)
+
+    def _in_flags(self, said):
+        said = re.sub(r" \(((reason|outcome) )?[A-Z_]{4,}\)", "", said)  # Reports and errors say them.
+        said = re.sub(r"`(\w+)`", lambda found: self._flags.get(found.group(1), found.group(1)), said)
+        names = "|".join(name for name in self._flags if "_" in name or name in NO_WORDS)
+        said = re.sub(r"(?<![\w./-])(?:hardware\.|step\.)?(%s)(?![\w/])" % names,
+                      lambda found: self._flags[found.group(1)], said)
+        assert ')"' not in said
+        return said.replace("`", "")
+
+
 # ---- _keywords.py
 
 KEYWORDS_HEAD = '''"""Options as keywords, with their types; those of calls are in _doors.py. A keyword that is None
@@ -322,6 +416,7 @@ class Keywords:
 
     def __init__(self, descriptors):
         self._all = descriptors
+        self._help = Help(descriptors)
         self._lines: List[str] = []
         self._kinds: Dict[str, str] = {}
         self._enums: Dict[str, Tuple[str, List[str]]] = {}
@@ -333,8 +428,6 @@ class Keywords:
         filters = [part for part in level if part.name in {other.name for other in budget}]
         names = {part.name for part in filters}
         assert len(names) == 8, names
-        for other in budget:  # Both have the same words.
-            assert other.name not in names or other.repeated
         self._add("StepKeywords", "What one step is: Step in step.proto.", self._fields("Step"))
         self._add("HardwareKeywords", "Numbers of the machine: Hardware in hardware.proto; they "
                   "replace those of the preset that `hardware` names.",
@@ -367,7 +460,8 @@ class Keywords:
         for part in parts:
             kind, self._kinds[part.name] = self._typed(part)
             lines += wrapped("    %s: Optional[%s]" % (part.name, kind))
-            lines += docstring(re.sub(r"^(OPTIONAL|REQUIRED)\. ", "", part.comment), "    ")
+            said, default = self._help.of(part, '"%s"')
+            lines += docstring(said + (" Default: %s." % default if default else ""), "    ")
         self._lines += lines + [""]
 
     def _typed(self, part):
@@ -439,7 +533,8 @@ def generated():
     package = HERE / "spillway"
     return {package / "messages.py": Messages(descriptors).make(),
             package / "_keywords.py": Keywords(descriptors).make(),
-            package / "_version.py": version()}
+            package / "_version.py": version(),
+            HERE.parent / "cli" / "flags" / "option_help.inc": Flags(descriptors).make()}
 
 
 def main():

@@ -7,26 +7,22 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client_lib/cli/files/input_file.h"
-#include "client_lib/cli/files/output_file.h"
 #include "client_lib/cli/flags/file_flags.h"
-#include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/format/anonymize.h"
 
 namespace spillway::cli {
 namespace {
 
 struct AnonymizeFlags {
-  std::string input;
+  InputPath input;
   absl::optional<format::GraphFormat> format;
-  std::string output;
-  std::string mapping;
+  OutputPath output;
+  OutputPath mapping;
   bool quiet = false;
 };
 
 absl::StatusOr<ExitCode> Run(const AnonymizeFlags& flags, const Session& session) {
-  absl::Status status =
-      CheckOutputs(flags.input, {{"-o", flags.output}, {"--mapping", flags.mapping}});
+  absl::Status status = CheckOutputs(flags.input, {flags.output, flags.mapping});
   if (!status.ok()) return status;
   const auto file = ReadGraphFile(flags.input, flags.format, session.cancellation);
   if (!file.ok()) return file.status();
@@ -39,12 +35,12 @@ absl::StatusOr<ExitCode> Run(const AnonymizeFlags& flags, const Session& session
   absl::StatusOr<format::Anonymized> result = format::Anonymize(*file);
   if (!result.ok()) return WithInputName(result.status(), flags.input);
   std::vector<std::string> contents = {std::move(result->bytes)};
-  if (!flags.mapping.empty()) contents.push_back(std::move(result->mapping_json));
+  if (flags.mapping.given()) contents.push_back(std::move(result->mapping_json));
   if (status = WriteOutputs(*outputs, contents); !status.ok()) return status;
   if (!flags.quiet) {
     std::cerr << "spillway: names and constants were replaced; op types of TensorFlow, shapes, and "
                  "numbers in\n  attributes were kept: look at it before you send it"
-              << (flags.mapping.empty() ? "" : ", and keep the mapping") << "\n";
+              << (flags.mapping.given() ? ", and keep the mapping" : "") << "\n";
   }
   return ExitCode::kDone;
 }
@@ -60,21 +56,18 @@ void AddAnonymizeCommand(CLI::App* app, Session* session) {
       "attributes stay, so that a rewrite does the same. Of a MetaGraphDef or SavedModel only the "
       "graphs are kept. Always in this process.");
   auto flags = std::make_shared<AnonymizeFlags>();
-  command->add_option("IN", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
-      ->required()
-      ->type_name("");
-  AddFormatFlag(command, &flags->format);
-  const auto add = [command](const char* flag, std::string* path, const char* help) {
-    return command->add_option(flag, *path, help)
-        ->type_name("FILE")
-        ->check(NotEmpty)
-        ->group("What to write");
-  };
-  add("-o,--output", &flags->output, "The graph, in the format of IN. - is standard output.")
+  AddGraphArgument(command, "IN", absl::StrCat("The graph: ", kGraphFileHelp), &flags->input)
       ->required();
-  add("--mapping", &flags->mapping,
-      "Which name became which, as JSON: to understand an answer. Do not send it.");
-  command->add_flag("--quiet", flags->quiet, "Nothing on standard error but errors.")
+  AddFormatFlag(command, &flags->format);
+  AddOutputFlag(command, "-o,--output",
+                "The file for the graph, in the format of IN. - is standard output.",
+                &flags->output)
+      ->required();
+  AddOutputFlag(command, "--mapping",
+                "The file for the mapping from old to new names, as JSON, to understand an answer. "
+                "Do not send it.",
+                &flags->mapping);
+  command->add_flag("--quiet", flags->quiet, "Prints nothing but errors on standard error.")
       ->group("What to write");
   command->footer(
       "Example:\n  spillway anonymize graph.pb -o for_the_report.pb --mapping mine.json");

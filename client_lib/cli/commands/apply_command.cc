@@ -8,12 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/commands/graph_run.h"
-#include "client_lib/cli/files/input_file.h"
-#include "client_lib/cli/files/saved_plans.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/field_flag.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/option_table.h"
+#include "client_lib/cli/rewrite/saved_plans.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -30,31 +29,28 @@ constexpr absl::string_view kSettled[] = {"cpu_device", "min_tensor_bytes", "inl
 // The order is that of --help.
 struct ApplyFlags {
   explicit ApplyFlags(CLI::App* command)
-      : plan(command->add_option(
-            "PLAN", plan_path,
-            "The plan: JSON, as rewrite --save-plan has written it. - is standard input.")),
+      : plan_option(command->add_option_function<std::string>(
+            "PLAN", [this](const std::string& name) { plan = InputPath(name); },
+            "The plan: JSON, as written by rewrite --save-plan. - is standard input.")),
         files(command, {/*patch=*/true, /*plan=*/false, /*trace=*/false}),
         connection(command, ConnectionFlags::Kind::kRewrite) {
-    plan->required()->type_name("");
+    plan_option->required()->type_name("");
     for (const OptionRow& row : CommonOptions()) {
-      if (std::count(std::begin(kSettled), std::end(kSettled), row.field) > 0) continue;
-      const auto* field = v1::RewriteOptions::descriptor()->FindFieldByName(std::string(row.field));
-      options.emplace_back(
-          &row, AddFieldFlag(command, FlagOf(row), HelpOf(row.help, row.default_text), field,
-                             "How to apply it"));
+      if (std::count(std::begin(kSettled), std::end(kSettled), row.field->name()) > 0) continue;
+      options.emplace_back(&row, AddFieldFlag(command, row, "How to apply it"));
     }
   }
 
   absl::StatusOr<v1::RewriteOptions> BuildOptions() const {
     v1::RewriteOptions built;
     for (const auto& [row, option] : options) {
-      if (absl::Status s = SetFromFlag(FlagOf(*row), option, row->field, &built); !s.ok()) return s;
+      if (absl::Status s = SetFromFlag(*row, option, &built); !s.ok()) return s;
     }
     return built;
   }
 
-  std::string plan_path;
-  CLI::Option* const plan;
+  InputPath plan;
+  CLI::Option* const plan_option;
   const FileFlags files;
   std::vector<std::pair<const OptionRow*, CLI::Option*>> options;
   const ConnectionFlags connection;
@@ -62,17 +58,17 @@ struct ApplyFlags {
 
 absl::StatusOr<ExitCode> RunApply(const ApplyFlags& flags, const Session& session) {
   const GraphFiles& files = flags.files.files();
-  if (flags.plan_path == "-" && files.input == "-") {
+  if (flags.plan.is_standard_input() && files.input.is_standard_input()) {
     return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                               "PLAN and IN are both standard input; give one of them as a file",
                               {{"flag", "PLAN"}});
   }
   if (absl::Status s = CheckFiles(files); !s.ok()) return s;
-  if (absl::Status s = CheckOutputs(flags.plan_path, OutputsOf(files)); !s.ok()) return s;
+  if (absl::Status s = CheckOutputs(flags.plan, files.Outputs()); !s.ok()) return s;
   absl::StatusOr<v1::RewriteOptions> options = flags.BuildOptions();
   if (!options.ok()) return options.status();
   absl::StatusOr<std::string> json =
-      ReadBytes(flags.plan_path, "give a plan that spillway rewrite --save-plan has written",
+      ReadBytes(flags.plan, "give a plan that spillway rewrite --save-plan has written",
                 session.cancellation);
   if (!json.ok()) return json.status();
   absl::StatusOr<SavedPlans> plans = SavedPlans::FromJson(*json);
@@ -86,10 +82,11 @@ absl::StatusOr<ExitCode> RunApply(const ApplyFlags& flags, const Session& sessio
 void AddApplyCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "apply",
-      "Writes a plan that rewrite --save-plan has saved into its graph, without planning: the "
-      "graph that the rewrite gave, byte for byte. A plan for another graph is refused; the order "
-      "in which TensorFlow writes attributes makes none. The plan may have come from anywhere: all "
-      "of it is checked.");
+      "Applies a plan that rewrite --save-plan has saved to its graph, without planning. The "
+      "result "
+      "is the graph of that rewrite, byte for byte. A plan for another graph is refused; a graph "
+      "whose attributes TensorFlow has written in another order is the same graph. The plan need "
+      "not be trusted: all of it is checked.");
   auto flags = std::make_shared<ApplyFlags>(command);
   command->footer(kApplyFooter);
   command->final_callback(

@@ -5,9 +5,9 @@
 #include <iostream>
 #include <memory>
 
+#include "client_lib/cli/base/own_version.h"
 #include "client_lib/cli/flags/color_flag.h"
 #include "client_lib/cli/flags/connection_flags.h"
-#include "client_lib/cli/own_version.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/text/capabilities_text.h"
 
@@ -27,9 +27,13 @@ struct CapabilitiesFlags {
 void AddCapabilitiesCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "capabilities",
-      "Prints version, strategies, limits and known machines of a server, or of this program.");
+      "Prints the version, strategies, limits and machine presets of a server, or of this "
+      "program.");
   auto flags = std::make_shared<CapabilitiesFlags>(command);
-  command->add_flag("--json", flags->json, "JSON, for other programs.")->group("What to write");
+  command
+      ->add_flag("--json", flags->json,
+                 "Prints JSON: GetCapabilitiesResponse in rewrite_service.proto.")
+      ->group("What to write");
   command->footer("Example:\n  spillway capabilities --server host:7070 --json | jq .limits");
   command->final_callback([flags, session] {
     session->run = [flags, session]() -> absl::StatusOr<ExitCode> {

@@ -11,11 +11,10 @@
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/gpu_memory.h"
-#include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/cli/flags/step_flags.h"
-#include "client_lib/cli/flags/stored_profile.h"
 #include "client_lib/cli/print/json.h"
-#include "client_lib/cli/print/note.h"
+#include "client_lib/cli/print/progress_line.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/text/check_text.h"
 #include "rewrite_core/base/error.h"
 
@@ -40,7 +39,7 @@ struct CheckFlags {
 // Returns the graph in the file `path` as a serialized GraphDef.
 absl::StatusOr<std::string> ReadOriginal(const std::string& path, const Session& session) {
   const absl::StatusOr<format::GraphFile> file =
-      ReadGraphFile(path, /*format=*/absl::nullopt, session.cancellation);
+      ReadGraphFile(InputPath::Graph(path), /*format=*/absl::nullopt, session.cancellation);
   if (!file.ok()) return file.status();
   if (file->num_graphs() != 1) {
     return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
@@ -87,8 +86,9 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
     if (!read.ok()) return read.status();
     original = *std::move(read);
   }
-  const PerGraphRun run{flags.input, flags.format,          flags.json,      "check",
-                        "checking",  /*as_it_comes=*/false, flags.connection};
+  const PerGraphRun run{
+      InputPath::Graph(flags.input), flags.format,    flags.json, "check", "checking",
+      /*as_it_arrives=*/false,       flags.connection};
   std::string stored;
   absl::StatusOr<ExitCode> result = PrintPerGraph(
       run, session,
@@ -99,8 +99,8 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
         if (!checked.ok()) return checked.status();
         if (flags.save_profile) {
           const absl::StatusOr<std::string> path =
-              StoreProfile(flags.original.empty() ? flags.input : flags.original, checked->original,
-                           options.step(), *run_metadata, session.cancellation);
+              StoreProfile(InputPath::Graph(flags.original.empty() ? flags.input : flags.original),
+                           checked->original, options.step(), *run_metadata, session.cancellation);
           if (!path.ok()) return path.status();
           stored = *path;
         }

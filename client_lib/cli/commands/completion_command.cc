@@ -39,9 +39,9 @@ ExitCode Run(const CLI::App& app, const std::string& shell) {
 
 void AddCompletionCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
-      "completion", "Prints a completion script for a shell. Installed packages have it already.");
+      "completion", "Prints a completion script for a shell. Packages install these scripts.");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash, zsh or fish.")
+  command->add_option("SHELL", *shell, "The shell: bash, zsh or fish.")
       ->required()
       ->type_name("")
       ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));

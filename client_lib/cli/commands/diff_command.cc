@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client_lib/cli/commands/per_graph.h"
-#include "client_lib/cli/files/input_file.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/print/json.h"
@@ -25,8 +24,8 @@ namespace {
 struct DiffFlags {
   explicit DiffFlags(CLI::App* command) : connection(command, ConnectionFlags::Kind::kCall) {}
 
-  std::string a;
-  std::string b;
+  InputPath a;
+  InputPath b;
   absl::optional<format::GraphFormat> format;
   bool json = false;
   const ConnectionFlags connection;
@@ -48,7 +47,7 @@ absl::Status WithGraphName(const absl::Status& status, const DiffFlags& flags,
 absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
   absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
   if (!call.ok()) return call.status();
-  if (flags.a == "-" && flags.b == "-") {
+  if (flags.a.is_standard_input() && flags.b.is_standard_input()) {
     return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                               "A and B are both standard input; give one of them as a file",
                               {{"flag", "B"}});
@@ -97,20 +96,18 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
 void AddDiffCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "diff",
-      "Tells what a rewrite did, in words. Compares two graphs, whoever rewrote them (Spillway, "
-      "TFLMS, Grappler, a person): which tensors are swapped, and every other difference. The exit "
-      "code is 0 if the graphs are the same, 1 if they differ.");
+      "Compares two graphs, to tell what a rewrite did. Lists the tensors that are swapped and "
+      "every "
+      "other difference, whatever made the changes (Spillway, TFLMS, Grappler, a person). The exit "
+      "code is 0 if the graphs are the same, and 1 if they differ.");
   auto flags = std::make_shared<DiffFlags>(command);
-  command->add_option("A", flags->a, absl::StrCat("The graph before: ", kGraphFileHelp))
-      ->required()
-      ->type_name("");
-  command->add_option("B", flags->b, "The graph after. - is standard input.")
-      ->required()
-      ->type_name("");
+  AddGraphArgument(command, "A", absl::StrCat("The graph before: ", kGraphFileHelp), &flags->a)
+      ->required();
+  AddGraphArgument(command, "B", "The graph after. - is standard input.", &flags->b)->required();
   AddFormatFlag(command, &flags->format);
   command
       ->add_flag("--json", flags->json,
-                 "JSON (GraphDiff in diff.proto; for a SavedModel, one per MetaGraph).")
+                 "Prints JSON: GraphDiff in diff.proto; for a SavedModel, one per MetaGraph.")
       ->group("What to write");
   command->footer(
       "Examples:\n"

@@ -3,18 +3,19 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/cli/flags/field_flag.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/gpu_memory.h"
 #include "client_lib/cli/flags/option_value.h"
 #include "client_lib/cli/flags/size_list.h"
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/print/json.h"
-#include "client_lib/cli/print/note.h"
 #include "client_lib/cli/print/progress_line.h"
 #include "client_lib/text/forecast_text.h"
 #include "client_lib/text/text_table.h"
@@ -24,20 +25,19 @@ namespace spillway::cli {
 namespace {
 
 constexpr char kSizes[] = "--sizes";
-constexpr char kMultipleOf[] = "--multiple-of";
 
 struct ExploreFlags {
   // A profile applies to a single size.
   explicit ExploreFlags(CLI::App* command)
       : step(command, /*without=*/"profile"), connection(command, ConnectionFlags::Kind::kCall) {}
 
-  std::string input;
+  InputPath input;
   absl::optional<format::GraphFormat> format;
   const StepFlags step;
   const ConnectionFlags connection;
   std::vector<std::string> sizes;
-  std::vector<std::string> multiple_of;
-  bool swapping = false;
+  // Of fields of ExploreOptions.
+  std::vector<std::pair<OptionRow, const CLI::Option*>> options;
   bool json = false;
 };
 
@@ -47,12 +47,9 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
   if (!step.ok()) return step.status();
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
-  options.set_swapping(flags.swapping);
   if (absl::Status s = AddSizeLists(kSizes, flags.sizes, &options); !s.ok()) return s;
-  if (!flags.multiple_of.empty()) {
-    const auto* field = v1::ExploreOptions::descriptor()->FindFieldByName("multiple_of");
-    absl::Status status = SetField(kMultipleOf, flags.multiple_of, field, &options);
-    if (!status.ok()) return status;
+  for (const auto& [row, option] : flags.options) {
+    if (absl::Status s = SetFromFlag(row, option, &options); !s.ok()) return s;
   }
   return options;
 }
@@ -102,7 +99,7 @@ absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
       [&](const v1::ExploredSize& size) {
         PrintBesideProgress([&] { out << text.Row(size) << std::flush; });
         so_far.Add(size);
-        TellProgress(absl::StrCat("exploring: ", so_far.Text()));
+        ShowProgress(absl::StrCat("exploring: ", so_far.Text()));
       },
       call);
   if (!report.ok()) {
@@ -127,9 +124,9 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
                         flags.json,
                         "exploration",
                         "exploring",
-                        /*as_it_comes=*/true,
+                        /*as_it_arrives=*/true,
                         flags.connection,
-                        /*tells_progress=*/true};
+                        /*beside_progress=*/true};
   return PrintPerGraph(run, session,
                        [&](absl::string_view graph, const Client& client, const CallOptions& call,
                            text::Style style, std::ostream& out) {
@@ -148,46 +145,38 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
 void AddExploreCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "explore",
-      "Tries sizes of a graph whose batch or images have no fixed size. Prints which fit into the "
-      "GPU's memory without swapping and the predicted throughput, each size as it is found, and "
-      "then the largest that fits; with --swapping also which fit with swapping, how much of full "
-      "speed that leaves, and how much any plan of swaps could leave at most (bound).");
+      "Tries batch or image sizes for a graph that leaves them open. Prints for each size whether "
+      "it "
+      "fits into the GPU's memory without swapping, and the predicted throughput; at the end, the "
+      "largest size that fits. With --swapping, also whether it fits with swapping, the share of "
+      "full speed that remains, and the share that no plan of swaps can exceed (bound).");
   auto flags = std::make_shared<ExploreFlags>(command);
-  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
-      ->required()
-      ->type_name("");
+  AddGraphArgument(command, "GRAPH", absl::StrCat("The graph: ", kGraphFileHelp), &flags->input)
+      ->required();
   AddFormatFlag(command, &flags->format);
-  const auto add = [command](const char* flag, std::vector<std::string>* texts, const char* help,
-                             const char* type) {
-    command->add_option(flag, *texts, help)
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->type_name(type)
-        ->group("Sizes");
-  };
-  add(kSizes, &flags->sizes,
-      "The sizes to try: numbers and ranges FROM:TO or FROM:TO:STEP, at most 10,000; more than 16 "
-      "are tried coarse to fine, so that what is known when you stop it is of the whole range. "
-      "With "
-      "--no-budget these alone; else the largest that fits is looked for, too. [default: powers of "
-      "two up to the first that does not fit]",
-      "N,N:N,...");
-  add(kMultipleOf, &flags->multiple_of,
-      "The largest size that fits is looked for among multiples of this, for instance if the graph "
-      "allows no others. [default: 1]",
-      "N");
+  constexpr char kGroup[] = "Sizes";
   command
-      ->add_flag(
-          "--swapping", flags->swapping,
-          "Also plans for the graph at every size, with the strategy budget, and looks for the "
-          "largest size that fits so. Takes a search for each size.")
-      ->group("Sizes");
-  command->add_flag("--json", flags->json, "JSON (ExploreReport in simulate.proto).")
+      ->add_option(kSizes, flags->sizes,
+                   "The sizes to try: numbers and ranges, FROM:TO or FROM:TO:STEP, at most 10,000 "
+                   "sizes. More than 16 are tried coarsely first, then in between, so that an "
+                   "interrupted search has covered the whole range. With --no-budget, only these "
+                   "are tried; otherwise the largest size that fits is searched for, too. "
+                   "[default: powers of two up to the first that does not fit]")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("N,N:N,...")
+      ->group(kGroup);
+  for (const char* field : {"multiple_of", "swapping"}) {
+    const OptionRow row = RowOf(v1::ExploreOptions::descriptor(), field);
+    flags->options.emplace_back(row, AddFieldFlag(command, row, kGroup));
+  }
+  command->add_flag("--json", flags->json, "Prints JSON: ExploreReport in simulate.proto.")
       ->group("What to write");
   command->footer(
-      "The size is what stands as N in --feed; without any N, it is the batch size: the unknown\n"
-      "first dimension of placeholders, iterators and queues.\n"
+      "The size that varies is N in --feed. Without any N, it is the batch size: the unknown "
+      "first\n"
+      "dimension of placeholders, iterators and queues.\n"
       "\n"
       "Examples:\n"
       "  spillway explore graph.pb --hardware v100_nvlink2\n"

@@ -10,12 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client_lib/cli/commands/per_graph.h"
-#include "client_lib/cli/files/input_file.h"
-#include "client_lib/cli/files/output_file.h"
-#include "client_lib/cli/files/rewrite_graph_file.h"
-#include "client_lib/cli/print/note.h"
 #include "client_lib/cli/print/progress_line.h"
-#include "client_lib/cli/print/verbosity.h"
+#include "client_lib/cli/rewrite/rewrite_graph_file.h"
 #include "client_lib/plot/chrome_trace.h"
 #include "client_lib/text/summary.h"
 #include "client_lib/text/text_table.h"
@@ -25,10 +21,10 @@ namespace spillway::cli {
 namespace {
 
 void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
-  if (!files.output.empty() || !files.trace.empty()) options->add_outputs(v1::OUTPUT_GRAPH);
-  if (!files.patch.empty()) options->add_outputs(v1::OUTPUT_PATCH);
-  if (!files.plan.empty()) options->add_outputs(v1::OUTPUT_PLAN);
-  if (!files.report.empty() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
+  if (files.output.given() || files.trace.given()) options->add_outputs(v1::OUTPUT_GRAPH);
+  if (files.patch.given()) options->add_outputs(v1::OUTPUT_PATCH);
+  if (files.plan.given()) options->add_outputs(v1::OUTPUT_PLAN);
+  if (files.report.given() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
 }
 
 void PrintSummary(const RewrittenFile& file) {
@@ -42,8 +38,8 @@ void PrintSummary(const RewrittenFile& file) {
   }
 }
 
-void TellPlans(int64_t tried, int64_t best_ns) {
-  TellProgress(absl::StrCat(
+void ShowPlans(int64_t tried, int64_t best_ns) {
+  ShowProgress(absl::StrCat(
       "rewriting: ", text::FormatCount(tried, "plan"), " tried",
       best_ns > 0
           ? absl::StrCat(", best step so far ", core::DurationText(absl::Nanoseconds(best_ns)))
@@ -103,8 +99,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
     absl::Status status = CheckNotBinaryOnTerminal(files.output);
     if (!status.ok()) return status;
   }
-  const auto outputs = CreateOutputs(
-      {files.output, files.report, files.patch, files.plan, files.trace}, session.cancellation);
+  const auto outputs = CreateOutputs(files.Outputs(), session.cancellation);
   if (!outputs.ok()) return outputs.status();
 
   SetOutputs(files, &options);
@@ -112,13 +107,13 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   ProgressLine progress(verbosity);
   call->on_progress = progress.callback();
   // Plans are reported only beside a progress line; applying a saved plan involves no search.
-  if (call->on_progress) call->on_plan = TellPlans;
+  if (call->on_progress) call->on_plan = ShowPlans;
   const Client client = connection.Connect(verbosity);
   const absl::Time deadline = absl::Now() + call->timeout;
   absl::StatusOr<RewrittenFile> result =
       RewriteGraphFile(*std::move(bytes), files.format, options, client, *call, plans, profiles);
   absl::StatusOr<std::string> trace;
-  if (result.ok() && !files.trace.empty()) {
+  if (result.ok() && files.trace.given()) {
     trace = TraceOf(*result, options.step(), profiles, client, Until(deadline, *call));
     if (!trace.ok()) result = trace.status();
   }
@@ -129,15 +124,15 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   }
 
   std::vector<std::string> contents;  // In the order of `outputs`.
-  if (!files.output.empty()) contents.push_back(std::move(result->bytes));
-  if (!files.report.empty()) contents.push_back(result->ReportJson());
-  if (!files.patch.empty()) contents.push_back(result->PatchJson());
-  if (!files.plan.empty()) {
+  if (files.output.given()) contents.push_back(std::move(result->bytes));
+  if (files.report.given()) contents.push_back(result->ReportJson());
+  if (files.patch.given()) contents.push_back(result->PatchJson());
+  if (files.plan.given()) {
     absl::StatusOr<std::string> plan = result->PlanJson();
     if (!plan.ok()) return plan.status();
     contents.push_back(*std::move(plan));
   }
-  if (!files.trace.empty()) contents.push_back(*std::move(trace));
+  if (files.trace.given()) contents.push_back(*std::move(trace));
   if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
   if (!files.quiet) PrintSummary(*result);
   // An applied plan was judged when it was made.

@@ -4,11 +4,11 @@
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_GRAPH_RUN_H_
 
 #include "absl/status/statusor.h"
-#include "client_lib/cli/files/saved_plans.h"
+#include "client_lib/cli/base/session.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"
-#include "client_lib/cli/flags/stored_profile.h"
-#include "client_lib/cli/session.h"
+#include "client_lib/cli/rewrite/saved_plans.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::cli {

@@ -23,15 +23,15 @@ struct HealthFlags {
 void AddHealthCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "health",
-      "Asks a server whether it serves. Prints SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN; "
-      "the exit code is 0 for the first, 1 for the others, 5 if there is no answer.");
+      "Asks a server whether it serves. Prints SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN. "
+      "The exit code is 0 for SERVING, 1 for the others, and 5 if there is no answer.");
   auto flags = std::make_shared<HealthFlags>(command);
   command
       ->add_option("--service", flags->service,
-                   "The service to ask for, e.g. spillway.v1.RewriteService. [default: the server "
-                   "as a whole]")
+                   "The service to ask about, such as spillway.v1.RewriteService. [default: the "
+                   "server as a whole]")
       ->type_name("NAME");
-  command->add_flag("--json", flags->json, "JSON: {\"status\": \"SERVING\"}.")
+  command->add_flag("--json", flags->json, "Prints JSON: {\"status\": \"SERVING\"}.")
       ->group("What to write");
   command->footer("Example:\n  spillway health --server host:7070 --timeout 2s");
   command->final_callback([flags, session] {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client_lib/cli/own_version.h"
+#include "client_lib/cli/base/own_version.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/near_names.h"
 
@@ -40,9 +40,9 @@ absl::StatusOr<ExitCode> Run(const CLI::App& app, const HelpFlags& flags) {
 void AddHelpCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand("help", "Prints the help of a command.");
   auto flags = std::make_shared<HelpFlags>();
-  command->add_option("COMMAND", flags->command, "Which one. [default: of the program]")
+  command->add_option("COMMAND", flags->command, "The command. [default: the program as a whole]")
       ->type_name("");
-  command->add_flag("--all", flags->all, "All flags, as COMMAND --help-all.");
+  command->add_flag("--all", flags->all, "Prints all flags, as COMMAND --help-all does.");
   command->footer("Example:\n  spillway help rewrite");
   command->final_callback(
       [app, flags, session] { session->run = [app, flags] { return Run(*app, *flags); }; });

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "CLI/App.hpp"
-#include "client_lib/cli/session.h"
+#include "client_lib/cli/base/session.h"
 
 namespace spillway::cli {
 

@@ -14,7 +14,7 @@
 #include "client_lib/cli/flags/option_value.h"
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/print/json.h"
-#include "client_lib/cli/print/note.h"
+#include "client_lib/cli/print/progress_line.h"
 #include "client_lib/text/forecast_text.h"
 #include "client_lib/text/inspect_text.h"
 #include "rewrite_core/base/error.h"
@@ -28,7 +28,7 @@ struct InspectFlags {
   explicit InspectFlags(CLI::App* command)
       : step(command), connection(command, ConnectionFlags::Kind::kCall) {}
 
-  std::string input;
+  InputPath input;
   const StepFlags step;
   const ConnectionFlags connection;
   std::vector<std::string> top;
@@ -125,7 +125,7 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
                         flags.json,
                         flags.memory ? "simulation" : "graph",
                         flags.memory ? "simulating" : "inspecting",
-                        /*as_it_comes=*/flags.shapes,
+                        /*as_it_arrives=*/flags.shapes,
                         flags.connection};
   const auto print = [&](absl::string_view graph, const Client& client, const CallOptions& call,
                          text::Style style, std::ostream& out) {
@@ -147,32 +147,36 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
 }  // namespace
 
 void AddInspectCommand(CLI::App* app, Session* session) {
-  CLI::App* command = app->add_subcommand(
-      "inspect",
-      "Prints what a graph is made of. Nodes, op types, devices, name scopes (which help to name "
-      "optimizer scopes), loops, placeholders, variables, the largest tensors, and whether it was "
-      "rewritten already; or the shapes of its tensors, or the memory of one step.");
+  CLI::App* command =
+      app->add_subcommand("inspect",
+                          "Prints the contents of a graph. Its nodes, op types, devices, name "
+                          "scopes (to choose optimizer "
+                          "scopes from), loops, placeholders, variables and largest tensors, and "
+                          "whether it was already "
+                          "rewritten; or the shapes of its tensors, or the memory of one step.");
   auto flags = std::make_shared<InspectFlags>(command);
-  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
-      ->required()
-      ->type_name("");
+  AddGraphArgument(command, "GRAPH", absl::StrCat("The graph: ", kGraphFileHelp), &flags->input)
+      ->required();
   AddFormatFlag(command, &flags->format);
   constexpr char kGroup[] = "What to write";
   command
-      ->add_flag("--shapes", flags->shapes,
-                 "One line for each tensor: name, type and shape, with tabs between; ? is what is "
-                 "not known.")
+      ->add_flag(
+          "--shapes", flags->shapes,
+          "Prints one line for each tensor instead: name, type and shape, separated by tabs; ? "
+          "is unknown.")
       ->group(kGroup);
   command
-      ->add_flag("--memory", flags->memory,
-                 "The memory of each GPU over one step: its peak, what is live then, what is there "
-                 "always; and how far apart producers and consumers are.")
+      ->add_flag(
+          "--memory", flags->memory,
+          "Prints the memory of each GPU over one step instead: the peak, what is live then, "
+          "what is always resident, and how far apart producers and consumers are.")
       ->group(kGroup);
-  flags->execution = AddExecutionFlag(command, "With --memory: shows the step", kGroup);
+  flags->execution = AddExecutionFlag(command, kGroup);
   command
-      ->add_option("--top", flags->top,
-                   "Rows of each table; with --json, how many of the largest tensors are listed "
-                   "(other lists are complete). 0 and up. [default: 10]")
+      ->add_option(
+          "--top", flags->top,
+          "Number of rows of each table; with --json, number of largest tensors (the other "
+          "lists are complete). Range: 0 and up. [default: 10]")
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -180,11 +184,11 @@ void AddInspectCommand(CLI::App* app, Session* session) {
       ->group(kGroup);
   command
       ->add_flag("--json", flags->json,
-                 "JSON (GraphSummary in inspect.proto; with --memory SimulateReport in "
-                 "simulate.proto; for a SavedModel, one per MetaGraph).")
+                 "Prints JSON: GraphSummary in inspect.proto, or with --memory, SimulateReport in "
+                 "simulate.proto; for a SavedModel, one per MetaGraph.")
       ->group(kGroup);
   command->footer(
-      "The step and the machine, but for --feed and --batch-size, are of use with --memory alone.\n"
+      "Of the flags for the step and the machine, all but --feed and --batch-size need --memory.\n"
       "\n"
       "Examples:\n"
       "  spillway inspect graph.pb --batch-size 128 --top 20\n"

@@ -9,17 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client_lib/cli/files/input_file.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/progress_line.h"
 
 namespace spillway::cli {
-
-CallOptions Until(absl::Time deadline, const CallOptions& call) {
-  CallOptions rest = call;
-  if (deadline != absl::InfiniteFuture()) rest.timeout = deadline - absl::Now();
-  return rest;
-}
 
 absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& session,
                                        const GraphPrinter& print) {
@@ -28,9 +21,9 @@ absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& se
   const absl::StatusOr<format::GraphFile> file =
       ReadGraphFile(run.input, run.format, session.cancellation);
   if (!file.ok()) return file.status();
-  const bool as_it_comes = run.as_it_comes && !run.json;
+  const bool as_it_arrives = run.as_it_arrives && !run.json;
   // A progress line would mix with text on the same terminal, unless the caller handles that.
-  ProgressLine progress(as_it_comes && !run.tells_progress && isatty(STDOUT_FILENO) == 1
+  ProgressLine progress(as_it_arrives && !run.beside_progress && isatty(STDOUT_FILENO) == 1
                             ? Verbosity::kQuiet
                             : Verbosity::kNormal,
                         run.doing);
@@ -42,7 +35,7 @@ absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& se
   std::vector<MetaGraphJson> entries;
   for (size_t i = 0; i < file->num_graphs(); ++i) {
     std::ostringstream json;
-    std::ostream& text = as_it_comes ? std::cout : collected;
+    std::ostream& text = as_it_arrives ? std::cout : collected;
     if (!run.json && !file->NameOf(i).empty()) {
       text << (i > 0 ? "\n" : "") << style.Heading(file->NameOf(i)) << "\n";
     }

@@ -9,10 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/base/exit_code.h"
+#include "client_lib/cli/base/session.h"
+#include "client_lib/cli/files/input_file.h"
 #include "client_lib/cli/flags/color_flag.h"
 #include "client_lib/cli/flags/connection_flags.h"
-#include "client_lib/cli/session.h"
 #include "client_lib/format/graph_file.h"
 #include "spillway/client.h"
 
@@ -26,16 +27,16 @@ using GraphPrinter =
 
 // The parameters of such a command.
 struct PerGraphRun {
-  const std::string& input;
+  InputPath input;
   absl::optional<format::GraphFormat> format;
   bool json = false;
   const char* key;    // The key of the value in the JSON of a SavedModel.
   const char* doing;  // The activity of the core for the progress line: `simulating`.
   // Whether text is printed as it arrives, not only if everything succeeds.
-  bool as_it_comes = false;
+  bool as_it_arrives = false;
   const ConnectionFlags& connection;
   // Whether text that is printed as it arrives goes through PrintBesideProgress.
-  bool tells_progress = false;
+  bool beside_progress = false;
 };
 
 // Prints the output of `print` for each graph of the file on standard output: as text, each under
@@ -44,9 +45,6 @@ struct PerGraphRun {
 // graph.
 absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& session,
                                        const GraphPrinter& print);
-
-// Returns `call` with the time left until `deadline` as its timeout, for files of several graphs.
-CallOptions Until(absl::Time deadline, const CallOptions& call);
 
 }  // namespace spillway::cli
 

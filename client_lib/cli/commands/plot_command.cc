@@ -11,19 +11,15 @@
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/commands/plot_graph.h"
 #include "client_lib/cli/commands/plot_report.h"
-#include "client_lib/cli/files/input_file.h"
-#include "client_lib/cli/files/output_file.h"
 #include "client_lib/cli/files/picture_file.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/execution_flag.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/gpu_memory.h"
-#include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/cli/flags/size_list.h"
 #include "client_lib/cli/flags/step_flags.h"
-#include "client_lib/cli/flags/stored_profile.h"
-#include "client_lib/cli/print/note.h"
 #include "client_lib/cli/print/progress_line.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/plot/picture.h"
 #include "rewrite_core/base/error.h"
 
@@ -40,9 +36,9 @@ struct PlotFlags {
     AddStoredProfileFlag(command, &without_stored_profile);
   }
 
-  std::string input;
-  std::string after;
-  std::string output;
+  InputPath input;
+  InputPath after;
+  OutputPath output;
   std::string form;
   std::string theme = "auto";
   std::string title;
@@ -61,20 +57,20 @@ absl::Status PlotConflict(absl::string_view message, absl::string_view flag) {
 }
 
 absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
-  if (flags.throughput && !flags.after.empty()) {
+  if (flags.throughput && !flags.after.name().empty()) {
     return PlotConflict("--throughput is of one graph; leave GRAPH2 out", kThroughput);
   }
   if (!flags.throughput && !flags.sizes.empty()) {
     return PlotConflict("--sizes is of use with --throughput alone; add that, or leave it out",
                         kPlotSizes);
   }
-  if (flags.input == "-" && flags.after == "-") {
+  if (flags.input.is_standard_input() && flags.after.is_standard_input()) {
     return PlotConflict("GRAPH and GRAPH2 are both standard input; give one of them as a file",
                         "GRAPH2");
   }
-  for (const std::string& input : {flags.input, flags.after}) {
-    if (input.empty()) continue;
-    if (absl::Status s = CheckOutputs(input, {{"-o", flags.output}}); !s.ok()) return s;
+  for (const InputPath& input : {flags.input, flags.after}) {
+    if (input.name().empty()) continue;
+    if (absl::Status s = CheckOutputs(input, {flags.output}); !s.ok()) return s;
   }
   if (form != PictureForm::kPng) return absl::OkStatus();
   if (absl::Status s = CheckPng(); !s.ok()) return s;
@@ -88,38 +84,34 @@ plot::Theme ThemeOf(const PlotFlags& flags, PictureForm form) {
                                                              : plot::Theme::kAuto;
 }
 
-// Returns the name, `resnet50.pb`; empty for standard input.
-std::string BaseName(const std::string& path) {
-  return path == "-" ? "" : std::filesystem::path(path).filename().string();
-}
-
 std::string TitleOf(const PlotFlags& flags, absl::string_view what) {
   if (!flags.title.empty()) return flags.title;
-  const std::string name = BaseName(flags.after.empty() ? flags.input : flags.after);
-  return name.empty() ? "" : absl::StrCat(name, ": ", what);
+  const InputPath& drawn = flags.after.name().empty() ? flags.input : flags.after;
+  const std::string name = std::filesystem::path(drawn.name()).filename().string();
+  return name.empty() || drawn.is_standard_input() ? "" : absl::StrCat(name, ": ", what);
 }
 
 // A file, read as a graph or as a report.
 struct PlotInput {
-  std::string path;
+  InputPath from;
   absl::optional<PlotReport> report;
   absl::optional<format::GraphFile> file;
 };
 
-absl::StatusOr<PlotInput> ReadPlotInput(const std::string& path, const PlotFlags& flags,
+absl::StatusOr<PlotInput> ReadPlotInput(const InputPath& from, const PlotFlags& flags,
                                         const Session& session) {
   PlotInput input;
-  input.path = path;
-  absl::StatusOr<std::string> bytes = ReadInput(path, session.cancellation);
+  input.from = from;
+  absl::StatusOr<std::string> bytes = ReadInput(from, session.cancellation);
   if (!bytes.ok()) return bytes.status();
   if (IsReport(*bytes)) {
-    auto report = ReadReport(*bytes, path);
+    auto report = ReadReport(*bytes, from.name());
     if (!report.ok()) return report.status();
     input.report = *std::move(report);
     return input;
   }
   auto file = format::GraphFile::Read(*std::move(bytes), flags.format);
-  if (!file.ok()) return WithInputName(file.status(), path);
+  if (!file.ok()) return WithInputName(file.status(), from);
   input.file = *std::move(file);
   return input;
 }
@@ -143,7 +135,7 @@ class Plotter {
         input.report ? absl::get_if<v1::ExploreReport>(&*input.report) : nullptr;
     if (exploration != nullptr) {
       if (after != nullptr) {
-        return PlotConflict(absl::StrCat(core::Quoted(input.path),
+        return PlotConflict(absl::StrCat(core::Quoted(input.from.name()),
                                          " is a report of explore, which is drawn alone; leave "
                                          "GRAPH2 out"),
                             "GRAPH2");
@@ -171,19 +163,19 @@ class Plotter {
   template <typename Use>
   absl::Status OfGraph(const PlotInput& input, const Use& use) {
     if (input.file->num_graphs() > 1) {
-      picture_.notes.push_back(absl::StrCat(core::Quoted(input.path), " has ",
+      picture_.notes.push_back(absl::StrCat(core::Quoted(input.from.name()), " has ",
                                             input.file->num_graphs(), " graphs; this is of ",
                                             input.file->NameOf(0)));
     }
     const absl::Status status = use(input.file->graph(0));
-    return status.ok() ? status : WithInputName(input.file->WithName(0, status), input.path);
+    return status.ok() ? status : WithInputName(input.file->WithName(0, status), input.from);
   }
 
   // With the profile beside the file, if there is one, as in `simulate`.
   v1::SimulateOptions OptionsFor(absl::string_view graph, const PlotInput& input) const {
     v1::SimulateOptions options = options_;
     if (!flags_.without_stored_profile) {
-      TellNote(StoredProfiles::Beside(input.path).AddTo(graph, options.mutable_step()));
+      TellNote(StoredProfiles::Beside(input.from).AddTo(graph, options.mutable_step()));
     }
     return options;
   }
@@ -191,9 +183,9 @@ class Plotter {
   absl::StatusOr<v1::SimulateReport> StepOf(const PlotInput& input) {
     if (input.report) {
       if (const auto* step = absl::get_if<v1::SimulateReport>(&*input.report)) return *step;
-      return PlotConflict(
-          absl::StrCat(core::Quoted(input.path), " is a report of explore; give one of simulate"),
-          "GRAPH2");
+      return PlotConflict(absl::StrCat(core::Quoted(input.from.name()),
+                                       " is a report of explore; give one of simulate"),
+                          "GRAPH2");
     }
     v1::SimulateReport report;
     absl::Status s = OfGraph(input, [&](absl::string_view graph) {
@@ -225,7 +217,7 @@ class Plotter {
 
   absl::StatusOr<std::string> Explore(const PlotInput& input) {
     if (input.report) {
-      return PlotConflict(absl::StrCat(core::Quoted(input.path),
+      return PlotConflict(absl::StrCat(core::Quoted(input.from.name()),
                                        " is a report of a step; give a graph, or a report of "
                                        "explore"),
                           kThroughput);
@@ -240,7 +232,7 @@ class Plotter {
       auto explored = client_.Explore(
           graph, options,
           [](const v1::ExploredSize& size) {
-            TellProgress(absl::StrCat("exploring: size ", size.size()));
+            ShowProgress(absl::StrCat("exploring: size ", size.size()));
           },
           Until(deadline_, call_));
       if (explored.ok()) report = *std::move(explored);
@@ -265,7 +257,7 @@ class Plotter {
 };
 
 absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
-  const auto form = PictureFormOf(flags.output, flags.form);
+  const auto form = PictureFormOf(flags.output.name(), flags.form);
   if (!form.ok()) return form.status();
   if (absl::Status s = CheckPlotFlags(flags, *form); !s.ok()) return s;
   v1::SimulateOptions options;
@@ -282,7 +274,7 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   const auto input = ReadPlotInput(flags.input, flags, session);
   if (!input.ok()) return input.status();
   absl::optional<PlotInput> after;
-  if (!flags.after.empty()) {
+  if (!flags.after.name().empty()) {
     auto read = ReadPlotInput(flags.after, flags, session);
     if (!read.ok()) return read.status();
     after = *std::move(read);
@@ -310,62 +302,60 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
 void AddPlotCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "plot",
-      "Draws the memory of a training step before and after a rewrite. With the budget, what is "
-      "resident, what is live at the peak, the swaps, and what each engine does; or throughput "
-      "against batch. As SVG, as a page that tells what is under the pointer, or as PNG.");
+      "Draws the memory of a training step before and after a rewrite. Shows the budget, what is "
+      "resident, what is live at the peak, the swaps, and what each engine does; or instead, "
+      "throughput against batch size. Writes SVG, an HTML page that explains what is under the "
+      "pointer, or PNG.");
   auto flags = std::make_shared<PlotFlags>(command);
-  command
-      ->add_option("GRAPH", flags->input,
+  AddGraphArgument(command, "GRAPH",
                    absl::StrCat("The graph, or a report of simulate --trace --json, inspect "
-                                "--memory --json or explore --json. A graph: ",
-                                kGraphFileHelp))
-      ->required()
-      ->type_name("");
-  command
-      ->add_option("GRAPH2", flags->after,
-                   "The graph, or the report, after a rewrite of GRAPH. Without it, GRAPH is drawn "
-                   "beside what strip makes of it, or beside what a rewrite would.")
-      ->type_name("");
+                                "--memory --json or explore --json. A graph is ",
+                                kGraphFileHelp),
+                   &flags->input)
+      ->required();
+  AddGraphArgument(command, "GRAPH2",
+                   "The graph, or the report, after a rewrite of GRAPH. Without it, a rewritten "
+                   "GRAPH is compared with the original, and any other with a rewrite of it.",
+                   &flags->after);
   AddFormatFlag(command, &flags->format);
   constexpr char kToWrite[] = "What to write";
-  command->add_option("-o,--output", flags->output, "The picture. - is standard output.")
-      ->required()
-      ->type_name("FILE")
-      ->check(NotEmpty)
-      ->group(kToWrite);
+  AddOutputFlag(command, "-o,--output", "The file for the picture. - is standard output.",
+                &flags->output)
+      ->required();
   command
       ->add_option("--as", flags->form,
-                   "What the picture is. PNG is made by rsvg-convert (Debian: librsvg2-bin). "
-                   "[default: by the end of FILE]")
+                   "The format of the picture. PNG needs rsvg-convert (Debian: librsvg2-bin). "
+                   "[default: by the ending of FILE]")
       ->check(CLI::IsMember({"svg", "html", "png"}))
       ->type_name("svg|html|png")
       ->group(kToWrite);
   command
       ->add_option("--theme", flags->theme,
-                   "Dark on light, or light on dark; auto is as who looks at it prefers. [default: "
-                   "auto; a PNG: light]")
+                   "The colors. light: dark on light. dark: light on dark. auto: as the viewer "
+                   "prefers. [default: auto; for PNG light]")
       ->check(CLI::IsMember({"auto", "light", "dark"}))
       ->type_name("auto|light|dark")
       ->group(kToWrite);
   command
-      ->add_option("--title", flags->title,
-                   "What stands above the picture. [default: the file's name]")
+      ->add_option("--title", flags->title, "The title of the picture. [default: the file's name]")
       ->type_name("TEXT")
       ->group(kToWrite);
   command
       ->add_flag("--no-plan", flags->no_plan,
-                 "The graph as it is: plans nothing for one that was not rewritten.")
+                 "Draws the graph alone, without planning a rewrite to compare it with.")
       ->group(kWhatToDraw);
-  flags->execution = AddExecutionFlag(command, "Shows the step", kWhatToDraw);
+  flags->execution = AddExecutionFlag(command, kWhatToDraw);
   command
-      ->add_flag(kThroughput, flags->throughput,
-                 "Throughput against the size, as explore finds it: without swapping, with it, and "
-                 "what no plan of swaps can exceed.")
+      ->add_flag(
+          kThroughput, flags->throughput,
+          "Draws throughput against size, as found by explore: without swapping, with it, and "
+          "the bound that no plan of swaps can exceed.")
       ->group(kWhatToDraw);
   command
-      ->add_option(kPlotSizes, flags->sizes,
-                   "With --throughput: the sizes to try, as of explore. [default: powers of two up "
-                   "to the first that does not fit]")
+      ->add_option(
+          kPlotSizes, flags->sizes,
+          "With --throughput, the sizes to try, as in explore. [default: powers of two up to "
+          "the first that does not fit]")
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

@@ -8,19 +8,20 @@
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/gpu_memory.h"
 #include "client_lib/cli/flags/option_flags.h"
-#include "client_lib/cli/flags/stored_profile.h"
-#include "client_lib/cli/print/note.h"
+#include "client_lib/cli/flags/step_flags.h"
+#include "client_lib/cli/print/progress_line.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 
 namespace spillway::cli {
 namespace {
 
 constexpr char kRewriteFooter[] =
-    "A list (A,B,...) is split at commas. If its flag is repeated, each value is one\n"
-    "item, commas and all: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
+    "A list (A,B,...) is split at commas. If its flag is repeated, each value is one item,\n"
+    "commas included: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
     "\n"
-    "The default strategy, budget, plans for the memory of the machine's GPUs: it swaps nothing\n"
-    "where a step fits, and fails (exit code 8) where nothing helps. Where sizes, loops or calls\n"
-    "are unknown it plans with what is known, writes the graph and ends with exit code 9.\n"
+    "The default strategy, budget, plans for the memory of the machine's GPUs. If the step fits,\n"
+    "it swaps nothing; if no plan fits, it fails with exit code 8. If sizes, loops or calls are\n"
+    "unknown, it plans with what is known, writes the graph and ends with exit code 9.\n"
     "\n"
     "Examples:\n"
     "  spillway rewrite graph.pb -o out.pb\n"
@@ -50,11 +51,12 @@ struct RewriteFlags {
 }  // namespace
 
 void AddRewriteCommand(CLI::App* app, Session* session) {
-  CLI::App* command = app->add_subcommand("rewrite",
-                                          "Inserts swap-out and swap-in nodes into a TensorFlow "
-                                          "training graph, so that tensors wait in "
-                                          "host memory between a far-apart producer and consumer. "
-                                          "Runs in this process, or on a server.");
+  CLI::App* command = app->add_subcommand(
+      "rewrite",
+      "Rewrites a training graph of TensorFlow so that it needs less GPU memory. Inserts nodes "
+      "that "
+      "copy tensors to host memory after their producer and back before a much later consumer. "
+      "Runs in this process, or on a server.");
   auto flags = std::make_shared<RewriteFlags>(command);
   command->footer(kRewriteFooter);
   command->final_callback([flags, session] {
@@ -63,8 +65,8 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
       if (!options.ok()) return options.status();
       const absl::StatusOr<std::string> note = FillHardware(kNvidiaSmiTime, &*options);
       if (!note.ok()) return note.status();
-      if (!flags->files.files().quiet) TellNote(*note);
       const GraphFiles& files = flags->files.files();
+      if (!files.quiet) TellNote(*note);
       const StoredProfiles profiles =
           flags->without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(files.input);
       return RunOnGraph(files, *std::move(options), flags->connection, *session,

@@ -19,9 +19,11 @@
 #include "client_lib/cli/files/output_file.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"
+#include "client_lib/cli/flags/flag_names.h"
 #include "client_lib/cli/flags/option_flags.h"
-#include "client_lib/cli/flags/stored_profile.h"
-#include "client_lib/cli/print/verbosity.h"
+#include "client_lib/cli/flags/step_flags.h"
+#include "client_lib/cli/print/progress_line.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/cli/run/run_exec.h"
 #include "client_lib/cli/run/run_metrics.h"
 #include "client_lib/cli/run/run_prepare.h"
@@ -48,22 +50,22 @@ constexpr char kRunFooter[] =
     "  SPILLWAY_GRAPH           the graph to load: the rewritten one, or after a failure\n"
     "                           the original\n"
     "  SPILLWAY_ORIGINAL_GRAPH  the graph that was given\n"
-    "  SPILLWAY_REPORT          what was done and why, as JSON; not set after a failure\n"
-    "  TF_GPU_HOST_MEM_LIMIT_IN_MB  as the report advises, unless it is set already\n"
-    "Everything else is the command's own: standard input and output, signals, exit code.\n"
+    "  SPILLWAY_REPORT          the report as JSON; not set after a failure\n"
+    "  TF_GPU_HOST_MEM_LIMIT_IN_MB  as the report advises, unless it is already set\n"
+    "Standard input and output, signals and the exit code are the command's own.\n"
     "\n"
-    "These variables stand for flags that are not given: SPILLWAY_SERVER,\n"
-    "SPILLWAY_CACHE_DIR, SPILLWAY_METRICS_TEXTFILE; SPILLWAY_JOB, SPILLWAY_USER,\n"
-    "SPILLWAY_QUEUE, SPILLWAY_MODEL, or else what Slurm says of the job, or in a pod of\n"
-    "Kubernetes its name as the job.\n"
+    "Flags that are not given are taken from SPILLWAY_SERVER, SPILLWAY_CACHE_DIR and\n"
+    "SPILLWAY_METRICS_TEXTFILE, and the names of the job from SPILLWAY_JOB, SPILLWAY_USER,\n"
+    "SPILLWAY_QUEUE and SPILLWAY_MODEL, or else from Slurm's variables; in a pod of\n"
+    "Kubernetes the name of the pod is the job.\n"
     "\n"
-    "Rewritten graphs are kept in the cache folder and used again: several tasks that\n"
-    "start at once share one rewrite. Entries unused for 30 days are deleted.\n"
+    "Rewritten graphs are kept in the cache folder and used again; tasks that start at the\n"
+    "same time share one rewrite. Entries unused for 30 days are deleted.\n"
     "\n"
     "Example:\n"
     "  spillway run --graph graph.pb -- python train.py\n"
-    "where train.py opens os.environ[\"SPILLWAY_GRAPH\"]. In a Slurm job, on a server, or\n"
-    "not at all:\n"
+    "where train.py opens os.environ[\"SPILLWAY_GRAPH\"]. In a Slurm job, with a server, and\n"
+    "without running the command after a failure:\n"
     "  srun spillway run --graph graph.pb --server host:7070 --fail-closed -- python train.py";
 
 // The flags specific to `run`.
@@ -76,30 +78,32 @@ struct RunFlags {
       return command->add_flag(flag, *value, help)->group("The run");
     };
     add("--graph", &graph,
-        "The graph: a file as `spillway rewrite` takes it, not the folder of a SavedModel. It is "
-        "only read.")
+        "The graph: a file in any format that spillway rewrite reads, but not the folder of a "
+        "SavedModel. It is not changed.")
         ->required()
         ->type_name("FILE");
     AddFormatFlag(command, &format);
-    CLI::Option* open = add_flag("--fail-open", &fail_open,
-                                 "On any failure: one warning, and the command runs with the "
-                                 "original graph. [default]");
+    CLI::Option* open =
+        add_flag("--fail-open", &fail_open,
+                 "After a failure, prints one warning and runs the command with the "
+                 "original graph. [default]");
     add_flag("--fail-closed", &fail_closed,
-             "On any failure: the command does not run; the exit code says why.")
+             "After a failure, does not run the command; the exit code says why.")
         ->excludes(open);
     add("--cache-dir", &cache_dir,
-        "Where rewritten graphs are kept: a folder of yours alone, created if it is missing. "
-        "[default: spillway-UID in $SLURM_TMPDIR, $TMPDIR or /tmp]")
+        "The folder in which rewritten graphs are kept. It must belong to you alone, and is "
+        "created "
+        "if it is missing. [default: spillway-UID in $SLURM_TMPDIR, $TMPDIR or /tmp]")
         ->type_name("DIR")
         ->envname("SPILLWAY_CACHE_DIR");
-    add("--report", &report, "A copy of the report, as JSON.")->type_name("FILE");
+    add("--report", &report, "The file for a copy of the report, as JSON.")->type_name("FILE");
     add("--metrics-textfile", &metrics,
-        "Counts the run in this file, for node exporter's textfile collector (NAME.prom).")
+        "The file in which the run is counted, for node exporter's textfile collector (NAME.prom).")
         ->type_name("FILE")
         ->envname("SPILLWAY_METRICS_TEXTFILE");
-    add_flag("--no-advice-env", &no_advice, "Leaves TF_GPU_HOST_MEM_LIMIT_IN_MB alone.");
+    add_flag("--no-advice-env", &no_advice, "Does not set TF_GPU_HOST_MEM_LIMIT_IN_MB.");
     AddStoredProfileFlag(command, &without_stored_profile);
-    add_flag("--quiet", &quiet, "No summary on standard error; warnings stay.");
+    add_flag("--quiet", &quiet, "Prints no summary on standard error, only warnings.");
   }
 
   std::string graph;
@@ -126,7 +130,7 @@ struct RunCommandFlags : RunFlags {
         server(command->get_option("--server")->envname("SPILLWAY_SERVER")) {
     command->get_option("--timeout")
         ->description(absl::StrCat(
-            "Bounds all that comes before the command, files that hang included. [default: ",
+            "The longest time until the command starts, even if files hang. [default: ",
             absl::FormatDuration(kDefaultTimeout), "]"));
   }
 
@@ -296,8 +300,8 @@ void PrintLine(std::string line) {
   std::cerr << absl::StrCat("spillway: ", line, "\n");
 }
 
-void Tell(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& prepared,
-          const std::string& warning) {
+void PrintOutcome(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& prepared,
+                  const std::string& warning) {
   if (!prepared.ok()) {
     PrintLine(
         absl::StrCat("the command runs with the original graph: ", ErrorText(prepared.status()),
@@ -342,7 +346,7 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
       if (!warning.empty()) PrintLine(warning);
       return prepared.status();
     }
-    Tell(flags, prepared, warning);
+    PrintOutcome(flags, prepared, warning);
   }
   SetEnvironment(flags, prepared.ok() ? &*prepared : nullptr);
   return ReportNotRun(name, ExecCommand(session.command));
@@ -353,8 +357,9 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
 void AddRunCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "run",
-      "Runs a command with the rewritten graph: rewrites it, puts its path into SPILLWAY_GRAPH, "
-      "and becomes the command, which follows after --. For job scripts and hooks.");
+      "Runs a command with the rewritten graph. Rewrites the graph, sets SPILLWAY_GRAPH to its "
+      "path, "
+      "and replaces itself by the command, which follows after --. For job scripts and hooks.");
   auto flags = std::make_shared<RunCommandFlags>(command);
   command->footer(kRunFooter);
   command->final_callback(

@@ -7,16 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/commands/per_graph.h"
-#include "client_lib/cli/files/output_file.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/execution_flag.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/gpu_memory.h"
-#include "client_lib/cli/flags/not_empty.h"
 #include "client_lib/cli/flags/step_flags.h"
-#include "client_lib/cli/flags/stored_profile.h"
 #include "client_lib/cli/print/json.h"
-#include "client_lib/cli/print/note.h"
+#include "client_lib/cli/print/progress_line.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/plot/chrome_trace.h"
 #include "client_lib/text/forecast_text.h"
 #include "rewrite_core/base/error.h"
@@ -30,11 +28,11 @@ struct SimulateFlags {
     AddStoredProfileFlag(command, &without_stored_profile);
   }
 
-  std::string input;
+  InputPath input;
   absl::optional<format::GraphFormat> format;
   const StepFlags step;
   const ConnectionFlags connection;
-  std::string trace;
+  OutputPath trace;
   const CLI::Option* execution = nullptr;
   bool json = false;
   bool require_fit = false;
@@ -44,20 +42,20 @@ struct SimulateFlags {
 // The file is opened before the simulation and written after it.
 absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateTrace(const SimulateFlags& flags,
                                                                      const Session& session) {
-  if (flags.trace.empty() && flags.execution->count() > 0) {
+  if (!flags.trace.given() && flags.execution->count() > 0) {
     return core::InvalidError(
         v1::ERROR_REASON_CONFLICTING_OPTIONS,
         "--execution is of use with --trace alone: what is printed is of both; "
         "add it, or leave this out",
         {{"flag", kExecutionFlag}});
   }
-  if (flags.trace == "-") {
+  if (flags.trace.is_standard_output()) {
     return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                               "--trace - and what is printed both go to standard output; give "
                               "--trace FILE",
                               {{"flag", "--trace"}});
   }
-  absl::Status status = CheckOutputs(flags.input, {{"--trace", flags.trace}});
+  absl::Status status = CheckOutputs(flags.input, {flags.trace});
   if (!status.ok()) return status;
   return CreateOutputs({flags.trace}, session.cancellation);
 }
@@ -68,7 +66,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   v1::SimulateOptions options;
   *options.mutable_step() = *std::move(step);
   options.set_no_budget(flags.step.no_budget());
-  const bool traces = !flags.trace.empty();
+  const bool traces = flags.trace.given();
   options.set_trace(traces);
   options.set_memory(traces);
   if (absl::Status s = SetExecution(flags.execution, &options); !s.ok()) return s;
@@ -84,7 +82,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   plot::ChromeTrace trace;
   int graphs = 0;
   const PerGraphRun run{flags.input,  flags.format,          flags.json,      "simulation",
-                        "simulating", /*as_it_comes=*/false, flags.connection};
+                        "simulating", /*as_it_arrives=*/false, flags.connection};
   const absl::StatusOr<ExitCode> printed = PrintPerGraph(
       run, session,
       [&](absl::string_view graph, const Client& client, const CallOptions& call, text::Style style,
@@ -115,34 +113,32 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
 void AddSimulateCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "simulate",
-      "Simulates one training step of a graph on a machine. Says whether it fits, the peak of each "
-      "GPU's memory, the time of a step, what it waits for, and what no plan of swaps can beat. "
-      "For graphs as they come and for rewritten ones, by whomever.");
+      "Simulates one training step of a graph on a machine. Prints whether it fits, the peak "
+      "memory "
+      "of each GPU, the time of a step, what it waits for, and the bound that no plan of swaps can "
+      "beat. The graph may be an original or a rewritten one, whatever rewrote it.");
   auto flags = std::make_shared<SimulateFlags>(command);
-  command->add_option("GRAPH", flags->input, absl::StrCat("The graph: ", kGraphFileHelp))
-      ->required()
-      ->type_name("");
+  AddGraphArgument(command, "GRAPH", absl::StrCat("The graph: ", kGraphFileHelp), &flags->input)
+      ->required();
   AddFormatFlag(command, &flags->format);
-  command->add_flag("--json", flags->json, "JSON (SimulateReport in simulate.proto).")
+  command->add_flag("--json", flags->json, "Prints JSON: SimulateReport in simulate.proto.")
       ->group("What to write");
+  AddOutputFlag(
+      command, "--trace",
+      "The file for a trace of the step, with a row for each engine and the memory, in the "
+      "Trace Event format that ui.perfetto.dev and chrome://tracing open. With --json, the "
+      "report includes the trace, too.",
+      &flags->trace);
+  flags->execution = AddExecutionFlag(command, "What to write");
   command
-      ->add_option(
-          "--trace", flags->trace,
-          "The step as a trace, for Perfetto: a row for each engine, and the memory, in the Trace "
-          "Event format, which ui.perfetto.dev and chrome://tracing open. With --json, the "
-          "report has the same.")
-      ->type_name("FILE")
-      ->check(NotEmpty)
-      ->group("What to write");
-  flags->execution = AddExecutionFlag(command, "With --trace: shows the step", "What to write");
-  command
-      ->add_flag(
-          "--require-fit,--check", flags->require_fit,
-          "A gate for job scripts: ends with exit code 8 if the step does not fit, with 9 if "
-          "that is not known.")
+      ->add_flag("--require-fit,--check", flags->require_fit,
+                 "Ends with exit code 8 if the step does not fit, and with 9 if that is unknown: a "
+                 "gate for "
+                 "job scripts.")
       ->group("What to write");
   command->footer(
-      "Times are estimates: operations and bytes of each node on the machine's numbers. A profile\n"
+      "Times are estimates from each node's operations and bytes and the machine's numbers. A "
+      "profile\n"
       "of a real run replaces them.\n"
       "\n"
       "Examples:\n"

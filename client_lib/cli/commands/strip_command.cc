@@ -23,9 +23,8 @@ struct StripFlags {
 void AddStripCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "strip",
-      "Takes the edits of Spillway out of a graph again: the original file comes back, byte for "
-      "byte (in text form: the same graph, printed anew). A file without such edits comes back as "
-      "it is.");
+      "Removes Spillway's edits from a graph. The result is the original file, byte for byte (in "
+      "text form: the same graph, printed anew). A file without such edits is copied unchanged.");
   auto flags = std::make_shared<StripFlags>(command);
   command->footer("Example:\n  spillway strip rewritten.pb -o original.pb");
   command->final_callback([flags, session] {

@@ -3,7 +3,7 @@
 #define SPILLWAY_CLIENT_LIB_CLI_COMMANDS_STRIP_COMMAND_H_
 
 #include "CLI/App.hpp"
-#include "client_lib/cli/session.h"
+#include "client_lib/cli/base/session.h"
 
 namespace spillway::cli {
 

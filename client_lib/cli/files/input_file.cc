@@ -9,13 +9,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/base/exit_code.h"
+#include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/files/fd_wait.h"
-#include "client_lib/cli/files/file_error.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -27,32 +28,47 @@ constexpr char kDirectoryAdvice[] =
 // The size of one read: few system calls, and a quick reaction to a cancellation.
 constexpr size_t kReadBytes = 4 << 20;
 
-std::string NameOf(const std::string& path) {
-  return path == "-" ? "standard input" : core::Quoted(path);
+std::string NameOf(const InputPath& input) {
+  return input.is_standard_input() ? "standard input" : core::Quoted(input.path());
 }
 
-absl::Status TooLarge(const std::string& path) {
+absl::Status TooLarge(const InputPath& input) {
   return core::Error(
       absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
-      absl::StrCat(NameOf(path), " has more than 2 GiB, and protobuf reads no more"));
+      absl::StrCat(NameOf(input), " has more than 2 GiB, and protobuf reads no more"));
 }
 
 }  // namespace
 
-std::string ResolveInput(const std::string& path) {
-  std::error_code error;
-  if (path == "-" || !std::filesystem::is_directory(path, error)) return path;
-  for (const char* name : {"saved_model.pb", "saved_model.pbtxt"}) {
-    const std::filesystem::path file = std::filesystem::path(path) / name;
-    if (std::filesystem::exists(file, error)) return file.string();
-  }
-  return path;
+InputPath::InputPath(std::string name) : name_(std::move(name)), path_(name_) {
+  is_standard_input_ = name_ == "-";
 }
 
-absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view advice,
+InputPath InputPath::Graph(const std::string& name) {
+  InputPath input(name);
+  std::error_code error;
+  if (input.is_standard_input_ || !std::filesystem::is_directory(name, error)) return input;
+  input.is_folder_ = true;
+  for (const char* file : {"saved_model.pb", "saved_model.pbtxt"}) {
+    const std::filesystem::path path = std::filesystem::path(name) / file;
+    if (!std::filesystem::exists(path, error)) continue;
+    input.path_ = path.string();
+    break;
+  }
+  return input;
+}
+
+std::string InputPath::Folder() const {
+  const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+absl::StatusOr<std::string> ReadBytes(const InputPath& input, absl::string_view advice,
                                       const CancellationToken& token) {
+  const std::string& path = input.path();
   // Without O_NONBLOCK, opening a named pipe would wait for a writer and ignore cancellation.
-  const int fd = path == "-" ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int fd = input.is_standard_input() ? STDIN_FILENO
+                                           : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return FileError(errno, "read", path, advice);
   absl::Cleanup close_fd = [fd] {
     if (fd != STDIN_FILENO) close(fd);
@@ -62,14 +78,14 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view
   if (S_ISDIR(info.st_mode)) return FileError(EISDIR, "read", path, advice);
 
   std::string bytes;
-  if (S_ISREG(info.st_mode) && info.st_size > format::kMaxFileBytes) return TooLarge(path);
+  if (S_ISREG(info.st_mode) && info.st_size > format::kMaxFileBytes) return TooLarge(input);
   // One byte more than the size, so that the end is detected without growing.
   if (S_ISREG(info.st_mode)) bytes.reserve(static_cast<size_t>(info.st_size) + 1);
   FdWaiter waiter(token);
   while (true) {
     if (!waiter.Wait(fd, POLLIN)) {
       return core::Error(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED,
-                         absl::StrCat("interrupted while reading ", NameOf(path)));
+                         absl::StrCat("interrupted while reading ", NameOf(input)));
     }
     const size_t size = bytes.size();
     const size_t room = bytes.capacity() - size;
@@ -78,7 +94,7 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view
     const int error = errno;
     bytes.resize(size + std::max<ssize_t>(count, 0));
     if (count == 0) break;
-    if (bytes.size() > format::kMaxFileBytes) return TooLarge(path);
+    if (bytes.size() > format::kMaxFileBytes) return TooLarge(input);
     if (count < 0 && error != EINTR && error != EAGAIN) {
       return FileError(error, "read", path, advice);
     }
@@ -86,34 +102,32 @@ absl::StatusOr<std::string> ReadBytes(const std::string& path, absl::string_view
   return bytes;
 }
 
-absl::StatusOr<std::string> ReadInput(const std::string& given, const CancellationToken& token) {
-  const std::string path = ResolveInput(given);
-  std::error_code error;
-  const bool is_directory = path != "-" && std::filesystem::is_directory(path, error);
-  auto bytes = ReadBytes(path, is_directory ? kDirectoryAdvice : kAdvice, token);
+absl::StatusOr<std::string> ReadInput(const InputPath& graph, const CancellationToken& token) {
+  auto bytes = ReadBytes(graph, graph.is_folder() ? kDirectoryAdvice : kAdvice, token);
   if (bytes.ok() && bytes->empty()) {
     return core::InvalidError(
         v1::ERROR_REASON_EMPTY_GRAPH,
-        absl::StrCat(NameOf(path),
+        absl::StrCat(NameOf(graph),
                      " is empty; write the graph to it, e.g. with SerializeToString"));
   }
   return bytes;
 }
 
-absl::StatusOr<format::GraphFile> ReadGraphFile(const std::string& path,
+absl::StatusOr<format::GraphFile> ReadGraphFile(const InputPath& graph,
                                                 absl::optional<format::GraphFormat> format,
                                                 const CancellationToken& token) {
-  absl::StatusOr<std::string> bytes = ReadInput(path, token);
+  absl::StatusOr<std::string> bytes = ReadInput(graph, token);
   if (!bytes.ok()) return bytes.status();
   auto file = format::GraphFile::Read(*std::move(bytes), format);
-  if (!file.ok()) return WithInputName(file.status(), path);
+  if (!file.ok()) return WithInputName(file.status(), graph);
   return file;
 }
 
-absl::Status WithInputName(const absl::Status& status, const std::string& path) {
+absl::Status WithInputName(const absl::Status& status, const InputPath& graph) {
   if (ExitCodeOf(status) != ExitCode::kBadGraph) return status;
   absl::Status named(status.code(),
-                     absl::StrCat(path == "-" ? "standard input" : path, ": ", status.message()));
+                     absl::StrCat(graph.is_standard_input() ? "standard input" : graph.name(), ": ",
+                                  status.message()));
   status.ForEachPayload([&named](absl::string_view type_url, const absl::Cord& payload) {
     named.SetPayload(type_url, payload);
   });

@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/files/input_file.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"

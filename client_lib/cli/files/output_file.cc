@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/files/fd_wait.h"
-#include "client_lib/cli/files/file_error.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -48,14 +48,19 @@ mode_t CurrentUmask() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path,
+OutputPath::OutputPath(const std::string& name, absl::string_view flag)
+    : name_(name), path_(name), flag_(flag), is_standard_output_(name == "-") {
+  if (given() && !is_standard_output_) path_ = Resolved(name);
+}
+
+absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const OutputPath& output,
                                                                const CancellationToken& token) {
-  std::unique_ptr<OutputFile> file(new OutputFile(path, token));
-  if (path == "-") {
+  std::unique_ptr<OutputFile> file(new OutputFile(output.path(), token));
+  if (output.is_standard_output()) {
     file->fd_ = STDOUT_FILENO;
     return file;
   }
-  file->path_ = Resolved(path);
+  const std::string& path = output.name();
   struct stat info;
   const bool exists = stat(file->path_.c_str(), &info) == 0;
   if (exists && S_ISDIR(info.st_mode)) return FileError(EISDIR, "write", path, kOutputAdvice);
@@ -115,15 +120,15 @@ absl::Status OutputFile::Write(absl::string_view bytes) {
 absl::Status OutputFile::Commit() { return direct() ? absl::OkStatus() : pending_->Commit(mode_); }
 
 absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateOutputs(
-    const std::vector<std::string>& paths, const CancellationToken& token) {
-  std::vector<std::unique_ptr<OutputFile>> outputs;
-  for (const std::string& path : paths) {
-    if (path.empty()) continue;
-    auto file = OutputFile::Create(path, token);
+    const std::vector<OutputPath>& outputs, const CancellationToken& token) {
+  std::vector<std::unique_ptr<OutputFile>> files;
+  for (const OutputPath& output : outputs) {
+    if (!output.given()) continue;
+    auto file = OutputFile::Create(output, token);
     if (!file.ok()) return file.status();
-    outputs.push_back(*std::move(file));
+    files.push_back(*std::move(file));
   }
-  return outputs;
+  return files;
 }
 
 absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& outputs,
@@ -145,8 +150,8 @@ absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& output
   return absl::OkStatus();
 }
 
-absl::Status CheckNotBinaryOnTerminal(const std::string& path, absl::string_view what) {
-  if (path != "-" || isatty(STDOUT_FILENO) != 1) return absl::OkStatus();
+absl::Status CheckNotBinaryOnTerminal(const OutputPath& output, absl::string_view what) {
+  if (!output.is_standard_output() || isatty(STDOUT_FILENO) != 1) return absl::OkStatus();
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                             absl::StrCat("-o -: the ", what,
                                          " is binary, and standard output is a terminal; give -o "
@@ -154,18 +159,18 @@ absl::Status CheckNotBinaryOnTerminal(const std::string& path, absl::string_view
                             {{"flag", "-o"}, {"value", "-"}});
 }
 
-absl::Status WriteUserFile(const std::string& path, absl::string_view bytes) {
-  const auto file = OutputFile::Create(path, CancellationToken());
+absl::Status WriteUserFile(const OutputPath& output, absl::string_view bytes) {
+  const auto file = OutputFile::Create(output, CancellationToken());
   if (!file.ok()) return file.status();
   if (absl::Status status = (*file)->Write(bytes); !status.ok()) return status;
   return (*file)->Commit();
 }
 
-bool SameFile(const std::string& a, const std::string& b) {
-  if (a == "-" || b == "-") return false;
+bool SameFile(const OutputPath& a, const OutputPath& b) {
+  if (a.is_standard_output() || b.is_standard_output()) return false;
   std::error_code error;
-  if (fs::equivalent(a, b, error) && !error) return true;
-  return Resolved(a) == Resolved(b);
+  if (fs::equivalent(a.path(), b.path(), error) && !error) return true;
+  return a.path() == b.path();
 }
 
 }  // namespace spillway::cli

@@ -18,20 +18,44 @@
 
 namespace spillway::cli {
 
-// One output. A file is written and synced to disk without its name, or under a temporary one, and
-// gets its name in Commit (pending_file.h): readers see the old file or the whole new one. Without
-// a Commit nothing is left. Standard output ("-") and anything but a regular file (/dev/null, a
-// pipe) is written directly. Symbolic links are followed, and a replaced file keeps its mode.
-// Several processes, also on several machines, may write one path concurrently: one of the files
-// remains, whole. Not thread-safe.
+// An output that the command line names. The name is looked at once, when the value is made. A
+// value.
+class OutputPath {
+ public:
+  // None.
+  OutputPath() = default;
+  // Standard output for "-", none if `name` is empty, otherwise the file of that name. `flag`: the
+  // flag that named it, for messages.
+  OutputPath(const std::string& name,  // NOLINT(google-explicit-constructor): a name is an output.
+             absl::string_view flag = "");
+
+  bool given() const { return !name_.empty(); }
+  bool is_standard_output() const { return is_standard_output_; }
+  // As given.
+  const std::string& name() const { return name_; }
+  // Of a file: absolute, without symbolic links.
+  const std::string& path() const { return path_; }
+  const std::string& flag() const { return flag_; }
+
+ private:
+  std::string name_, path_, flag_;
+  bool is_standard_output_ = false;
+};
+
+// One open output. A file is written and synced to disk without its name, or under a temporary one,
+// and gets its name in Commit (pending_file.h): readers see the old file or the whole new one.
+// Without a Commit nothing is left. Standard output ("-") and anything but a regular file
+// (/dev/null, a pipe) is written directly. Symbolic links are followed, and a replaced file keeps
+// its mode. Several processes, also on several machines, may write one path concurrently: one of
+// the files remains, whole. Not thread-safe.
 //
 //   auto file = OutputFile::Create(path, token);  // Fails early if the path is not writable.
 //   (*file)->Write(bytes);
 //   (*file)->Commit();
 class OutputFile {
  public:
-  // Opens `path` for writing. Errors are FileErrors.
-  static absl::StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path,
+  // Opens `output`, which must be given, for writing. Errors are FileErrors.
+  static absl::StatusOr<std::unique_ptr<OutputFile>> Create(const OutputPath& output,
                                                             const CancellationToken& token);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -61,25 +85,25 @@ class OutputFile {
   const CancellationToken token_;
 };
 
-// Creates an OutputFile for each path that is not empty, in order. Returns the first error.
+// Creates an OutputFile for each output that is given, in order. Returns the first error.
 absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateOutputs(
-    const std::vector<std::string>& paths, const CancellationToken& token);
+    const std::vector<OutputPath>& outputs, const CancellationToken& token);
 
 // Writes contents[i] to outputs[i] and commits them: direct outputs are written last, and no file
 // gets its name before all are written. REQUIRES: as many contents as outputs.
 absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& outputs,
                           const std::vector<std::string>& contents);
 
-// For binary output, named `what`: CONFLICTING_OPTIONS if `path` is standard output and that is a
+// For binary output, named `what`: CONFLICTING_OPTIONS if it goes to standard output and that is a
 // terminal.
-absl::Status CheckNotBinaryOnTerminal(const std::string& path, absl::string_view what = "graph");
+absl::Status CheckNotBinaryOnTerminal(const OutputPath& output, absl::string_view what = "graph");
 
-// Creates `path`, writes `bytes` and commits it. Cannot be cancelled: the caller bounds it by other
-// means.
-absl::Status WriteUserFile(const std::string& path, absl::string_view bytes);
+// Creates the output, writes `bytes` and commits it. Cannot be cancelled: the caller bounds it by
+// other means.
+absl::Status WriteUserFile(const OutputPath& output, absl::string_view bytes);
 
-// Whether both paths name the same file, existing or not; "-" is not a file.
-bool SameFile(const std::string& a, const std::string& b);
+// Whether both are the same file, existing or not; standard output is not a file.
+bool SameFile(const OutputPath& a, const OutputPath& b);
 
 }  // namespace spillway::cli
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/base/file_error.h"
 
 namespace spillway::cli {
 namespace {

@@ -28,7 +28,7 @@ void AddColorFlag(CLI::App* command) {
   command
       ->add_option_function<std::string>(
           "--color", [](const std::string& mode) { ColorMode() = mode; },
-          "Colour: auto, always or never. auto: on a terminal, unless NO_COLOR is set. "
+          "When to use color: auto, always or never. auto: on a terminal, unless NO_COLOR is set. "
           "[default: auto]")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}))

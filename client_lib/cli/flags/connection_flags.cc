@@ -7,8 +7,8 @@
 #include "CLI/Validators.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client_lib/cli/flags/not_empty.h"
-#include "client_lib/cli/print/progress_line.h"
+#include "absl/time/clock.h"
+#include "client_lib/cli/flags/file_flags.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/request_names.h"
 #include "spillway/local_connection.h"
@@ -61,8 +61,8 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
       "--server", server_,
       probe
           ? "The server to ask; of several, the first that serves."
-          : "The server to use. Several, or all of a name as dns:///HOST:PORT, take calls in turn, "
-            "but for those that cannot be reached or do not serve. [default: none, in this "
+          : "The server to use. Of several servers, or all addresses of a name (dns:///HOST:PORT), "
+            "those that can be reached and serve take calls in turn. [default: none, in this "
             "process]");
   server->type_name("HOST:PORT[,...]")
       ->check(NotEmpty)
@@ -70,7 +70,7 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
       ->required(probe);
   command
       ->add_option("--timeout", timeout_,
-                   "Gives up after this time, e.g. 30s, 500ms, 2m. [default: no limit]")
+                   "Gives up after this time: 30s, 500ms, 2m. [default: no limit]")
       ->type_name("DURATION")
       ->check(NotEmpty)
       ->group("Where and how long");
@@ -78,20 +78,23 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
   AddCallerFlags(command, server);
   if (probe) return;
   command
-      ->add_option("--retries", retries_,
-                   absl::StrCat("How often to try again when the server cannot be reached, or is "
-                                "full and says when to come back: after a random pause of at most "
-                                "1 s, then 1.6 s, 2.6 s, ..., within the timeout. 0 to ",
-                                kMaxRetries, ". [default: ", retries_, "]"))
+      ->add_option(
+          "--retries", retries_,
+          absl::StrCat("Number of further attempts if the server cannot be reached, or is "
+                       "overloaded and says when to come back. Each follows a random pause "
+                       "of at most 1 s, then 1.6 s, 2.6 s and so on, within the timeout. "
+                       "Range: 0 to ",
+                       kMaxRetries, ". [default: ", retries_, "]"))
       ->type_name("N")
       ->check(CLI::Range(0, kMaxRetries))
       ->needs(server)
       ->group("Where and how long");
   if (kind != Kind::kRewrite) return;
   command
-      ->add_option("--hedge-after", hedge_after_,
-                   "Asks a second time when there is no answer after this time, another server if "
-                   "there is one; the first answer counts. [default: never]")
+      ->add_option(
+          "--hedge-after", hedge_after_,
+          "Sends the request a second time if there is no answer after this time, to another "
+          "server if there is one; the first answer counts. [default: never]")
       ->type_name("DURATION")
       ->check(NotEmpty)
       ->needs(server)
@@ -101,22 +104,24 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
 void ConnectionFlags::AddCallerFlags(CLI::App* command, CLI::Option* server) {
   constexpr char kGroup[] = "Who asks";
   command
-      ->add_option("--token-file", token_file_,
-                   absl::StrCat("Holds the token to show to the server. [default: none, or what ",
-                                kTokenVariable, " holds]"))
+      ->add_option(
+          "--token-file", token_file_,
+          absl::StrCat("The file with the token to send to the server. [default: the value "
+                       "of ",
+                       kTokenVariable, "]"))
       ->type_name("FILE")
       ->check(NotEmpty)
       ->needs(server)
       ->group(kGroup);
   command
       ->add_flag("--token-in-clear", token_in_clear_,
-                 "Sends the token without TLS to another machine, too: who can listen on the way "
-                 "can use it.")
+                 "Sends the token to another machine even without TLS. Anyone who can read the "
+                 "traffic can then use it.")
       ->needs(server)
       ->group(kGroup);
   command
       ->add_option("--request-id", request_id_,
-                   "The name of the call in the server's log. [default: one that the server makes]")
+                   "The name of the call in the server's log. [default: the server chooses one]")
       ->type_name("ID")
       ->check(NotEmpty)
       ->needs(server)
@@ -125,27 +130,27 @@ void ConnectionFlags::AddCallerFlags(CLI::App* command, CLI::Option* server) {
                             const char* what) {
     command
         ->add_option(flag, job_names_[key],
-                     absl::StrCat(what, " [default: what ", variable, " holds]"))
+                     absl::StrCat(what, " [default: the value of ", variable, "]"))
         ->type_name("NAME")
         ->check(ValidJobName)
         ->needs(server)
         ->group(kGroup);
   };
   add_name("--job", core::kJobKey, "SPILLWAY_JOB",
-           "The job that asks, for the server's log and journal, which is what spillway stats "
-           "reads.");
-  add_name("--user", core::kUserKey, "SPILLWAY_USER", "Whose job it is.");
+           "The name of the job, for the server's log and its journal, which spillway stats "
+           "summarizes.");
+  add_name("--user", core::kUserKey, "SPILLWAY_USER", "The user whose job it is.");
   add_name("--queue", core::kQueueKey, "SPILLWAY_QUEUE",
-           "The queue, partition or namespace that it is in.");
-  add_name("--model", core::kModelKey, "SPILLWAY_MODEL", "What it trains.");
+           "The queue, partition or namespace of the job.");
+  add_name("--model", core::kModelKey, "SPILLWAY_MODEL", "The model that the job trains.");
 }
 
 void ConnectionFlags::AddTlsFlags(CLI::App* command, CLI::Option* server) {
   command
       ->add_flag(
           "--tls", tls_,
-          "Encrypts the connection; the server's certificate must come from an authority that "
-          "this machine trusts. The flags below imply it.")
+          "Encrypts the connection. The server's certificate must come from an authority that this "
+          "machine trusts. The flags below imply this one.")
       ->needs(server)
       ->group("TLS");
   const auto add_file = [&](const char* name, std::string* file, const char* help) {
@@ -155,19 +160,21 @@ void ConnectionFlags::AddTlsFlags(CLI::App* command, CLI::Option* server) {
         ->needs(server)
         ->group("TLS");
   };
-  add_file("--tls-ca", &tls_options_.ca_file,
-           "The authorities that the server's certificate may come from, instead of this machine's "
-           "(PEM).");
+  add_file(
+      "--tls-ca", &tls_options_.ca_file,
+      "The authorities from which the server's certificate may come, instead of those that this "
+      "machine trusts (PEM).");
   CLI::Option* const cert =
       add_file("--tls-cert", &tls_options_.cert_file,
-               "The certificate to show to a server that asks for one (PEM).");
+               "The certificate to send to a server that requires one (PEM).");
   CLI::Option* const key =
-      add_file("--tls-key", &tls_options_.key_file, "Its private key, without passphrase (PEM).");
+      add_file("--tls-key", &tls_options_.key_file,
+               "The private key of that certificate, without a passphrase (PEM).");
   cert->needs(key);
   key->needs(cert);
   command
       ->add_option("--tls-server-name", tls_options_.server_name,
-                   "The name that the server's certificate must hold. [default: the host of "
+                   "The name that the server's certificate must have. [default: the host of "
                    "--server]")
       ->type_name("NAME")
       ->check(NotEmpty)
@@ -221,6 +228,12 @@ absl::StatusOr<CallOptions> ConnectionFlags::MakeCall(const Session& session) co
   const std::string traceparent = EnvironmentText(kTraceparentVariable);
   if (core::IsTraceparent(traceparent)) call.traceparent = traceparent;
   return call;
+}
+
+CallOptions Until(absl::Time deadline, const CallOptions& call) {
+  CallOptions rest = call;
+  if (deadline != absl::InfiniteFuture()) rest.timeout = deadline - absl::Now();
+  return rest;
 }
 
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text, const std::string& flag) {

@@ -9,8 +9,8 @@
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client_lib/cli/print/verbosity.h"
-#include "client_lib/cli/session.h"
+#include "client_lib/cli/base/session.h"
+#include "client_lib/cli/print/progress_line.h"
 #include "spillway/client.h"
 #include "spillway/remote_connection.h"
 
@@ -54,6 +54,9 @@ class ConnectionFlags {
   // By metadata key.
   std::map<std::string, std::string> job_names_;
 };
+
+// Returns `call` with the time left until `deadline` as its timeout, for files of several graphs.
+CallOptions Until(absl::Time deadline, const CallOptions& call);
 
 // Parses `30s`, `500ms`, `1m30s`. BAD_OPTION unless it is positive.
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text,

@@ -1,4 +1,4 @@
-// The flag --execution: the execution model that is shown.
+// The flag --execution: the way of running a step that is shown.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_EXECUTION_FLAG_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_EXECUTION_FLAG_H_
 
@@ -13,20 +13,14 @@ namespace spillway::cli {
 
 inline constexpr char kExecutionFlag[] = "--execution";
 
-// `shown`: the subject of the help text, e.g. `The memory`.
-inline CLI::Option* AddExecutionFlag(CLI::App* command, const std::string& shown,
-                                     const std::string& group) {
-  return AddFieldFlag(
-      command, kExecutionFlag,
-      shown +
-          " of which way of running the step: launched_ahead, as TensorFlow does it (kernels take "
-          "their memory when they are launched, long before they run), or synchronous (when they "
-          "run). [default: launched_ahead]",
-      v1::SimulateOptions::descriptor()->FindFieldByName("execution"), group);
+inline OptionRow ExecutionRow() { return RowOf(v1::SimulateOptions::descriptor(), "execution"); }
+
+inline CLI::Option* AddExecutionFlag(CLI::App* command, const std::string& group) {
+  return AddFieldFlag(command, ExecutionRow(), group);
 }
 
 inline absl::Status SetExecution(const CLI::Option* option, v1::SimulateOptions* options) {
-  return SetFromFlag(kExecutionFlag, option, "execution", options);
+  return SetFromFlag(ExecutionRow(), option, options);
 }
 
 }  // namespace spillway::cli

@@ -1,12 +1,9 @@
 #include "client_lib/cli/flags/file_flags.h"
 
-#include <vector>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "client_lib/cli/files/input_file.h"
-#include "client_lib/cli/files/output_file.h"
-#include "client_lib/cli/flags/not_empty.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -19,9 +16,28 @@ absl::Status Conflict(absl::string_view message, absl::string_view flag) {
 }  // namespace
 
 const char kGraphFileHelp[] =
-    "a GraphDef, MetaGraphDef or SavedModel, binary or text, or the directory of a SavedModel. - "
-    "is "
+    "a GraphDef, MetaGraphDef or SavedModel, binary or text, or the folder of a SavedModel. - is "
     "standard input.";
+
+CLI::Option* AddGraphArgument(CLI::App* command, const char* name, const std::string& help,
+                              InputPath* input) {
+  return command
+      ->add_option_function<std::string>(
+          name, [input](const std::string& text) { *input = InputPath::Graph(text); }, help)
+      ->type_name("");
+}
+
+CLI::Option* AddOutputFlag(CLI::App* command, const std::string& flag, const std::string& help,
+                           OutputPath* output) {
+  const std::string shown = flag.substr(0, flag.find(','));
+  return command
+      ->add_option_function<std::string>(
+          flag, [output, shown](const std::string& text) { *output = OutputPath(text, shown); },
+          help)
+      ->type_name("FILE")
+      ->check(NotEmpty)
+      ->group("What to write");
+}
 
 void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* format) {
   command
@@ -33,87 +49,84 @@ void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* forma
             if (!parsed.ok()) throw CLI::ValidationError(std::string(parsed.status().message()));
             *format = *parsed;
           },
-          absl::StrCat("What the file is: auto, ", format::kFormatNames,
-                       ". A graph that is written has the same. [default: auto, from its content]"))
+          absl::StrCat("The format of the file: auto, ", format::kFormatNames,
+                       ". A graph is written in the format in which it was read. [default: auto, "
+                       "by its content]"))
       ->type_name("NAME")
       ->group("What to read");
 }
 
 FileFlags::FileFlags(CLI::App* command, Also also) {
-  const auto add = [command](const char* flag, std::string* path, const char* help) {
-    return command->add_option(flag, *path, help)
-        ->type_name("FILE")
-        ->check(NotEmpty)
-        ->group("What to write");
-  };
-  command->add_option("IN", files_.input, absl::StrCat("The graph: ", kGraphFileHelp))
-      ->required()
-      ->type_name("");
+  AddGraphArgument(command, "IN", absl::StrCat("The graph: ", kGraphFileHelp), &files_.input)
+      ->required();
   AddFormatFlag(command, &files_.format);
-  add("-o,--output", &files_.output,
-      "The graph, in the format of IN; all around it is kept byte for byte. For a SavedModel, its "
-      "saved_model.pb alone. - is standard output. May be left out if a report is asked for.");
-  CLI::Option* report =
-      add("--report", &files_.report, "What was done and why, as JSON. - is standard output.");
+  AddOutputFlag(command, "-o,--output",
+                "The file for the graph, in the format of IN; everything around the graph is kept "
+                "byte for byte. For a SavedModel, only its saved_model.pb is written. - is "
+                "standard output. Can be left out if a report is asked for.",
+                &files_.output);
+  CLI::Option* report = AddOutputFlag(
+      command, "--report",
+      "The file for the report: what was done and why, as JSON. - is standard output.",
+      &files_.report);
   command
       ->add_flag_callback(
-          "--json", [this] { files_.report = "-"; }, "The same as --report -.")
+          "--json", [this] { files_.report = OutputPath("-", "--report"); },
+          "The same as --report -.")
       ->excludes(report)
       ->group("What to write");
   if (also.patch) {
-    add("--patch", &files_.patch,
-        "The same rewrite as a list of edits, as JSON. - is standard output.");
+    AddOutputFlag(command, "--patch",
+                  "The file for the rewrite as a list of edits, as JSON. - is standard output.",
+                  &files_.patch);
   }
   if (also.plan) {
-    add("--save-plan", &files_.plan,
-        "What was chosen, as JSON: to be reviewed, kept, and applied without planning: spillway "
-        "apply. - is standard output.");
+    AddOutputFlag(command, "--save-plan",
+                  "The file for the plan, as JSON: to be reviewed, kept, and applied again without "
+                  "planning by spillway apply. - is standard output.",
+                  &files_.plan);
   }
   if (also.trace) {
-    add("--trace", &files_.trace,
-        "A simulated step of the new graph, for Perfetto: launched ahead as TensorFlow runs it, in "
-        "the Trace Event format, which ui.perfetto.dev and chrome://tracing open. - is standard "
-        "output.");
+    AddOutputFlag(command, "--trace",
+                  "The file for a simulated step of the new graph, launched ahead as TensorFlow "
+                  "runs it, in the Trace Event format that ui.perfetto.dev and chrome://tracing "
+                  "open. - is standard output.",
+                  &files_.trace);
   }
-  command->add_flag("--quiet", files_.quiet, "No summary on standard error.")
+  command->add_flag("--quiet", files_.quiet, "Prints no summary on standard error.")
       ->group("What to write");
 }
 
-absl::Status CheckOutputs(const std::string& input, const std::vector<NamedPath>& outputs) {
+absl::Status CheckOutputs(const InputPath& input, const std::vector<OutputPath>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto& [flag, path] = outputs[i];
-    if (path.empty()) continue;
-    if (SameFile(path, ResolveInput(input))) {
-      return Conflict(absl::StrCat(flag, " ", core::Quoted(path),
-                                   " would overwrite the input; give another name"),
-                      flag);
+    const OutputPath& output = outputs[i];
+    if (!output.given()) continue;
+    const std::string name = core::Quoted(output.name());
+    if (SameFile(output, input.path())) {
+      return Conflict(
+          absl::StrCat(output.flag(), " ", name, " would overwrite the input; give another name"),
+          output.flag());
     }
     for (size_t j = 0; j < i; ++j) {
-      const bool both_stdout = path == "-" && outputs[j].path == "-";
-      if (outputs[j].path.empty() || (!both_stdout && !SameFile(path, outputs[j].path))) continue;
-      return Conflict(absl::StrCat(outputs[j].flag, " and ", flag, " both write to ",
-                                   both_stdout ? "standard output" : core::Quoted(path),
-                                   "; give them different names"),
-                      flag);
+      const bool both_stdout = output.is_standard_output() && outputs[j].is_standard_output();
+      if (!outputs[j].given() || (!both_stdout && !SameFile(output, outputs[j]))) {
+        continue;
+      }
+      return Conflict(
+          absl::StrCat(outputs[j].flag(), " and ", output.flag(), " both write to ",
+                       both_stdout ? "standard output" : name, "; give them different names"),
+          output.flag());
     }
   }
   return absl::OkStatus();
 }
 
-std::vector<NamedPath> OutputsOf(const GraphFiles& files) {
-  return {{"-o", files.output},
-          {"--report", files.report},
-          {"--patch", files.patch},
-          {"--save-plan", files.plan},
-          {"--trace", files.trace}};
-}
-
 absl::Status CheckFiles(const GraphFiles& files) {
-  if (files.output.empty() && files.report.empty() && files.patch.empty() && files.plan.empty() &&
-      files.trace.empty()) {
+  const std::vector<OutputPath> outputs = files.Outputs();
+  if (std::none_of(outputs.begin(), outputs.end(), [](const OutputPath& o) { return o.given(); })) {
     return Conflict("nothing to write; give -o FILE, or --report FILE for the report alone", "-o");
   }
-  return CheckOutputs(files.input, OutputsOf(files));
+  return CheckOutputs(files.input, outputs);
 }
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// The flags that name input and output files.
+// The flags that name inputs and outputs.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_FILE_FLAGS_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_FILE_FLAGS_H_
 
@@ -9,28 +9,47 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "client_lib/cli/files/input_file.h"
+#include "client_lib/cli/files/output_file.h"
 #include "client_lib/format/graph_format.h"
 
 namespace spillway::cli {
 
-// Paths; "-" is standard input or output, empty means not requested.
+// What the commands that rewrite read and write.
 struct GraphFiles {
-  std::string input;
-  std::string output;  // The graph.
-  std::string report;  // JSON.
-  std::string patch;   // JSON.
-  std::string plan;    // JSON.
+  InputPath input;
+  OutputPath output;  // The graph.
+  OutputPath report;  // JSON, as all that follow.
+  OutputPath patch;
+  OutputPath plan;
+  OutputPath trace;    // Of a step of the graph after the rewrite.
   bool quiet = false;  // No summary on standard error.
   // The format of input and output; absent: recognised.
   absl::optional<format::GraphFormat> format = absl::nullopt;
-  std::string trace = "";  // JSON, of a step of the graph after the rewrite.
+
+  // In this order.
+  std::vector<OutputPath> Outputs() const { return {output, report, patch, plan, trace}; }
 };
+
+// For CLI::Option::check: returns an error message, or "" if `text` is valid. For flags whose empty
+// value would weaken the request: `--tls-ca "$CA"` with an unset variable must not drop the CA.
+inline std::string NotEmpty(const std::string& text) {
+  return text.empty() ? "the value is empty; give one, or leave the flag out" : "";
+}
 
 // Adds --format to `command`, which sets `*format`. An unknown name is a CLI::ValidationError.
 void AddFormatFlag(CLI::App* command, absl::optional<format::GraphFormat>* format);
 
-// The formats of IN, for --help.
+// The formats of a graph, for --help.
 extern const char kGraphFileHelp[];
+
+// Adds the argument `name`, which is a graph, to `command`.
+CLI::Option* AddGraphArgument(CLI::App* command, const char* name, const std::string& help,
+                              InputPath* input);
+
+// Adds a flag that names an output, `-o,--output` or `--trace`, to `command`.
+CLI::Option* AddOutputFlag(CLI::App* command, const std::string& flag, const std::string& help,
+                           OutputPath* output);
 
 // Must live as long as the App.
 class FileFlags {
@@ -50,18 +69,8 @@ class FileFlags {
   GraphFiles files_;
 };
 
-// An output path and its flag.
-struct NamedPath {
-  absl::string_view flag;
-  const std::string& path;
-};
-
-// Returns CONFLICTING_OPTIONS if an output would overwrite the input, or two outputs have the same
-// path. Ignores empty paths.
-absl::Status CheckOutputs(const std::string& input, const std::vector<NamedPath>& outputs);
-
-// Returns the outputs of `files`.
-std::vector<NamedPath> OutputsOf(const GraphFiles& files);
+// Returns CONFLICTING_OPTIONS if an output would overwrite the input, or two outputs are the same.
+absl::Status CheckOutputs(const InputPath& input, const std::vector<OutputPath>& outputs);
 
 // The same for `files`; also CONFLICTING_OPTIONS if there is no output at all.
 absl::Status CheckFiles(const GraphFiles& files);

@@ -1,38 +1,17 @@
 #include "client_lib/cli/flags/flag_names.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/flags/option_table.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {
-
-using Flags = std::map<std::string, std::string, std::less<>>;
-
-// Flags by field.
-const Flags& AllFlags() {
-  static const Flags& flags = *[] {
-    // Flags of `explore` and `inspect` that are in no table, and an argument of `check`.
-    auto* all = new Flags{{"run_metadata", "RUN_METADATA"}, {"sizes", "--sizes"},
-                          {"multiple_of", "--multiple-of"}, {"swapping", "--swapping"},
-                          {"no_budget", "--no-budget"},     {"largest_tensor_count", "--top"}};
-    const auto add = [all](absl::Span<const OptionRow> rows) {
-      for (const OptionRow& row : rows) all->emplace(row.field, FlagOf(row));
-    };
-    add(CommonOptions());
-    add(StepOptions());
-    add(HardwareOptions());
-    for (const StrategyTable& strategy : Strategies()) add(strategy.rows);
-    return all;
-  }();
-  return flags;
-}
 
 bool IsInWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
@@ -42,8 +21,8 @@ std::string FlagFor(absl::string_view word, const std::vector<std::string>& opti
   absl::string_view field = word;
   const bool has_front =
       absl::ConsumePrefix(&field, "hardware.") || absl::ConsumePrefix(&field, "step.");
-  const auto flag = AllFlags().find(field);
-  if (flag == AllFlags().end()) return "";
+  const auto flag = FlagsByField().find(field);
+  if (flag == FlagsByField().end()) return "";
   const bool is_plain = !has_front && !absl::StrContains(field, '_');
   if (is_plain &&
       (is_advised || std::find(options.begin(), options.end(), word) == options.end())) {
@@ -104,6 +83,12 @@ std::string MessageInFlags(const absl::Status& status) {
     if (found != info.metadata().end()) options.push_back(found->second);
   }
   return InFlags(status.message(), options);
+}
+
+std::string ErrorText(const absl::Status& status) {
+  std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
+  if (reason.empty()) reason = absl::StatusCodeToString(status.code());
+  return absl::StrCat(MessageInFlags(status), " [", reason, "]");
 }
 
 }  // namespace spillway::cli

@@ -19,6 +19,9 @@ std::string InFlags(absl::string_view text, const std::vector<std::string>& opti
 // Does the same with the message of an error.
 std::string MessageInFlags(const absl::Status& status);
 
+// Formats an error as one line: `MESSAGE [REASON]`.
+std::string ErrorText(const absl::Status& status);
+
 }  // namespace spillway::cli
 
 #endif  // SPILLWAY_CLIENT_LIB_CLI_FLAGS_FLAG_NAMES_H_

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "CLI/App.hpp"
 #include "absl/status/statusor.h"
@@ -19,7 +20,7 @@ class OptionFlags {
   // Adds --strategy, the common flags and those of every strategy, grouped, to `command`. Only
   // tests pass `strategies`.
   explicit OptionFlags(CLI::App* command,
-                       absl::Span<const StrategyTable> strategies = Strategies());
+                       const std::vector<StrategyTable>& strategies = Strategies());
 
   // Returns the given options. Errors: UNKNOWN_OPTION for a strategy that does not exist,
   // CONFLICTING_OPTIONS for a flag of another strategy, BAD_OPTION for a value that cannot be
@@ -28,15 +29,14 @@ class OptionFlags {
   absl::StatusOr<v1::RewriteOptions> Build() const;
 
  private:
-  void Add(const std::string& flag, const std::string& help,
-           const google::protobuf::FieldDescriptor* field, const std::string& group);
+  void Add(const OptionRow& row, const std::string& group);
   absl::StatusOr<const StrategyTable*> ChosenStrategy() const;
   absl::Status CheckNoOtherFlags(const StrategyTable& chosen) const;
   // Sets the field of `row` in `message` if its flag was given.
   absl::Status Set(const OptionRow& row, google::protobuf::Message* message) const;
 
   CLI::App* const command_;
-  const absl::Span<const StrategyTable> strategies_;
+  const std::vector<StrategyTable>& strategies_;
   CLI::Option* strategy_ = nullptr;
   std::map<std::string, CLI::Option*> flags_;
 };

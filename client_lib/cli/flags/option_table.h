@@ -1,54 +1,56 @@
-// The table of the flags of `spillway rewrite` that set fields of v1::RewriteOptions.
+// The flags that set options: one for each field of v1::RewriteOptions, v1::Step, v1::Hardware and
+// of the strategies' messages, but for those that files and other flags determine.
 //
-// A flag is a row. Its name (the field's, with dashes), type and values come from the proto's
-// descriptor, its help text from here. A new parameter is a new row; a new strategy is a new table
-// and a line in Strategies(). A test compares names and defaults with the proto.
+// A flag's type and values come from the field's descriptor; its name, help and default from the
+// field's comment, by option_help.inc, which client_lib/python/generate.py writes. A new field has
+// its flag once that has run; a new strategy is a name in option_table.cc, as is what only the
+// command line has to say of a field.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_TABLE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_TABLE_H_
 
+#include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
+#include "google/protobuf/descriptor.h"
 
 namespace spillway::cli {
 
-// One flag. All of it is static text.
+// One flag.
 struct OptionRow {
-  // The field's name in the proto.
-  absl::string_view field;
-  // Its effect, unit and range.
-  absl::string_view help;
-  // The default, as after "Default: " in the proto's comment; empty if there is none.
-  absl::string_view default_text;
-  // The flag's name if it differs from the field's; empty otherwise.
-  absl::string_view flag;
-  // The field of the same table whose flag this one requires; empty: none.
-  absl::string_view needs = "";
+  const google::protobuf::FieldDescriptor* field;
+  std::string flag;   // `--optimizer-scopes`
+  std::string help;   // With the default.
+  std::string needs;  // The flag that this one requires, or empty.
 };
 
 // A strategy: the name of its field in the oneof `strategy`, and its parameters.
 struct StrategyTable {
-  absl::string_view name;
-  absl::Span<const OptionRow> rows;
+  std::string name;
+  std::vector<OptionRow> rows;
 };
 
 // Flags common to all strategies: fields of v1::RewriteOptions.
-absl::Span<const OptionRow> CommonOptions();
+const std::vector<OptionRow>& CommonOptions();
 
 // Flags for fields of v1::Step, and their group in --help.
 inline constexpr char kStepGroup[] = "The step";
-absl::Span<const OptionRow> StepOptions();
+const std::vector<OptionRow>& StepOptions();
 
 // Flags for fields of v1::Hardware, and their group in --help.
 inline constexpr char kHardwareGroup[] = "Machine";
-absl::Span<const OptionRow> HardwareOptions();
+const std::vector<OptionRow>& HardwareOptions();
 
 // The strategies of the command `rewrite`, strongest first: the first is the default.
-absl::Span<const StrategyTable> Strategies();
+const std::vector<StrategyTable>& Strategies();
 
-// Returns `--optimizer-scopes` for the row of `optimizer_scopes`.
-std::string FlagOf(const OptionRow& row);
+// Returns the flag of a field of another message, such as SimulateOptions.execution. REQUIRES: the
+// field is in option_help.inc.
+OptionRow RowOf(const google::protobuf::Descriptor* message, const std::string& field);
+
+// All flags that stand for a field, by its name.
+const std::map<std::string, std::string, std::less<>>& FlagsByField();
 
 }  // namespace spillway::cli
 

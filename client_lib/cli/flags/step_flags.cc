@@ -1,8 +1,8 @@
 #include "client_lib/cli/flags/step_flags.h"
 
-#include "absl/strings/str_cat.h"
 #include "client_lib/cli/flags/field_flag.h"
 #include "client_lib/cli/flags/option_value.h"
+#include "spillway/v1/simulate.pb.h"
 
 namespace spillway::cli {
 namespace {
@@ -12,58 +12,59 @@ bool IsOfShapes(absl::string_view field) { return field == "feeds" || field == "
 }  // namespace
 
 StepFlags::StepFlags(CLI::App* command, absl::string_view without) {
-  const auto add = [command, without](absl::Span<const OptionRow> rows,
-                                      const google::protobuf::Descriptor* message,
-                                      const char* group, Options* options) {
+  const auto add = [command, without](const std::vector<OptionRow>& rows, const char* group,
+                                      Options* options) {
     for (const OptionRow& row : rows) {
-      const auto* field = message->FindFieldByName(std::string(row.field));
-      if (row.field == without) continue;
-      (*options)[std::string(row.field)] =
-          AddFieldFlag(command, FlagOf(row), HelpOf(row.help, row.default_text), field, group);
+      if (row.field->name() == without) continue;
+      (*options)[row.flag] = AddFieldFlag(command, row, group);
     }
   };
-  add(StepOptions(), v1::Step::descriptor(), kStepGroup, &step_);
-  add(HardwareOptions(), v1::Hardware::descriptor(), kHardwareGroup, &hardware_);
-  command
-      ->add_flag("--no-budget", no_budget_,
-                 "Unlimited memory: what the step would take. [default: the machine's]")
-      ->group(kHardwareGroup);
+  add(StepOptions(), kStepGroup, &step_);
+  add(HardwareOptions(), kHardwareGroup, &hardware_);
+  const OptionRow row = RowOf(v1::SimulateOptions::descriptor(), "no_budget");
+  command->add_flag(row.flag, no_budget_, row.help)->group(kHardwareGroup);
 }
 
 absl::StatusOr<v1::Step> StepFlags::Build(FeedSizes sizes) const {
   v1::Step step;
   for (const OptionRow& row : StepOptions()) {
-    const auto given = step_.find(std::string(row.field));
+    const auto given = step_.find(row.flag);
     if (given == step_.end()) continue;
-    if (row.field == "feeds") {
+    if (row.field->name() == "feeds") {
       for (const std::string& text : given->second->results()) {
-        absl::Status status = AddFeed(FlagOf(row), text, sizes, step.add_feeds());
+        absl::Status status = AddFeed(row.flag, text, sizes, step.add_feeds());
         if (!status.ok()) return status;
       }
       continue;
     }
-    absl::Status status = SetFromFlag(FlagOf(row), given->second, row.field, &step);
-    if (!status.ok()) return status;
+    if (absl::Status s = SetFromFlag(row, given->second, &step); !s.ok()) return s;
   }
   for (const OptionRow& row : HardwareOptions()) {
-    const CLI::Option* given = hardware_.at(std::string(row.field));
+    const CLI::Option* given = hardware_.at(row.flag);
     if (given->count() == 0) continue;
-    absl::Status status = SetFromFlag(FlagOf(row), given, row.field, step.mutable_hardware());
-    if (!status.ok()) return status;
+    if (absl::Status s = SetFromFlag(row, given, step.mutable_hardware()); !s.ok()) return s;
   }
   return step;
 }
 
 std::string StepFlags::FirstBeyondShapes() const {
   for (const OptionRow& row : StepOptions()) {
-    const auto given = step_.find(std::string(row.field));
-    if (given == step_.end() || IsOfShapes(row.field)) continue;
-    if (given->second->count() > 0) return FlagOf(row);
+    const auto given = step_.find(row.flag);
+    if (given == step_.end() || IsOfShapes(row.field->name())) continue;
+    if (given->second->count() > 0) return row.flag;
   }
-  for (const OptionRow& row : HardwareOptions()) {
-    if (hardware_.at(std::string(row.field))->count() > 0) return FlagOf(row);
+  for (const auto& [flag, option] : hardware_) {
+    if (option->count() > 0) return flag;
   }
   return no_budget_ ? "--no-budget" : "";
+}
+
+void AddStoredProfileFlag(CLI::App* command, bool* without) {
+  command
+      ->add_flag("--no-stored-profile", *without,
+                 "Ignores the profiles that spillway check --save-profile has stored beside the "
+                 "graph.")
+      ->group(kStepGroup);
 }
 
 }  // namespace spillway::cli

@@ -33,12 +33,15 @@ class StepFlags {
   std::string FirstBeyondShapes() const;
 
  private:
-  // The options of a table's rows, by field.
+  // Options by flag.
   using Options = std::map<std::string, CLI::Option*>;
 
   Options step_, hardware_;
   bool no_budget_ = false;
 };
+
+// Adds --no-stored-profile to `command`, which sets `*without`.
+void AddStoredProfileFlag(CLI::App* command, bool* without);
 
 }  // namespace spillway::cli
 

@@ -11,8 +11,8 @@
 namespace spillway::cli {
 namespace {
 
-constexpr size_t kLeast = 40;
-constexpr size_t kMost = 240;
+constexpr size_t kMinTerminalWidth = 40;
+constexpr size_t kMaxTerminalWidth = 240;
 
 }  // namespace
 
@@ -20,11 +20,11 @@ size_t LineWidth(size_t otherwise) {
   const char* const text = std::getenv("COLUMNS");
   size_t width = 0;
   if (text != nullptr && absl::SimpleAtoi(text, &width) && width > 0) {
-    return std::clamp(width, kLeast, kMost);
+    return std::clamp(width, kMinTerminalWidth, kMaxTerminalWidth);
   }
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return std::clamp<size_t>(size.ws_col, kLeast, kMost);
+    return std::clamp<size_t>(size.ws_col, kMinTerminalWidth, kMaxTerminalWidth);
   }
   return otherwise;
 }

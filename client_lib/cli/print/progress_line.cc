@@ -23,7 +23,7 @@ constexpr char kErase[] = "\r\033[K";
 // Standard error, shared by the two writers.
 std::mutex terminal_mutex;
 std::string drawn;  // The line on the terminal; guarded by terminal_mutex.
-std::string told;   // Set by TellProgress; guarded by terminal_mutex.
+std::string activity;  // Set by ShowProgress; guarded by terminal_mutex.
 
 // Not std::cerr: a line is written in one piece.
 void WriteAll(absl::string_view text) {
@@ -55,7 +55,7 @@ void Erase() {
 
 std::string Doing(const std::string& otherwise) {
   std::lock_guard<std::mutex> lock(terminal_mutex);
-  return told.empty() ? otherwise : told;
+  return activity.empty() ? otherwise : activity;
 }
 
 // `120 of 480 MiB`; with a decimal if the total is small.
@@ -86,7 +86,7 @@ ProgressLine::ProgressLine(Verbosity verbosity, absl::string_view doing)
     : enabled_(verbosity == Verbosity::kNormal && isatty(STDERR_FILENO) == 1),
       doing_(doing),
       start_(absl::Now()) {
-  TellProgress("");
+  ShowProgress("");
   if (enabled_) thread_ = std::thread([this] { DrawUntilEnd(); });
 }
 
@@ -121,9 +121,9 @@ void ProgressLine::DrawUntilEnd() {
   }
 }
 
-void TellProgress(std::string doing) {
+void ShowProgress(std::string doing) {
   std::lock_guard<std::mutex> lock(terminal_mutex);
-  told = std::move(doing);
+  activity = std::move(doing);
 }
 
 void PrintBesideProgress(const std::function<void()>& print) {

@@ -4,16 +4,26 @@
 
 #include <condition_variable>
 #include <functional>
+#include <iostream>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client_lib/cli/print/verbosity.h"
 #include "spillway/connection.h"
 
 namespace spillway::cli {
+
+// How much a command prints on standard error besides errors (--quiet). kQuiet: no progress and no
+// notices of retries.
+enum class Verbosity { kNormal, kQuiet };
+
+// Prints a note that is not an error, such as values that were filled in, unless it is empty.
+inline void TellNote(const std::string& line) {
+  if (!line.empty()) std::cerr << absl::StrCat("spillway: ", line, "\n");
+}
 
 // Returns the line at `elapsed` after the start of the call: `spillway: sending 120 of 480 MiB`.
 // `doing`: the activity of the core, e.g. `rewriting`.
@@ -54,7 +64,7 @@ class ProgressLine {
 
 // Replaces the activity that the line shows, until it ends: `exploring: 5 sizes tried`.
 // Thread-safe.
-void TellProgress(std::string doing);
+void ShowProgress(std::string doing);
 
 // Calls `print`, which writes to standard output, with the progress line hidden: both may be the
 // same terminal.

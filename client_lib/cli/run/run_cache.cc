@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/base/file_error.h"
 #include "rewrite_core/base/sha256.h"
 
 namespace spillway::cli {

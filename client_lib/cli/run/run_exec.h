@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/base/exit_code.h"
 
 namespace spillway::cli {
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/files/folder.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/base/exit_code.h"
 #include "client_lib/cli/run/run_prepare.h"
 
 namespace spillway::cli {

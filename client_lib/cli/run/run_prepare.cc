@@ -12,14 +12,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/base/file_error.h"
+#include "client_lib/cli/base/own_version.h"
 #include "client_lib/cli/files/input_file.h"
 #include "client_lib/cli/files/output_file.h"
-#include "client_lib/cli/files/rewrite_graph_file.h"
 #include "client_lib/cli/flags/gpu_memory.h"
-#include "client_lib/cli/flags/stored_profile.h"
-#include "client_lib/cli/own_version.h"
 #include "client_lib/cli/print/json.h"
+#include "client_lib/cli/rewrite/rewrite_graph_file.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/cli/run/run_cache.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -139,12 +139,11 @@ v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
 }
 
 // Copies the report of `entry` to the requested path.
-absl::Status CopyReport(const Folder& folder, const PreparedGraph& prepared,
-                        const std::string& path) {
+absl::Status CopyReport(const Folder& folder, const PreparedGraph& prepared, const OutputPath& to) {
   const std::string name = std::filesystem::path(prepared.report_path).filename();
   const absl::StatusOr<std::string> report = ReadWholeFile(folder, name, kMaxReportBytes);
   if (!report.ok()) return report.status();
-  return WriteUserFile(path, *report);
+  return WriteUserFile(to, *report);
 }
 
 // Reads the entry if it is complete.
@@ -178,9 +177,12 @@ absl::Status SharedFailure(const PrepareRequest& request, const CacheEntry& entr
 }
 
 // Rewrites `graph` and stores the result in `entry`.
-absl::StatusOr<PreparedGraph> RewriteAndStore(
-    const std::string& graph, const PrepareRequest& request, const StoredProfiles& profiles,
-    const CacheEntry& entry, const internal::Deadline& deadline, ChildStage& stage) {
+absl::StatusOr<PreparedGraph> RewriteAndStore(const std::string& graph, const InputPath& input,
+                                              const PrepareRequest& request,
+                                              const StoredProfiles& profiles,
+                                              const CacheEntry& entry,
+                                              const internal::Deadline& deadline,
+                                              ChildStage& stage) {
   stage = request.server.empty() ? "rewriting the graph" : "waiting for the server's answer";
   CallOptions call = request.call;
   call.timeout = deadline.Remaining();
@@ -189,7 +191,7 @@ absl::StatusOr<PreparedGraph> RewriteAndStore(
                        /*plans=*/nullptr, &profiles);
   if (!rewritten.ok()) {
     ShareFailure(rewritten.status(), request, entry);
-    return WithInputName(rewritten.status(), request.input);
+    return WithInputName(rewritten.status(), input);
   }
   stage = "writing to the cache folder";
   PreparedGraph prepared;
@@ -212,7 +214,11 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
   const absl::StatusOr<Folder> folder = OpenCacheFolder(request.cache_dir);
   if (!folder.ok()) return folder.status();
   stage = "reading the graph";
-  if (ResolveInput(request.input) != request.input) {
+  const InputPath input = InputPath::Graph(request.input);
+  if (input.is_folder() && input.path() == input.name()) {
+    return FileError(EISDIR, "read", request.input, "give --graph a graph file");
+  }
+  if (input.is_folder()) {
     return core::InvalidError(
         v1::ERROR_REASON_BAD_OPTION,
         absl::StrCat("--graph: ", request.input,
@@ -220,18 +226,15 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
                      "copy; give the file in it"),
         {{"flag", "--graph"}});
   }
-  std::error_code ignored;
-  if (std::filesystem::is_directory(request.input, ignored)) {
-    return FileError(EISDIR, "read", request.input, "give --graph a graph file");
-  }
   // Compares files, not names: links and other spellings count.
-  if (!request.report.empty() && SameFile(request.report, request.input)) {
+  const OutputPath report(request.report, "--report");
+  if (report.given() && SameFile(report, input.path())) {
     return OverwritesError("--report", request.report, "--graph");
   }
-  const absl::StatusOr<std::string> graph = ReadInput(request.input, CancellationToken());
+  const absl::StatusOr<std::string> graph = ReadInput(input, CancellationToken());
   if (!graph.ok()) return graph.status();
   const StoredProfiles profiles =
-      request.stored_profiles ? StoredProfiles::Beside(request.input) : StoredProfiles();
+      request.stored_profiles ? StoredProfiles::Beside(input) : StoredProfiles();
   stage = "waiting for another run that rewrites the same graph";
   const absl::StatusOr<CacheEntry> entry =
       CacheEntry::Lock(*folder, CacheKey(request, *graph, profiles));
@@ -240,17 +243,16 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
   absl::StatusOr<PreparedGraph> prepared = PreparedGraph();
   if (!TakeFromCache(*entry, &*prepared)) {
     if (absl::Status status = SharedFailure(request, *entry); !status.ok()) {
-      return WithInputName(status, request.input);
+      return WithInputName(status, input);
     }
-    prepared = RewriteAndStore(*graph, request, profiles, *entry, deadline, stage);
+    prepared = RewriteAndStore(*graph, input, request, profiles, *entry, deadline, stage);
     if (!prepared.ok()) return prepared;
     stage = "deleting old entries of the cache";
     PruneCache(*folder, absl::Now() - absl::Hours(24 * kUnusedDays));
   }
-  if (!request.report.empty()) {
+  if (report.given()) {
     stage = "writing the report";
-    absl::Status status = CopyReport(*folder, *prepared, request.report);
-    if (!status.ok()) return status;
+    if (absl::Status s = CopyReport(*folder, *prepared, report); !s.ok()) return s;
   }
   return prepared;
 }

@@ -37,10 +37,10 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
     return absl::StrCat(graph, " -> ", prepared.graph_path, ": ", text::CostText(report), end);
   }
   // Reporting that it fits unchanged is enough: the summary would only repeat it.
-  const bool told = core::FiguresOf(report).fit == v1::FIT_FITS && report.fits_size() > 0 &&
-                    report.fits(0).not_needed();
-  return absl::StrCat(graph, " stays as it is: ", text::CostText(report), told ? "" : "; ",
-                      told ? "" : report.summary(), end);
+  const bool says_fit = core::FiguresOf(report).fit == v1::FIT_FITS && report.fits_size() > 0 &&
+                        report.fits(0).not_needed();
+  return absl::StrCat(graph, " stays as it is: ", text::CostText(report), says_fit ? "" : "; ",
+                      says_fit ? "" : report.summary(), end);
 }
 
 }  // namespace spillway::cli

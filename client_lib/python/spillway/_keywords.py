@@ -37,8 +37,8 @@ class StepKeywords(TypedDict, total=False):
     loop_counts: Optional[Mapping[str, int]]
     """Numbers of loop iterations, where the graph does not determine them (by constants,
     maximum_iterations, dimension sizes) or only gives a maximum that is not reached. The memory
-    that a loop keeps for its gradients is counted once per iteration. Default: none, the graph
-    tells it or it is unknown."""
+    that a loop keeps for its gradients is counted once per iteration. Default: none, they are as
+    the graph says, or unknown."""
 
 
 class HardwareKeywords(TypedDict, total=False):
@@ -97,11 +97,17 @@ class CommonKeywords(TypedDict, total=False):
     `/job:j/task:0/device:GPU:0` are distinct only if they are different devices). Default: every
     device that is not a CPU; a node without a device counts as one."""
     already_rewritten: Optional[Literal["keep", "replan"]]
-    """What to do with a graph that Spillway has already rewritten. Default: KEEP."""
+    """What to do with a graph that Spillway has already rewritten. "keep": if it was rewritten on
+    any of those devices, return it unchanged and report so (outcome KEPT). "replan": if it was
+    rewritten on any of those devices, strip it first (on all devices), then rewrite it. Default:
+    "keep"."""
     decision_detail: Optional[Literal["all", "none"]]
-    """Which decisions the report lists. Default: ALL."""
+    """Which decisions the report lists. "all": every tensor considered. "none": no decisions (the
+    swaps themselves are always listed): for very large graphs. Default: "all"."""
     simulation: Optional[Union[bool, Literal["on", "off"]]]
-    """Whether the step is simulated before and after. Default: ON."""
+    """Whether the step is simulated before and after. "on": the report, if requested, has forecasts
+    of the step before and after the rewrite. "off": no forecasts: the answer comes sooner. Default:
+    "on"."""
 
 
 class CpuDeviceKeywords(TypedDict, total=False):
@@ -120,26 +126,32 @@ class SettledKeywords(TypedDict, total=False):
     tensors of unknown size. Range: 0 and up. Default: 0."""
     inline_calls: Optional[Literal["auto", "always", "never"]]
     """Whether calls of library functions are replaced by the functions' bodies, whose tensors can
-    then be swapped. Default: AUTO."""
+    then be swapped. "auto": calls are inlined if something is then swapped; otherwise the graph is
+    returned unchanged. Calls are not inlined if a patch is requested, since a live graph keeps its
+    calls. "always": calls are always inlined. A call that would make the graph exceed the limits is
+    an error. Cannot be combined with a patch. "never": calls stay, and tensors inside their
+    functions are not swapped. Default: "auto"."""
 
 
 class OptimizerScopesKeywords(TypedDict, total=False):
     """Of the strategy scope."""
 
     optimizer_scopes: Optional[Names]
-    """Name prefixes of the backward part: an op belongs to it if its name matches `^SCOPE` for any
-    of them. A scope that matches nothing is a warning; it is an error (NAME_MATCHES_NOTHING) if
-    none matches. If none is given, ScopeReport lists what was found. Default: found from the
-    structure of the graph, as gradients, weight updates and what only these read."""
+    """Name prefixes of the backward part: an op belongs to it if its name matches `^SCOPE` (RE2)
+    for any of them. A scope that matches nothing is a warning; it is an error
+    (NAME_MATCHES_NOTHING) if none matches. If none is given, the report lists what was found.
+    Default: found from the structure of the graph, as gradients, weight updates and what only these
+    read."""
 
 
 class ScopeKeywords(TypedDict, total=False):
     """Of the strategy scope: ScopeStrategy in options.proto."""
 
     starting_scope: Optional[str]
-    """Ops whose name matches `^SCOPE` start the walk. Default: found, see starting_op_names."""
+    """Ops whose name matches `^SCOPE` (RE2) start the walk. Default: found, see
+    starting_op_names."""
     starting_op_names: Optional[Names]
-    """Ops whose name matches `^NAME$` start the walk; each must match an op. Default, with no
+    """Ops whose name matches `^NAME$` (RE2) start the walk; each must match an op. Default, with no
     starting_scope either: found, as the forward ops that feed the backward part and from which the
     most others of their kind are reached."""
     excl_scopes: Optional[Names]
@@ -169,18 +181,20 @@ class ScopeKeywords(TypedDict, total=False):
     of one per consumer: fewer copies, but more memory between the first consumer and the last.
     Default: false."""
     ctrld_strategy: Optional[Literal["chain_rule", "direct_order"]]
-    """How triggers are found. Default: CHAIN_RULE."""
+    """How triggers are found. "chain_rule": follows the forward ops after the producer and takes a
+    backward op that consumes their outputs, as the chain rule pairs them. "direct_order": takes an
+    op that leads to the consumer, lb levels before it: more exact, but frees less memory. Default:
+    "chain_rule"."""
     swap_branches: Optional[bool]
     """Also swap for forward consumers that lie more than branch_threshold levels behind the
     tensor's first forward consumer (long skip connections). Default: false."""
     branch_threshold: Optional[int]
     """See swap_branches; in levels. Range: 0 and up. Default: 0."""
     debug: Optional[bool]
-    """Lists op names and types in the report, for tuning (ScopeReport.debug_ops). Default:
-    false."""
+    """Lists op names and types in the report, for tuning (scope.debug_ops). Default: false."""
     debug_level: Optional[int]
-    """With debug: 1 lists the starting ops; 2 lists every op that the walk visits, in order. Range:
-    1 or 2. Default: 1."""
+    """With `debug`: 1 lists the starting ops; 2 lists every op that the walk visits, in order.
+    Range: 1 or 2. Default: 1."""
 
 
 class LmsLevelKeywords(TypedDict, total=False):
@@ -203,8 +217,8 @@ class LmsLevelKeywords(TypedDict, total=False):
     slower and use less memory. If any parameter is tuned, this is the lowest mode that is tried.
     Range: 0 to 3. Default: 0."""
     serialization: Optional[Levels]
-    """Levels whose ops run one after another; each entry is an index or a Python slice (`12`,
-    `3:5`, `-10:`). A level that the graph does not have is an error. Default: none."""
+    """Levels whose ops run one after another; each is an index or a Python slice (`12`, `3:5`,
+    `-10:`). A level that the graph does not have is an error. Default: none."""
     serialization_by_size: Optional[float]
     """Levels whose ops on one GPU together read and write more than this, in GiB, are serialized.
     0: none. Range: 0 and up. Default: 0."""
@@ -228,24 +242,26 @@ class FilterKeywords(TypedDict, total=False):
     """Of the strategies level and budget."""
 
     excl_output_by_scopes: Optional[Names]
-    """Name prefixes: outputs of ops whose name begins so are not swapped. In this and the seven
-    that follow, what matches no op is an error. Default: none."""
+    """Outputs of ops whose name begins with one of these prefixes are not swapped; with the
+    strategy budget, nor are tensors that share their memory. In this and the seven that follow,
+    what matches no op is an error. Default: none."""
     incl_output_by_scopes: Optional[Names]
-    """If set (or incl_output_by_types is), only outputs of ops whose name begins so (or of those
-    types) are swapped. Default: none."""
+    """If set (or incl_output_by_types is), only outputs of ops whose name begins with one of these
+    prefixes (or of those types) are swapped. Default: none."""
     excl_output_by_types: Optional[Names]
-    """Outputs of ops of these types are not swapped, in addition to the built-in list of variables,
-    constants and the like. Default: none."""
+    """Outputs of ops of these types are not swapped. The strategy level never swaps those of
+    variables, constants and the like. Default: none."""
     incl_output_by_types: Optional[Names]
     """See incl_output_by_scopes. Default: none."""
     excl_input_by_scopes: Optional[Names]
-    """Ops whose name begins so read no swap-in. Default: none."""
+    """Ops whose name begins with one of these prefixes read no swap-in; with the strategy budget,
+    tensors that they read late stay on the device. Default: none."""
     incl_input_by_scopes: Optional[Names]
-    """If set (or incl_input_by_types is), only ops whose name begins so (or of those types) read
-    swap-ins. Default: none."""
+    """If set (or incl_input_by_types is), only ops whose name begins with one of these prefixes (or
+    of those types) read swap-ins. Default: none."""
     excl_input_by_types: Optional[Names]
-    """Ops of these types read no swap-in, in addition to those of the built-in list. Default:
-    none."""
+    """Ops of these types read no swap-in. With the strategy level, variables, constants and the
+    like never do. Default: none."""
     incl_input_by_types: Optional[Names]
     """See incl_input_by_scopes. Default: none."""
 
@@ -254,14 +270,21 @@ class BudgetKeywords(TypedDict, total=False):
     """Of the strategy budget: BudgetStrategy in options.proto."""
 
     planning_effort: Optional[Literal["low", "medium", "high"]]
-    """How much to search for each GPU. Default: MEDIUM."""
+    """How many plans to simulate for each GPU. "low": at most 32 plans: usually enough to construct
+    plans, but not to improve them. "medium": at most 128 plans. "high": at most 8192 plans: for
+    jobs that run for days. Default: "medium"."""
     objective: Optional[Literal["fastest_that_fits", "smallest_peak", "free_swaps_only"]]
-    """What to optimize for. Default: FASTEST_THAT_FITS."""
+    """What to optimize for. "fastest_that_fits": the fastest plan found. A graph that already fits
+    is left unchanged. "smallest_peak": a plan for the smallest budget with which one within
+    max_slowdown is found, even if the graph already fits: it leaves memory to others. A step stays
+    within that budget only if it is given no more (per_process_gpu_memory_fraction); if there is
+    more, launching ahead may use it. "free_swaps_only": only swaps whose copies hide behind
+    kernels: as "smallest_peak" with a max_slowdown of 1.005. Default: "fastest_that_fits"."""
     max_slowdown: Optional[float]
     """Maximum step time as a multiple of the step time at full speed (the original graph with
-    unlimited memory). If no plan within it is found, the error is DOES_NOT_FIT and reports the
-    memory with which there is one. Invalid with FREE_SWAPS_ONLY. Range: 1 and up. Default: no
-    limit; with SMALLEST_PEAK 1.1."""
+    unlimited memory). If no plan within it is found, the error (DOES_NOT_FIT) reports the memory
+    with which there is one. Invalid with "free_swaps_only". Range: 1 and up. Default: no limit;
+    with "smallest_peak", 1.1."""
 
 
 # What options.py makes of a value.

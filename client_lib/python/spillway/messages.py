@@ -464,8 +464,8 @@ class Hardware(Message):
     """Rates are achieved, not data-sheet figures, unless there is an efficiency beside them. Link
     rates are for pinned copies, per direction, with both directions active."""
     preset: str = ""
-    """OPTIONAL. Name of the preset that supplies the numbers that are not given. GetCapabilities
-    and `spillway capabilities` list them. Default: p100_pcie."""
+    """OPTIONAL. Name of the preset that supplies the numbers that are not given. `spillway
+    capabilities` (GetCapabilities) lists them. Default: p100_pcie."""
     gpu_memory_bytes: Optional[int] = None
     """OPTIONAL. Bytes that TensorFlow's allocator can use on each GPU (less than the board has).
     Minus allocator_reserve, this is the device budget. Range: 1 and up. Default: the preset's."""

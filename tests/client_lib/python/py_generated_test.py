@@ -65,6 +65,9 @@ class GeneratedTest(unittest.TestCase):
                             ignore=shutil.ignore_patterns("build", "lib", "__pycache__"))
             shutil.copytree(common.ROOT / "proto", tree / "proto")
             shutil.copy(common.ROOT / "CMakeLists.txt", tree)
+            flags = "client_lib/cli/flags"
+            (tree / flags).mkdir(parents=True)
+            shutil.copy(common.ROOT / flags / "option_help.inc", tree / flags)
             step = tree / "proto" / "spillway" / "v1" / "step.proto"
             step.write_text(step.read_text().replace(
                 "message Step {", "message Step {\n  // How warm it is.\n  double warmth = 99;", 1))
@@ -73,11 +76,14 @@ class GeneratedTest(unittest.TestCase):
                                   text=True, timeout=common.PATIENCE_S, check=False)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("_keywords.py", done.stdout)
+            self.assertIn("option_help.inc", done.stdout)
             self.assertNotIn("messages.py", done.stdout)
             subprocess.run([sys.executable, str(generate)], check=True, stdout=subprocess.DEVNULL,
                            timeout=common.PATIENCE_S)
             made = (tree / "client_lib" / "python" / "spillway" / "_keywords.py").read_text()
             self.assertIn('    warmth: Optional[float]\n    """How warm it is."""', made)
+            made = (tree / flags / "option_help.inc").read_text()
+            self.assertIn('SPILLWAY_OPTION("warmth", "--warmth",\n  R"(How warm it is.)",\n  "")', made)
 
     def test_answers_have_the_fields_of_the_proto(self):
         """Read by another reader than the generator's: the .proto as text."""

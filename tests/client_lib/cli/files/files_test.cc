@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/files/input_file.h"
 #include "client_lib/cli/files/output_file.h"
 #include "client_lib/cli/flags/file_flags.h"
@@ -165,6 +165,28 @@ TEST(OutputFileTest, APipeThatNobodyReadsCanBeCancelled) {
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }
 
+TEST(InputTest, ANameIsStandardInputAFileOrTheFolderOfASavedModel) {
+  const TempDir dir;
+  EXPECT_TRUE(InputPath::Graph("-").is_standard_input());
+  const InputPath file = InputPath::Graph(dir.Write("a", "x"));
+  EXPECT_FALSE(file.is_standard_input() || file.is_folder());
+  EXPECT_EQ(file.path(), dir / "a");
+  EXPECT_EQ(file.Folder() + "/a", dir / "a");
+  EXPECT_EQ(InputPath("a").Folder(), ".");
+
+  const std::string folder = dir / "model";
+  std::filesystem::create_directory(folder);
+  EXPECT_TRUE(InputPath::Graph(folder).is_folder());
+  EXPECT_EQ(InputPath::Graph(folder).path(), folder);
+  dir.Write("model/saved_model.pbtxt", "x");
+  EXPECT_EQ(InputPath::Graph(folder).path(), folder + "/saved_model.pbtxt");
+  dir.Write("model/saved_model.pb", "x");
+  EXPECT_EQ(InputPath::Graph(folder).path(), folder + "/saved_model.pb");
+  EXPECT_EQ(InputPath::Graph(folder).name(), folder);
+  // Another input than a graph is never looked for in a folder.
+  EXPECT_EQ(InputPath(folder).path(), folder);
+}
+
 TEST(SameFileTest, OneFileByManyNames) {
   const TempDir dir;
   const std::string path = dir.Write("a", "x");
@@ -174,9 +196,9 @@ TEST(SameFileTest, OneFileByManyNames) {
   EXPECT_TRUE(SameFile(path, dir / "hard"));
   EXPECT_TRUE(SameFile(path, dir / "soft"));
   EXPECT_TRUE(SameFile(dir / "new", dir / "./new"));
-  EXPECT_TRUE(SameFile("no-such-file", "./no-such-file"));
+  EXPECT_TRUE(SameFile(OutputPath("no-such-file"), OutputPath("./no-such-file")));
   EXPECT_FALSE(SameFile(path, dir / "b"));
-  EXPECT_FALSE(SameFile("-", "-"));
+  EXPECT_FALSE(SameFile(OutputPath("-"), OutputPath("-")));
 }
 
 TEST(CheckFilesTest, OutputsMustDiffer) {
@@ -186,7 +208,7 @@ TEST(CheckFilesTest, OutputsMustDiffer) {
     const auto path = [&dir](const std::string& name) {
       return name.empty() || name == "-" ? name : dir / name;
     };
-    return CheckFiles({dir / "in", path(out), path(report), path(patch), path(plan), false});
+    return CheckFiles({dir / "in", path(out), path(report), path(patch), path(plan), OutputPath()});
   };
   EXPECT_TRUE(check("out", "report", "patch").ok());
   EXPECT_TRUE(check("", "report", "").ok());

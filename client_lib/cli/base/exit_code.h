@@ -1,8 +1,6 @@
 // The program's exit status. Users' scripts depend on these numbers: never renumber.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_EXIT_CODE_H_
-#define SPILLWAY_CLIENT_LIB_CLI_EXIT_CODE_H_
-
-#include <string>
+#ifndef SPILLWAY_CLIENT_LIB_CLI_BASE_EXIT_CODE_H_
+#define SPILLWAY_CLIENT_LIB_CLI_BASE_EXIT_CODE_H_
 
 #include "absl/status/status.h"
 
@@ -32,12 +30,9 @@ enum class ExitCode {
 // its code.
 ExitCode ExitCodeOf(const absl::Status& status);
 
-// Formats an error as one line: `MESSAGE [REASON]`.
-std::string ErrorText(const absl::Status& status);
-
 // The table of --help.
 extern const char kExitCodeHelp[];
 
 }  // namespace spillway::cli
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_EXIT_CODE_H_
+#endif  // SPILLWAY_CLIENT_LIB_CLI_BASE_EXIT_CODE_H_

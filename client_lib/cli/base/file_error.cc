@@ -1,4 +1,4 @@
-#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/base/file_error.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,15 +1,15 @@
 // Profiles that `check --save-profile` stores beside a graph, for later commands: a file
 // spillway-profile-HASH.pb (StoredProfile in check.proto), HASH of the graph before any rewrite.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_STORED_PROFILE_H_
-#define SPILLWAY_CLIENT_LIB_CLI_FLAGS_STORED_PROFILE_H_
+#ifndef SPILLWAY_CLIENT_LIB_CLI_REWRITE_STORED_PROFILE_H_
+#define SPILLWAY_CLIENT_LIB_CLI_REWRITE_STORED_PROFILE_H_
 
 #include <string>
 #include <vector>
 
-#include "CLI/App.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client_lib/cli/files/input_file.h"
 #include "spillway/cancellation.h"
 #include "spillway/v1/step.pb.h"
 
@@ -18,7 +18,7 @@ namespace spillway::cli {
 // Writes `profile`, a serialized RunMetadata or StepStats of a step with the feeds of `step`, into
 // the folder of the graph file `beside`, for the graph `graph_def`. Returns the file's path.
 // Errors: FileErrors; RESOURCE_EXHAUSTED (LIMIT_EXCEEDED) above 2 GiB.
-absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string_view graph_def,
+absl::StatusOr<std::string> StoreProfile(const InputPath& beside, absl::string_view graph_def,
                                          const v1::Step& step, absl::string_view profile,
                                          const CancellationToken& token);
 
@@ -28,9 +28,9 @@ class StoredProfiles {
   // None.
   StoredProfiles() = default;
 
-  // Finds those beside the file `input`; none beside standard input (`-`). Lists the folder once
-  // and opens no file.
-  static StoredProfiles Beside(const std::string& input);
+  // Finds those beside the graph `input`; none beside standard input. Lists the folder once and
+  // opens no file.
+  static StoredProfiles Beside(const InputPath& input);
 
   // Puts the profile of `graph_def` into `step`, unless it has one or there is none for this graph
   // and the feeds of the step. Returns a line for the user, or empty. An unreadable or damaged file
@@ -45,9 +45,6 @@ class StoredProfiles {
   std::vector<std::string> names_;  // In order.
 };
 
-// Adds --no-stored-profile to `command`, which sets `*without`.
-void AddStoredProfileFlag(CLI::App* command, bool* without);
-
 }  // namespace spillway::cli
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_FLAGS_STORED_PROFILE_H_
+#endif  // SPILLWAY_CLIENT_LIB_CLI_REWRITE_STORED_PROFILE_H_

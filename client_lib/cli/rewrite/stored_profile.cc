@@ -1,4 +1,4 @@
-#include "client_lib/cli/flags/stored_profile.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,13 +8,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client_lib/cli/files/input_file.h"
 #include "client_lib/cli/files/output_file.h"
-#include "client_lib/cli/flags/option_table.h"
-#include "client_lib/internal/graph_identity.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/canonical_form.h"
 #include "spillway/v1/check.pb.h"
 
 namespace spillway::cli {
@@ -25,10 +23,14 @@ constexpr absl::string_view kProfileSuffix = ".pb";
 // Digits of the hash in a file's name: enough to tell the graphs of a folder apart.
 constexpr size_t kProfileHashDigits = 16;
 
-std::string FolderOf(const std::string& graph_file) {
-  const std::filesystem::path folder =
-      std::filesystem::path(ResolveInput(graph_file)).parent_path();
-  return folder.empty() ? "." : folder.string();
+// Returns the hash that identifies a graph, whatever its file's name and the order of its maps, as
+// in Plan.graph_sha256.
+absl::StatusOr<std::string> GraphSha256(absl::string_view graph_def) {
+  if (graph_def.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+                       "the graph has 2 GiB or more, and protobuf reads no more");
+  }
+  return core::CanonicalSha256(graph_def, core::StopToken());
 }
 
 std::string FileNameOf(absl::string_view sha256) {
@@ -60,10 +62,10 @@ std::string FedText(const v1::Step& step) {
 
 }  // namespace
 
-absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string_view graph_def,
+absl::StatusOr<std::string> StoreProfile(const InputPath& beside, absl::string_view graph_def,
                                          const v1::Step& step, absl::string_view profile,
                                          const CancellationToken& token) {
-  const absl::StatusOr<std::string> sha256 = internal::GraphSha256(graph_def);
+  const absl::StatusOr<std::string> sha256 = GraphSha256(graph_def);
   if (!sha256.ok()) return sha256.status();
   v1::StoredProfile stored;
   stored.set_graph_sha256(*sha256);
@@ -74,7 +76,7 @@ absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string
                        "RUN_METADATA has nearly 2 GiB, too much to be stored beside the graph; "
                        "trace one step alone");
   }
-  const std::string path = (std::filesystem::path(FolderOf(beside)) / FileNameOf(*sha256)).string();
+  const std::string path = (std::filesystem::path(beside.Folder()) / FileNameOf(*sha256)).string();
   const auto outputs = CreateOutputs({path}, token);
   if (!outputs.ok()) return outputs.status();
   std::string bytes;
@@ -88,10 +90,10 @@ absl::StatusOr<std::string> StoreProfile(const std::string& beside, absl::string
   return path;
 }
 
-StoredProfiles StoredProfiles::Beside(const std::string& input) {
+StoredProfiles StoredProfiles::Beside(const InputPath& input) {
   StoredProfiles profiles;
-  if (input == "-") return profiles;
-  profiles.folder_ = FolderOf(input);
+  if (input.is_standard_input()) return profiles;
+  profiles.folder_ = input.Folder();
   std::error_code error;
   for (std::filesystem::directory_iterator entry(profiles.folder_, error), end;
        !error && entry != end; entry.increment(error)) {
@@ -110,7 +112,7 @@ StoredProfiles StoredProfiles::Beside(const std::string& input) {
 
 std::string StoredProfiles::AddTo(absl::string_view graph_def, v1::Step* step) const {
   if (names_.empty() || !step->profile().empty()) return "";
-  const absl::StatusOr<std::string> sha256 = internal::GraphSha256(graph_def);
+  const absl::StatusOr<std::string> sha256 = GraphSha256(graph_def);
   if (!sha256.ok()) return "";
   const std::string name = FileNameOf(*sha256);
   if (!std::binary_search(names_.begin(), names_.end(), name)) return "";
@@ -141,13 +143,6 @@ std::string StoredProfiles::Contents() const {
                     bytes.ok() ? *bytes : std::string());
   }
   return contents;
-}
-
-void AddStoredProfileFlag(CLI::App* command, bool* without) {
-  command
-      ->add_flag("--no-stored-profile", *without,
-                 "Leaves alone what spillway check --save-profile has stored beside the graph.")
-      ->group(kStepGroup);
 }
 
 }  // namespace spillway::cli

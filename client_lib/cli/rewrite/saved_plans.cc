@@ -1,4 +1,4 @@
-#include "client_lib/cli/files/saved_plans.h"
+#include "client_lib/cli/rewrite/saved_plans.h"
 
 #include <memory>
 

@@ -1,11 +1,11 @@
-#include "client_lib/cli/files/rewrite_graph_file.h"
+#include "client_lib/cli/rewrite/rewrite_graph_file.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client_lib/cli/commands/per_graph.h"
+#include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/print/json.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"

@@ -1,13 +1,13 @@
 // The state of one run of the program, for every command.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_SESSION_H_
-#define SPILLWAY_CLIENT_LIB_CLI_SESSION_H_
+#ifndef SPILLWAY_CLIENT_LIB_CLI_BASE_SESSION_H_
+#define SPILLWAY_CLIENT_LIB_CLI_BASE_SESSION_H_
 
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/base/exit_code.h"
 #include "spillway/cancellation.h"
 
 namespace spillway::cli {
@@ -26,4 +26,4 @@ struct Session {
 
 }  // namespace spillway::cli
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_SESSION_H_
+#endif  // SPILLWAY_CLIENT_LIB_CLI_BASE_SESSION_H_

@@ -1,11 +1,11 @@
-#include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/base/exit_code.h"
 
 #include <errno.h>
 
 #include <map>
 
 #include "absl/status/status.h"
-#include "client_lib/cli/files/file_error.h"
+#include "client_lib/cli/base/file_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/base/error.h"

@@ -1,15 +1,15 @@
 // Rewrites the graphs of a file of any format: shared by `rewrite`, `apply`, `strip` and every
 // other caller that has a file's bytes and a client.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_REWRITE_GRAPH_FILE_H_
-#define SPILLWAY_CLIENT_LIB_CLI_FILES_REWRITE_GRAPH_FILE_H_
+#ifndef SPILLWAY_CLIENT_LIB_CLI_REWRITE_REWRITE_GRAPH_FILE_H_
+#define SPILLWAY_CLIENT_LIB_CLI_REWRITE_REWRITE_GRAPH_FILE_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "client_lib/cli/files/saved_plans.h"
-#include "client_lib/cli/flags/stored_profile.h"
+#include "client_lib/cli/rewrite/saved_plans.h"
+#include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/format/graph_file.h"
 #include "spillway/client.h"
 
@@ -58,4 +58,4 @@ absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
 
 }  // namespace spillway::cli
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_FILES_REWRITE_GRAPH_FILE_H_
+#endif  // SPILLWAY_CLIENT_LIB_CLI_REWRITE_REWRITE_GRAPH_FILE_H_

@@ -1,8 +1,6 @@
-#include "client_lib/cli/exit_code.h"
+#include "client_lib/cli/base/exit_code.h"
 
-#include "absl/strings/str_cat.h"
-#include "client_lib/cli/files/file_error.h"
-#include "client_lib/cli/flags/flag_names.h"
+#include "client_lib/cli/base/file_error.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -79,27 +77,21 @@ ExitCode ExitCodeOf(const absl::Status& status) {
   return ExitCodeOfStatusCode(status.code());
 }
 
-std::string ErrorText(const absl::Status& status) {
-  std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
-  if (reason.empty()) reason = absl::StatusCodeToString(status.code());
-  return absl::StrCat(MessageInFlags(status), " [", reason, "]");
-}
-
 const char kExitCodeHelp[] =
     "Exit codes:\n"
-    "  0  done, also when there was nothing to do\n"
-    "  1  health: the server answered, and does not serve; diff: the graphs differ\n"
-    "  2  the command line, or an option's value, is wrong\n"
-    "  3  the graph is wrong, or above a limit\n"
+    "  0  done, even if there was nothing to do\n"
+    "  1  health: the server answered that it does not serve; diff: the graphs differ\n"
+    "  2  the command line or the value of an option is invalid\n"
+    "  3  the graph is invalid or exceeds a limit\n"
     "  4  a file cannot be read or written\n"
-    "  5  the server cannot be reached, or is overloaded: try again\n"
-    "  6  the timeout passed, or the program was interrupted\n"
-    "  7  internal: a bug of ours, please report it\n"
-    "  8  no plan of swaps fits into the GPU's memory: the message says what would do;\n"
+    "  5  the server cannot be reached or is overloaded; try again\n"
+    "  6  the timeout has passed, or the program was interrupted\n"
+    "  7  internal error: a bug in Spillway; please report it\n"
+    "  8  no plan of swaps fits into the GPU's memory; the message says what would suffice.\n"
     "     simulate --require-fit: the step does not fit\n"
-    "  9  it is not known whether the step fits: the message names what is missing. rewrite,\n"
-    "     which has written the graph; simulate --require-fit\n"
-    "  126, 127  run: the command cannot be executed, does not exist; otherwise\n"
-    "     the exit code of run is that of its command";
+    "  9  it is unknown whether the step fits; the message says what is missing. rewrite has\n"
+    "     written the graph; also simulate --require-fit\n"
+    "  126, 127  run: the command cannot be executed, or does not exist; otherwise the exit\n"
+    "     code of run is that of its command";
 
 }  // namespace spillway::cli

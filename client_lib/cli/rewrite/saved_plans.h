@@ -1,6 +1,6 @@
 // Plan files, written by `rewrite --save-plan` and read by `apply`.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_SAVED_PLANS_H_
-#define SPILLWAY_CLIENT_LIB_CLI_FILES_SAVED_PLANS_H_
+#ifndef SPILLWAY_CLIENT_LIB_CLI_REWRITE_SAVED_PLANS_H_
+#define SPILLWAY_CLIENT_LIB_CLI_REWRITE_SAVED_PLANS_H_
 
 #include <cstddef>
 #include <map>
@@ -35,4 +35,4 @@ class SavedPlans {
 
 }  // namespace spillway::cli
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_FILES_SAVED_PLANS_H_
+#endif  // SPILLWAY_CLIENT_LIB_CLI_REWRITE_SAVED_PLANS_H_

@@ -1,6 +1,6 @@
 // The version of this program.
-#ifndef SPILLWAY_CLIENT_LIB_CLI_OWN_VERSION_H_
-#define SPILLWAY_CLIENT_LIB_CLI_OWN_VERSION_H_
+#ifndef SPILLWAY_CLIENT_LIB_CLI_BASE_OWN_VERSION_H_
+#define SPILLWAY_CLIENT_LIB_CLI_BASE_OWN_VERSION_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ inline std::string OwnVersion() {
 
 }  // namespace spillway::cli
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_OWN_VERSION_H_
+#endif  // SPILLWAY_CLIENT_LIB_CLI_BASE_OWN_VERSION_H_

@@ -1,6 +1,6 @@
 // Errors of reading and writing files, distinct from those of a rewrite (exit code 4).
-#ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_FILE_ERROR_H_
-#define SPILLWAY_CLIENT_LIB_CLI_FILES_FILE_ERROR_H_
+#ifndef SPILLWAY_CLIENT_LIB_CLI_BASE_FILE_ERROR_H_
+#define SPILLWAY_CLIENT_LIB_CLI_BASE_FILE_ERROR_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -19,4 +19,4 @@ bool IsClosedPipe(const absl::Status& status);
 
 }  // namespace spillway::cli
 
-#endif  // SPILLWAY_CLIENT_LIB_CLI_FILES_FILE_ERROR_H_
+#endif  // SPILLWAY_CLIENT_LIB_CLI_BASE_FILE_ERROR_H_
