@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes what is made from the .proto files: spillway/messages.py (answers as dataclasses),
-spillway/_keywords.py (options as typed keywords), spillway/_version.py, and the help of the program's
-flags, client_lib/cli/flags/option_help.inc.
+"""Writes what is made from the .proto files, at every build: the package's messages.py (answers as
+dataclasses), _keywords.py (options as typed keywords) and _version.py; or the help of the program's
+flags.
 
-    generate.py [--check]
+    generate.py package FOLDER       FOLDER is usually client_lib/python/spillway, where git ignores it
+    generate.py flags FILE
 
-Run it after a change in proto/spillway/v1; its output is checked in. --check writes nothing, and
-fails if the output would change. Needs protoc (Debian: protobuf-compiler), which
+Files that would not change are left alone. Needs protoc (Debian: protobuf-compiler), which
 deploy/install_deps.sh installs, and no Python packages.
 """
 
@@ -527,31 +527,26 @@ def version():
             '__version__ = "%s"\n' % found.group(1))
 
 
-def generated():
-    """{file: its expected contents}."""
+def generated(what, where):
+    """{file: its contents}."""
     descriptors = Descriptors()
-    package = HERE / "spillway"
-    return {package / "messages.py": Messages(descriptors).make(),
-            package / "_keywords.py": Keywords(descriptors).make(),
-            package / "_version.py": version(),
-            HERE.parent / "cli" / "flags" / "option_help.inc": Flags(descriptors).make()}
+    if what == "flags":
+        return {where: Flags(descriptors).make()}
+    return {where / "messages.py": Messages(descriptors).make(),
+            where / "_keywords.py": Keywords(descriptors).make(),
+            where / "_version.py": version()}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true",
-                        help="write nothing; fail if something would change")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("package", "flags"))
+    parser.add_argument("where", type=pathlib.Path, help="a folder, or for flags a file")
     flags = parser.parse_args()
-    stale = [(file, made) for file, made in generated().items()
-             if not file.exists() or file.read_text() != made]
-    for file, made in stale:
-        if flags.check:
-            print("%s is not what the .proto files say; run client_lib/python/generate.py" % file)
-        else:
+    for file, made in generated(flags.what, flags.where).items():
+        if not file.exists() or file.read_text() != made:
             file.write_text(made)
-            print("wrote %s" % file)
-    return flags.check and bool(stale)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

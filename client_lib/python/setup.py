@@ -24,6 +24,7 @@ except ImportError:  # Before setuptools 70.1.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))  # As pip's own builds do not.
 
+import generate  # pylint: disable=wrong-import-position
 import make_stubs  # pylint: disable=wrong-import-position
 
 LIBRARY = "libspillway.so.0"
@@ -66,7 +67,10 @@ class BuildWithLibrary(build_py):
 
     def run(self):
         super().run()
-        target = pathlib.Path(self.build_lib) / "spillway" / "lib"
+        package = pathlib.Path(self.build_lib) / "spillway"
+        for file, made in generate.generated("package", package).items():
+            file.write_text(made)
+        target = package / "lib"
         shutil.rmtree(target, ignore_errors=True)  # That of another build, in the same folder.
         target.mkdir(parents=True)
         files = built_libraries()

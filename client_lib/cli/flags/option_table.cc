@@ -46,7 +46,7 @@ struct Help {
 const std::map<std::string, Help, std::less<>>& AllHelp() {
   static const auto& all = *new std::map<std::string, Help, std::less<>>{
 #define SPILLWAY_OPTION(field, flag, text, default_text) {field, {flag, text, default_text}},
-#include "client_lib/cli/flags/option_help.inc"
+#include "option_help.inc"  // Made by client_lib/python/generate.py.
 #undef SPILLWAY_OPTION
   };
   return all;
