@@ -112,7 +112,9 @@ TEST(JournalLineTest, CutOrChangedAnywhereItIsReadOrNot) {
           static_cast<char>(random.Below(256));
     }
     const auto entry = ParseJournalLine(changed);
-    if (entry) EXPECT_GE(entry->Number("swap_out_bytes").value_or(0), 0);
+    if (entry.has_value()) {
+      EXPECT_GE(entry->Number("swap_out_bytes").value_or(0), 0);
+    }
   }
 }
 
