@@ -19,7 +19,7 @@
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/rewriter.h"
 #include "server/memory/memory_budget.h"
-#include "server/net/connection_limit.h"
+#include "server/net/acceptor.h"
 #include "server/net/listen_address.h"
 #include "server/server.h"
 

@@ -37,7 +37,6 @@
 #include "server/calls/service_state.h"
 #include "server/memory/memory_budget.h"
 #include "server/net/acceptor.h"
-#include "server/net/connection_limit.h"
 #include "server/net/listen_address.h"
 #include "server/net/listener.h"
 #include "server/net/tls_credentials.h"

@@ -81,7 +81,7 @@ struct Options {
   absl::Duration target_wait = absl::Milliseconds(100);
 
   // Maximum number of open connections; further ones are closed on arrival. 0: the default of
-  // connection_limit.h.
+  // acceptor.h.
   int max_connections = 0;
 
   // Maximum number of requests that wait for a worker; further ones are rejected as OVERLOADED.

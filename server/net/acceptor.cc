@@ -2,13 +2,16 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -17,6 +20,14 @@
 
 namespace spillway::server {
 namespace {
+
+// Descriptors beside connections: a dozen of gRPC and the log, the listeners, scrapes (8 threads
+// and as many waiting), files being read.
+constexpr rlim_t kReserved = 128;
+
+// gRPC 1.51 takes some 16 KiB per idle connection (measured with 2,000, plain text): 64 MiB for
+// these, which are part of kOverheadBytes of memory_budget.h.
+constexpr int kDefaultMaxConnections = 4096;
 
 // Backoff after a failed accept. Connections wait in the listen queue meanwhile.
 constexpr int kPauseMs = 100;
@@ -35,6 +46,16 @@ ino_t SocketOf(int fd) {
 }
 
 }  // namespace
+
+int MaxConnections() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kDefaultMaxConnections;
+  const rlim_t left = limit.rlim_cur - std::min(kReserved, limit.rlim_cur / 2);
+  return static_cast<int>(
+      std::clamp<rlim_t>(left, 1, static_cast<rlim_t>(std::numeric_limits<int>::max())));
+}
+
+int DefaultMaxConnections() { return std::min(MaxConnections(), kDefaultMaxConnections); }
 
 Acceptor::Acceptor(int max_connections, Metrics& metrics, const Clock& clock)
     : max_connections_(static_cast<size_t>(max_connections)), metrics_(metrics), clock_(clock) {}

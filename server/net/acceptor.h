@@ -27,6 +27,13 @@
 
 namespace spillway::server {
 
+// Returns the maximum number of open connections that the process's limit on open files
+// (RLIMIT_NOFILE) allows, beside the files that the server itself opens; at least 1. Thread-safe.
+int MaxConnections();
+
+// Returns the default maximum.
+int DefaultMaxConnections();
+
 class Acceptor {
  public:
   // A listening socket, non-blocking and not owned, and the handler of its connections, which owns
