@@ -17,11 +17,11 @@ class StepKeywords(TypedDict, total=False):
     take. Each names a node of the graph; an unknown name is an error. Fed nodes are never edited.
     Default: none."""
     batch_size: Optional[int]
-    """Size, in examples, of the batch of one training step. Replaces an unknown first dimension of
+    """The number of examples in the batch of one step. Replaces an unknown first dimension of
     placeholders, iterators and queues; the shapes that follow from it are inferred. Range: 1 to
     2^31 - 1. Default: not set, such a size is unknown."""
     targets: Optional[Names]
-    """Names of the nodes (or tensors, `node:port`) that the step runs. Each must exist
+    """The nodes (or tensors, `node:port`) that the step runs. Each must exist
     (NAME_MATCHES_NOTHING); after a rewrite the verifier checks that they still do. Without targets,
     the step runs what trains the model: the weight updates, the nodes that wait for them (the train
     op), moving averages of values that the step computes, and the loss. Default: none named, what
