@@ -119,12 +119,11 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddCompletionCommand(&app, &session);
   AddHelpCommand(&app, &session);
   AddVersionCommand(&app, &session);
-  app.footer(
-      absl::StrCat("Example:\n"
-                   "  spillway rewrite graph.pb -o out.pb\n\n",
-                   kExitCodeHelp,
-                   "\n\nspillway COMMAND --help shows the most common flags of a command, "
-                   "--help-all all of them."));
+  app.footer(absl::StrCat(
+      "Example:\n"
+      "  spillway rewrite graph.pb -o out.pb\n\n",
+      kExitCodeHelp,
+      "\n\nspillway COMMAND --help shows a command's most common flags, --help-all all."));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -87,11 +87,11 @@ const char kExitCodeHelp[] =
     "  5  the server cannot be reached or is overloaded; try again\n"
     "  6  the timeout has passed, or the program was interrupted\n"
     "  7  internal error: a bug in Spillway; please report it\n"
-    "  8  no plan of swaps fits into the GPU's memory; the message says what would suffice.\n"
-    "     simulate --require-fit: the step does not fit\n"
-    "  9  it is unknown whether the step fits; the message says what is missing. rewrite has\n"
-    "     written the graph; also simulate --require-fit\n"
-    "  126, 127  run: the command cannot be executed, or does not exist; otherwise the exit\n"
-    "     code of run is that of its command";
+    "  8  no plan of swaps fits into the GPU's memory; the message says what would\n"
+    "     suffice. simulate --require-fit: the step does not fit\n"
+    "  9  it is unknown whether the step fits; the message says what is missing.\n"
+    "     rewrite has written the graph; also simulate --require-fit\n"
+    "  126, 127  run: the command cannot be executed, or does not exist; otherwise\n"
+    "     the exit code of run is that of its command";
 
 }  // namespace spillway::cli

@@ -174,9 +174,8 @@ void AddExploreCommand(CLI::App* app, Session* session) {
   command->add_flag("--json", flags->json, "Prints JSON: ExploreReport in simulate.proto.")
       ->group("What to write");
   command->footer(
-      "The size that varies is N in --feed. Without any N, it is the batch size: the unknown "
-      "first\n"
-      "dimension of placeholders, iterators and queues.\n"
+      "The size that varies is N in --feed. Without any N, it is the batch size: the\n"
+      "unknown first dimension of placeholders, iterators and queues.\n"
       "\n"
       "Examples:\n"
       "  spillway explore graph.pb --hardware v100_nvlink2\n"

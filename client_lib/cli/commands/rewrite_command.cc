@@ -16,12 +16,13 @@ namespace spillway::cli {
 namespace {
 
 constexpr char kRewriteFooter[] =
-    "A list (A,B,...) is split at commas. If its flag is repeated, each value is one item,\n"
-    "commas included: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
+    "A list (A,B,...) is split at commas. If its flag is repeated, each value is one\n"
+    "item, commas included: --excl-scopes 'a{1,2}' --excl-scopes b.\n"
     "\n"
-    "The default strategy, budget, plans for the memory of the machine's GPUs. If the step fits,\n"
-    "it swaps nothing; if no plan fits, it fails with exit code 8. If sizes, loops or calls are\n"
-    "unknown, it plans with what is known, writes the graph and ends with exit code 9.\n"
+    "The default strategy, budget, plans for the memory of the machine's GPUs. If the\n"
+    "step fits, it swaps nothing; if no plan fits, it fails with exit code 8. If sizes,\n"
+    "loops or calls are unknown, it plans with what is known, writes the graph and ends\n"
+    "with exit code 9.\n"
     "\n"
     "Examples:\n"
     "  spillway rewrite graph.pb -o out.pb\n"

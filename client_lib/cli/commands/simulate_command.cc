@@ -137,9 +137,8 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
                  "job scripts.")
       ->group("What to write");
   command->footer(
-      "Times are estimates from each node's operations and bytes and the machine's numbers. A "
-      "profile\n"
-      "of a real run replaces them.\n"
+      "Times are estimates from each node's operations and bytes and the machine's\n"
+      "numbers. A profile of a real run replaces them.\n"
       "\n"
       "Examples:\n"
       "  spillway simulate graph.pb --hardware v100_nvlink2 --batch-size 128\n"

@@ -87,11 +87,12 @@ FileFlags::FileFlags(CLI::App* command, Also also) {
                   &files_.plan);
   }
   if (also.trace) {
-    AddOutputFlag(command, "--trace",
-                  "The file for a simulated step of the new graph, launched ahead as TensorFlow "
-                  "runs it, in the Trace Event format that ui.perfetto.dev and chrome://tracing "
-                  "open. - is standard output.",
-                  &files_.trace);
+    AddOutputFlag(
+        command, "--trace",
+        "The file for a trace of a step of the new graph. The step is simulated, launched "
+        "ahead as TensorFlow runs it; the format is the Trace Event format, which "
+        "ui.perfetto.dev and chrome://tracing open. - is standard output.",
+        &files_.trace);
   }
   command->add_flag("--quiet", files_.quiet, "Prints no summary on standard error.")
       ->group("What to write");

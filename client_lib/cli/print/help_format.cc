@@ -36,9 +36,9 @@ std::string FirstSentence(const std::string& text) {
   return end == std::string::npos ? text : text.substr(0, end) + ".";
 }
 
-// The first sentence and the default, if that is short.
+// The first sentence, and the default if that is short and more than "none".
 std::string InShort(const std::string& text) {
-  constexpr size_t kShortDefault = 24;
+  constexpr size_t kShortDefault = 22;
   const size_t default_at = text.rfind(" [default: ");
   const std::string said = text.substr(0, default_at);
   size_t end = std::min(said.find(": "), said.find("; "));
@@ -49,9 +49,9 @@ std::string InShort(const std::string& text) {
   end = std::min(end, stop);
   std::string first = said.substr(0, end);
   if (end != std::string::npos) first += ".";
-  if (default_at != std::string::npos && text.size() - default_at <= kShortDefault) {
-    first += text.substr(default_at);
-  }
+  if (default_at == std::string::npos) return first;
+  const std::string value = text.substr(default_at);
+  if (value.size() <= kShortDefault && value != " [default: none]") first += value;
   return first;
 }
 
@@ -104,7 +104,7 @@ std::string HelpFormatter::make_footer(const CLI::App* app) const {
   if (!short_) return footer;
   const size_t examples = footer.find("Example");
   return absl::StrCat(examples == std::string::npos ? footer : footer.substr(examples),
-                      "\nspillway ", app->get_name(), " --help-all tells of all ", FlagCount(app),
+                      "\nspillway ", app->get_name(), " --help-all shows all ", FlagCount(app),
                       " flags.\n");
 }
 

@@ -9,10 +9,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/files/output_file.h"
+#include "client_lib/internal/graph_identity.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/graph/canonical_form.h"
 #include "spillway/v1/check.pb.h"
 
 namespace spillway::cli {
@@ -22,16 +22,6 @@ constexpr absl::string_view kProfilePrefix = "spillway-profile-";
 constexpr absl::string_view kProfileSuffix = ".pb";
 // Digits of the hash in a file's name: enough to tell the graphs of a folder apart.
 constexpr size_t kProfileHashDigits = 16;
-
-// Returns the hash that identifies a graph, whatever its file's name and the order of its maps, as
-// in Plan.graph_sha256.
-absl::StatusOr<std::string> GraphSha256(absl::string_view graph_def) {
-  if (graph_def.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
-    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
-                       "the graph has 2 GiB or more, and protobuf reads no more");
-  }
-  return core::CanonicalSha256(graph_def, core::StopToken());
-}
 
 std::string FileNameOf(absl::string_view sha256) {
   return absl::StrCat(kProfilePrefix, sha256.substr(0, kProfileHashDigits), kProfileSuffix);
@@ -65,7 +55,7 @@ std::string FedText(const v1::Step& step) {
 absl::StatusOr<std::string> StoreProfile(const InputPath& beside, absl::string_view graph_def,
                                          const v1::Step& step, absl::string_view profile,
                                          const CancellationToken& token) {
-  const absl::StatusOr<std::string> sha256 = GraphSha256(graph_def);
+  const absl::StatusOr<std::string> sha256 = internal::GraphSha256(graph_def);
   if (!sha256.ok()) return sha256.status();
   v1::StoredProfile stored;
   stored.set_graph_sha256(*sha256);
@@ -112,7 +102,7 @@ StoredProfiles StoredProfiles::Beside(const InputPath& input) {
 
 std::string StoredProfiles::AddTo(absl::string_view graph_def, v1::Step* step) const {
   if (names_.empty() || !step->profile().empty()) return "";
-  const absl::StatusOr<std::string> sha256 = GraphSha256(graph_def);
+  const absl::StatusOr<std::string> sha256 = internal::GraphSha256(graph_def);
   if (!sha256.ok()) return "";
   const std::string name = FileNameOf(*sha256);
   if (!std::binary_search(names_.begin(), names_.end(), name)) return "";
