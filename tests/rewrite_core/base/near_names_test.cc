@@ -10,8 +10,8 @@
 namespace spillway::core {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // The expected EditDistance, by definition, without a bound or a table.
 size_t Slow(const std::string& a, const std::string& b) {
