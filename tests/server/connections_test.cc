@@ -101,10 +101,11 @@ TEST(ConnectionsTest, MoreThanTheLimitOfFilesAreRefusedAndTheOthersServed) {
   EXPECT_EQ(shell.Wait(), 0);
 }
 
-// With so few descriptors gRPC starts, but none is left for what ends the server.
+// With so few descriptors, of which none is inherited, gRPC starts, but none is left for what ends
+// the server.
 TEST(ConnectionsTest, WithTooFewDescriptorsToBeStoppedItDoesNotStart) {
   ChildProcess shell({"sh", "-c",
-                      absl::StrCat("ulimit -n 8; exec ", kProgram,
+                      absl::StrCat("exec 3>&- 4>&- 5>&- 6>&- 7>&-; ulimit -n 8; exec ", kProgram,
                                    " --listen 127.0.0.1:0 --metrics-listen none --workers 1")});
   EXPECT_THAT(shell.ReadStderr(), HasSubstr("raise the limit on open files (ulimit -n)"));
   EXPECT_EQ(shell.Wait(), 1);
