@@ -66,6 +66,10 @@ class Ran {
     Set(planned_ins, ins, check_->mutable_swap_ins());
     Set(planned_out_bytes, bytes_out, check_->mutable_copy_out_bytes());
     Set(planned_in_bytes, bytes_in, check_->mutable_copy_in_bytes());
+    if (planned_out_bytes == 0 && unknown > 0) {
+      check_->mutable_copy_out_bytes()->clear_planned();
+      check_->mutable_copy_in_bytes()->clear_planned();
+    }
     check_->set_unknown_size_count(unknown);
   }
 

@@ -33,8 +33,9 @@ Text BadContent(absl::string_view content, absl::string_view what) {
                             {{"argument", "message"}});
 }
 
-template <typename Message, typename Format>
-Text OfMessage(absl::string_view content, const Format& format) {
+// Returns the text that `format` makes of a message.
+template <typename Message, std::string (*format)(const Message&)>
+Text OfMessage(absl::string_view content) {
   Message message;
   if (content.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
       !message.ParseFromArray(content.data(), static_cast<int>(content.size()))) {
@@ -43,87 +44,70 @@ Text OfMessage(absl::string_view content, const Format& format) {
   return format(message);
 }
 
-template <typename Format>
-Text OfNumber(absl::string_view content, const Format& format) {
+// The same with the default style.
+template <typename Message, std::string (*format)(const Message&, Style)>
+std::string WithDefaults(const Message& message) {
+  return format(message, Style());
+}
+
+template <typename Message, std::string (*format)(const Message&, Style)>
+constexpr auto kWithDefaults = OfMessage<Message, WithDefaults<Message, format>>;
+
+template <std::string (*format)(int64_t)>
+Text OfNumber(absl::string_view content) {
   int64_t number = 0;
   if (!absl::SimpleAtoi(content, &number)) return BadContent(content, "a decimal number");
   return format(number);
 }
 
-struct Kind {
+std::string Summary(const v1::RewriteReport& report) { return FormatSummary(report); }
+
+std::string Graph(const v1::GraphSummary& summary) {
+  return FormatGraphSummary(summary, kTop, Style());
+}
+
+std::string Capabilities(const v1::GetCapabilitiesResponse& response) {
+  return FormatCapabilities(response, Style());
+}
+
+std::string Size(const v1::ExploredSize& size) {
+  const bool swapping = size.has_swapped() || size.has_full_speed_sizes_per_s();
+  return ExplorationText({/*size_is_batch=*/false, swapping}, Style()).Row(size);
+}
+
+std::string Nanoseconds(int64_t number) { return core::DurationText(absl::Nanoseconds(number)); }
+
+Text NearNames(absl::string_view content) {
+  std::vector<absl::string_view> names = absl::StrSplit(content, '\n');
+  const absl::string_view word = names[0];
+  names.erase(names.begin());
+  return core::DidYouMean(word, names);
+}
+
+constexpr struct {
   absl::string_view name;
   Text (*text)(absl::string_view content);
-};
-
-constexpr Kind kKinds[] = {
-    {"RewriteReport",
-     [](absl::string_view content) {
-       return OfMessage<v1::RewriteReport>(content, [](const auto& m) { return FormatSummary(m); });
-     }},
-    {"RewriteReport line",
-     [](absl::string_view content) { return OfMessage<v1::RewriteReport>(content, ReportLine); }},
-    {"Forecast",
-     [](absl::string_view content) {
-       return OfMessage<v1::Forecast>(content,
-                                      [](const auto& m) { return FormatForecast(m, Style()); });
-     }},
-    {"SimulateReport",
-     [](absl::string_view content) {
-       return OfMessage<v1::SimulateReport>(
-           content, [](const auto& m) { return FormatSimulation(m, Style()); });
-     }},
-    {"ExploreReport",
-     [](absl::string_view content) {
-       return OfMessage<v1::ExploreReport>(
-           content, [](const auto& m) { return FormatExploration(m, Style()); });
-     }},
-    {"ExploredSize",
-     [](absl::string_view content) {
-       return OfMessage<v1::ExploredSize>(content, [](const auto& m) {
-         const bool swapping = m.has_swapped() || m.has_full_speed_sizes_per_s();
-         return ExplorationText({/*size_is_batch=*/false, swapping}, Style()).Row(m);
-       });
-     }},
-    {"GraphSummary",
-     [](absl::string_view content) {
-       return OfMessage<v1::GraphSummary>(
-           content, [](const auto& m) { return FormatGraphSummary(m, kTop, Style()); });
-     }},
-    {"GraphDiff",
-     [](absl::string_view content) {
-       return OfMessage<v1::GraphDiff>(content,
-                                       [](const auto& m) { return FormatGraphDiff(m, Style()); });
-     }},
-    {"RunCheck",
-     [](absl::string_view content) {
-       return OfMessage<v1::RunCheck>(content,
-                                      [](const auto& m) { return FormatCheck(m, Style()); });
-     }},
-    {"GetCapabilitiesResponse",
-     [](absl::string_view content) {
-       return OfMessage<v1::GetCapabilitiesResponse>(
-           content, [](const auto& m) { return FormatCapabilities(m, Style()); });
-     }},
-    {"bytes", [](absl::string_view content) { return OfNumber(content, core::BytesText); }},
-    {"nanoseconds",
-     [](absl::string_view content) {
-       return OfNumber(content,
-                       [](int64_t ns) { return core::DurationText(absl::Nanoseconds(ns)); });
-     }},
-    {"near names",
-     [](absl::string_view content) -> Text {
-       std::vector<absl::string_view> names = absl::StrSplit(content, '\n');
-       const absl::string_view word = names[0];
-       names.erase(names.begin());
-       return core::DidYouMean(word, names);
-     }},
+} kKinds[] = {
+    {"RewriteReport", OfMessage<v1::RewriteReport, Summary>},
+    {"RewriteReport line", OfMessage<v1::RewriteReport, ReportLine>},
+    {"Forecast", kWithDefaults<v1::Forecast, FormatForecast>},
+    {"SimulateReport", kWithDefaults<v1::SimulateReport, FormatSimulation>},
+    {"ExploreReport", kWithDefaults<v1::ExploreReport, FormatExploration>},
+    {"ExploredSize", OfMessage<v1::ExploredSize, Size>},
+    {"GraphSummary", OfMessage<v1::GraphSummary, Graph>},
+    {"GraphDiff", kWithDefaults<v1::GraphDiff, FormatGraphDiff>},
+    {"RunCheck", kWithDefaults<v1::RunCheck, FormatCheck>},
+    {"GetCapabilitiesResponse", OfMessage<v1::GetCapabilitiesResponse, Capabilities>},
+    {"bytes", OfNumber<core::BytesText>},
+    {"nanoseconds", OfNumber<Nanoseconds>},
+    {"near names", NearNames},
 };
 
 }  // namespace
 
 Text TextOf(absl::string_view name, absl::string_view content) {
   std::string known;
-  for (const Kind& kind : kKinds) {
+  for (const auto& kind : kKinds) {
     if (kind.name == name) return kind.text(content);
     absl::StrAppend(&known, known.empty() ? "" : ", ", kind.name);
   }

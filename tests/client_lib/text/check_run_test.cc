@@ -143,6 +143,14 @@ TEST_F(CheckRunTest, SwapsOfAnotherPlan) {
   EXPECT_THAT(FormatCheck(Check(), Style()), StartsWith("not all as planned\n"));
 }
 
+TEST_F(CheckRunTest, WithoutSizes) {
+  report_.mutable_swaps(0)->clear_size_bytes();
+  const v1::RunCheck check = Check();
+  EXPECT_EQ(Both(check.copy_out_bytes()), Figures(-1, 44));
+  EXPECT_EQ(Both(check.copy_in_bytes()), Figures(-1, 68));
+  EXPECT_EQ(check.unknown_size_count(), 2);
+}
+
 // Nothing is made up; what is unknown is a dash.
 TEST_F(CheckRunTest, WithoutAForecast) {
   report_.clear_forecast_after();

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/run/run_text.h"
-#include "client_lib/text/cost_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client_lib/temp_dir.h"
@@ -20,7 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::StartsWith;
 
 constexpr int64_t kHookMiB = int64_t{1} << 20;
 constexpr int64_t kHookGiB = int64_t{1} << 30;
@@ -205,21 +203,6 @@ TEST(RunTextTest, SaysWhatSwappingCosts) {
             "3.25 GiB (from the cache)");
 }
 
-TEST(RunTextTest, NothingFitsByIgnorance) {
-  v1::RewriteReport report = CostlyReport();
-  report.mutable_forecast_after()->set_fit(v1::FIT_UNKNOWN);
-  report.mutable_devices(0)->set_unknown_size_count(1);
-  EXPECT_THAT(text::CostText(report), StartsWith("unknown whether it fits with 14 swaps, >= 3.00 GiB"));
-  report.mutable_forecast_after()->set_fit(v1::FIT_DOES_NOT_FIT);
-  EXPECT_THAT(text::CostText(report), StartsWith("does not fit with 14 swaps"));
-  // Of a server that foretells nothing.
-  report.clear_forecast_before();
-  report.clear_forecast_after();
-  EXPECT_EQ(text::CostText(report),
-            "unknown whether it fits with 14 swaps, >= 3.00 GiB, slow-down unknown, host memory "
-            "unknown");
-}
-
 TEST(RunTextTest, AGraphThatStaysFitsOrNot) {
   PreparedGraph prepared;
   prepared.report.set_outcome(v1::OUTCOME_NOTHING_TO_DO);
@@ -234,17 +217,6 @@ TEST(RunTextTest, AGraphThatStaysFitsOrNot) {
             "g stays as it is: fits, 2.00 GiB of 8.00 GiB; no tensor qualified");
   prepared.report.add_fits()->set_not_needed(true);
   EXPECT_EQ(RunText("g", prepared), "g stays as it is: fits, 2.00 GiB of 8.00 GiB");
-}
-
-TEST(RunTextTest, SpeedInWords) {
-  v1::RewriteReport report = CostlyReport();
-  for (const auto& [after_ns, text] : {std::pair<int64_t, const char*>(100'400'000, ", as fast,"),
-                                       {95'000'000, ", 5 % faster,"},
-                                       {199'000'000, ", 99 % slower,"},
-                                       {250'000'000, ", 2.5 times as long a step,"}}) {
-    report.mutable_forecast_after()->set_step_time_ns(after_ns);
-    EXPECT_THAT(text::CostText(report), HasSubstr(text));
-  }
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+#include "client_lib/text/cost_text.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace spillway::text {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// A graph that swaps 3 GiB, and takes 105 ms instead of 100.
+v1::RewriteReport CostlyReport() {
+  v1::RewriteReport report;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"pb(
+        outcome: OUTCOME_REWRITTEN
+        devices { swapped_tensor_count: 14 swap_out_bytes: 3221225472 }
+        forecast_before { step_time_ns: 100000000 }
+        forecast_after { fit: FIT_FITS step_time_ns: 105000000 host_peak_bytes: 3489660928 }
+      )pb",
+      &report));
+  return report;
+}
+
+TEST(CostTextTest, WhatSwappingCosts) {
+  EXPECT_EQ(CostText(CostlyReport()),
+            "fits with 14 swaps, 3.00 GiB, 5 % slower, host memory 3.25 GiB");
+}
+
+TEST(CostTextTest, NothingFitsByIgnorance) {
+  v1::RewriteReport report = CostlyReport();
+  report.mutable_forecast_after()->set_fit(v1::FIT_UNKNOWN);
+  report.mutable_devices(0)->set_unknown_size_count(1);
+  EXPECT_THAT(CostText(report), StartsWith("unknown whether it fits with 14 swaps, >= 3.00 GiB"));
+  report.mutable_forecast_after()->set_fit(v1::FIT_DOES_NOT_FIT);
+  EXPECT_THAT(CostText(report), StartsWith("does not fit with 14 swaps"));
+  // Of a server that foretells nothing.
+  report.clear_forecast_before();
+  report.clear_forecast_after();
+  EXPECT_EQ(CostText(report),
+            "unknown whether it fits with 14 swaps, >= 3.00 GiB, slow-down unknown, host memory "
+            "unknown");
+}
+
+TEST(CostTextTest, SpeedInWords) {
+  v1::RewriteReport report = CostlyReport();
+  for (const auto& [after_ns, words] : {std::pair<int64_t, const char*>(100'400'000, ", as fast,"),
+                                        {95'000'000, ", 5 % faster,"},
+                                        {199'000'000, ", 99 % slower,"},
+                                        {250'000'000, ", 2.5 times as long a step,"}}) {
+    report.mutable_forecast_after()->set_step_time_ns(after_ns);
+    EXPECT_THAT(CostText(report), HasSubstr(words));
+  }
+}
+
+}  // namespace
+}  // namespace spillway::text
