@@ -1,5 +1,3 @@
-#include "client_lib/cli/commands/capabilities_command.h"
-
 #include <iostream>
 #include <memory>
 #include <string>
@@ -10,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/base/own_version.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/text_table.h"

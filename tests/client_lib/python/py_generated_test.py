@@ -83,7 +83,7 @@ class GeneratedTest(unittest.TestCase):
             made = (tree / "client_lib" / "python" / "spillway" / "_keywords.py").read_text()
             self.assertIn('    warmth: Optional[float]\n    """How warm it is."""', made)
             made = (tree / flags / "option_help.inc").read_text()
-            self.assertIn('SPILLWAY_OPTION("warmth", "--warmth",\n  R"(How warm it is.)",\n  "")', made)
+            self.assertIn('SPILLWAY_OPTION("warmth", "--warmth", R"(How warm it is.)", "")', made)
 
     def test_answers_have_the_fields_of_the_proto(self):
         """Read by another reader than the generator's: the .proto as text."""
