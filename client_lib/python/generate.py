@@ -321,7 +321,7 @@ OPTION_ENUMS = {"PlanningObjective", "PlanningEffort", "AlreadyRewritten", "Simu
 
 # ---- option_help.inc
 
-FLAGS_HEAD = """// The flags of options: SPILLWAY_OPTION(field, flag, help, default), from the comments of the fields.
+FLAGS_HEAD = """// The flags of options: SPILLWAY_OPTION(field, flag, help, default), from the fields' comments.
 //
 // Written by client_lib/python/generate.py from proto/spillway/v1; change those.
 """
@@ -363,14 +363,23 @@ class Flags:
 
     def _entry(self, part):
         said, default = (self._in_flags(each) for each in self._help.of(part, "%s"))
-        lines = textwrap.wrap(said, WIDTH - 2, initial_indent='  R"(', subsequent_indent="     ",
+        head = 'SPILLWAY_OPTION("%s", "%s",' % (part.name, self._flags[part.name])
+        end = ')", "%s")' % default
+        line = '%s R"(%s%s' % (head, said, end)
+        if len(line) <= WIDTH:
+            return line + "\n"
+        lines = textwrap.wrap(said, WIDTH - 3, initial_indent='  R"(', subsequent_indent="     ",
                               break_long_words=False, break_on_hyphens=False)
-        return 'SPILLWAY_OPTION("%s", "%s",\n%s)",\n  "%s")\n' % (
-            part.name, self._flags[part.name], "\n".join(lines), default)
+        if len(lines[-1] + end) <= WIDTH:
+            lines[-1] += end
+        else:
+            lines[-1:] = [lines[-1] + ')",', '  "%s")' % default]
+        return "\n".join([head] + lines) + "\n"
 
     def _in_flags(self, said):
-        said = re.sub(r" \(((reason|outcome) )?[A-Z_]{4,}\)", "", said)  # Reports and errors say them.
-        said = re.sub(r"`(\w+)`", lambda found: self._flags.get(found.group(1), found.group(1)), said)
+        # Of reports and errors.
+        said = re.sub(r" \(((reason|outcome) )?[A-Z_]{4,}\)", "", said)
+        said = re.sub(r"`(\w+)`", lambda found: self._flags.get(found[1], found[1]), said)
         names = "|".join(name for name in self._flags if "_" in name or name in NO_WORDS)
         said = re.sub(r"(?<![\w./-])(?:hardware\.|step\.)?(%s)(?![\w/])" % names,
                       lambda found: self._flags[found.group(1)], said)

@@ -1,5 +1,3 @@
-#include "client_lib/cli/commands/anonymize_command.h"
-
 #include <iostream>
 #include <memory>
 #include <string>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/format/anonymize.h"
 

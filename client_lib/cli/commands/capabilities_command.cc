@@ -1,11 +1,10 @@
-#include "client_lib/cli/commands/capabilities_command.h"
-
 #include <unistd.h>
 
 #include <iostream>
 #include <memory>
 
 #include "client_lib/cli/base/own_version.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/flags/color_flag.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/print/json.h"

@@ -1,11 +1,10 @@
-#include "client_lib/cli/commands/completion_command.h"
-
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "CLI/Validators.hpp"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/flags/completion.h"
 #include "spillway/client.h"
 #include "spillway/local_connection.h"

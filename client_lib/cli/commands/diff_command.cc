@@ -1,5 +1,3 @@
-#include "client_lib/cli/commands/diff_command.h"
-
 #include <unistd.h>
 
 #include <iostream>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"

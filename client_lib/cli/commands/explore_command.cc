@@ -1,5 +1,3 @@
-#include "client_lib/cli/commands/explore_command.h"
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/field_flag.h"

@@ -1,10 +1,9 @@
-#include "client_lib/cli/commands/health_command.h"
-
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/flags/connection_flags.h"
 
 namespace spillway::cli {

@@ -1,11 +1,10 @@
-#include "client_lib/cli/commands/inspect_command.h"
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/execution_flag.h"

@@ -1,5 +1,3 @@
-#include "client_lib/cli/commands/plot_command.h"
-
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/commands/plot_graph.h"
 #include "client_lib/cli/commands/plot_report.h"

@@ -1,8 +1,7 @@
-#include "client_lib/cli/commands/rewrite_command.h"
-
 #include <memory>
 #include <string>
 
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/graph_run.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"

@@ -1,11 +1,10 @@
-#include "client_lib/cli/commands/simulate_command.h"
-
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/execution_flag.h"
@@ -81,8 +80,9 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   ExitCode worst = ExitCode::kDone;
   plot::ChromeTrace trace;
   int graphs = 0;
-  const PerGraphRun run{flags.input,  flags.format,          flags.json,      "simulation",
-                        "simulating", /*as_it_arrives=*/false, flags.connection};
+  const PerGraphRun run{flags.input,     flags.format, flags.json,
+                        "simulation",    "simulating", /*as_it_arrives=*/false,
+                        flags.connection};
   const absl::StatusOr<ExitCode> printed = PrintPerGraph(
       run, session,
       [&](absl::string_view graph, const Client& client, const CallOptions& call, text::Style style,

@@ -226,8 +226,9 @@ absl::StatusOr<ExitCode> Run(const StatsFlags& flags, const Session& session) {
   });
   if (!status.ok()) return status;
   const auto& [damaged, first] = reader->damage();
-  const std::string note = absl::StrCat(
-      text::FormatCount(damaged, "line"), " skipped, damaged or not of a journal; the first is ", first);
+  const std::string note =
+      absl::StrCat(text::FormatCount(damaged, "line"),
+                   " skipped, damaged or not of a journal; the first is ", first);
   if (entries == 0 && damaged > 0) {
     return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
                               absl::StrCat("this is no journal of spillwayd: ", note),

@@ -1,7 +1,6 @@
-#include "client_lib/cli/commands/strip_command.h"
-
 #include <memory>
 
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/graph_run.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"

@@ -72,7 +72,7 @@ class GeneratedTest(unittest.TestCase):
                               if (package / file).stat().st_mtime_ns != time], ["_keywords.py"])
             self.assertIn('    warmth: Optional[float]\n    """How warm it is."""',
                           (package / "_keywords.py").read_text())
-            self.assertIn('SPILLWAY_OPTION("warmth", "--warmth",\n  R"(How warm it is.)",\n  "")',
+            self.assertIn('SPILLWAY_OPTION("warmth", "--warmth", R"(How warm it is.)", "")',
                           (tree / "help.inc").read_text())
 
     def test_answers_have_the_fields_of_the_proto(self):
