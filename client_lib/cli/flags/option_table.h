@@ -2,8 +2,8 @@
 // of the strategies' messages, but for those that files and other flags determine.
 //
 // A flag's type and values come from the field's descriptor; its name, help and default from the
-// field's comment, by option_help.inc, which client_lib/python/generate.py writes. A new field has
-// its flag once that has run; a new strategy is a name in option_table.cc, as is what only the
+// field's comment, by option_help.inc, which client_lib/python/generate.py writes at every build. A
+// new field has its flag by that; a new strategy is a name in option_table.cc, as is what only the
 // command line has to say of a field.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_TABLE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_TABLE_H_

@@ -1,7 +1,7 @@
 """Spillway: Large Model Support for TensorFlow graphs, from Python.
 
     import spillway
-    result = spillway.rewrite(graph_def, strategy="scope", lb=5)
+    result = spillway.rewrite(graph_def, hardware="v100_nvlink2", batch_size=256)
     print(result)
     result.graph_def, result.report
 

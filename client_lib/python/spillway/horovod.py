@@ -3,7 +3,7 @@
     import horovod.tensorflow as hvd
     hvd.init()
     ...                                                   # build the graph, up to `minimize`
-    spillway.horovod.rewrite_graph(hvd=hvd, strategy="scope")        # in place, before the session
+    spillway.horovod.rewrite_graph(hvd=hvd)                          # in place, before the session
     result = spillway.horovod.rewrite(graph_def, hvd)                # or bytes, a GraphDef, a Graph
 
 A server is therefore asked only once, and all ranks train with the same swaps. Every rank must make

@@ -32,7 +32,7 @@ def rewrite_function(function: Any, *, fail_open: bool = False,
     """Returns a concrete function with swaps that otherwise equals `function`.
 
         step = train_step.get_concrete_function(images, labels)
-        step = spillway.tensorflow.rewrite_function(step, strategy="scope")
+        step = spillway.tensorflow.rewrite_function(step)
         loss = step(images, labels)
 
     It takes the same arguments and returns the same results as `function`, bit for bit, and reads
