@@ -44,6 +44,12 @@ std::string Attr(const std::string& key, const std::string& value) {
 }
 std::string Node(const std::string& fields) { return RawField(1, fields); }
 
+// Node `b`, which reads `input` of node `p`.
+std::string ReadsFrom(const std::string& producer, const std::string& input) {
+  return Node(Name("p") + producer) + Node(Name("b") + Op("Neg") + Input(input));
+}
+std::string TwoShapes() { return RawField(1, RawField(7, "") + RawField(7, "")); }
+
 using Edge = std::tuple<std::string, int, int>;  // Consumer, position, port.
 
 std::vector<Edge> ReadersOf(const TestGraph& g, absl::string_view name) {
@@ -252,10 +258,6 @@ std::vector<BadGraph> BadGraphs() {
   const auto reads = [&a](const std::string& input) {
     return a + Node(Name("b") + Op("Neg") + Input(input));
   };
-  const auto from = [](const std::string& producer, const std::string& input) {
-    return Node(Name("p") + producer) + Node(Name("b") + Op("Neg") + Input(input));
-  };
-  const std::string two_shapes = RawField(1, RawField(7, "") + RawField(7, ""));
   return {
       {"no bytes", "", v1::ERROR_REASON_EMPTY_GRAPH, "no nodes"},
       {"versions alone", RawField(4, ""), v1::ERROR_REASON_EMPTY_GRAPH, "no nodes"},
@@ -350,20 +352,20 @@ std::vector<BadGraph> BadGraphs() {
        "reads output 1 of 'a', a Const with 1 output",
        {{"node", "b"}, {"value", "a:1"}, {"output_count", "1"}}},
       {"output 0 of an op with none",
-       from(Op("NoOp"), "p"),
+       ReadsFrom(Op("NoOp"), "p"),
        kNoPort,
        "a NoOp with 0 outputs",
        {{"output_count", "0"}}},
       {"output 3 of a Split in three",
-       from(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:3"),
+       ReadsFrom(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:3"),
        kNoPort,
        "a Split with 3 outputs",
        {{"value", "p:3"}}},
       {"output 2 of an IdentityN of two",
-       from(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:2"), kNoPort,
+       ReadsFrom(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:2"), kNoPort,
        "IdentityN with 2 outputs"},
       {"output 2 of an unknown op with two shapes",
-       from(Op("MyOwnOp") + Attr("_output_shapes", two_shapes), "p:2"),
+       ReadsFrom(Op("MyOwnOp") + Attr("_output_shapes", TwoShapes()), "p:2"),
        kNoPort,
        "with 2 outputs",
        {{"output_count", "2"}}},
@@ -383,22 +385,18 @@ TEST(GraphTest, BadGraphsAreRefusedWithTheReasonAndTheNames) {
 
 // Their counterparts: inputs just within the limits.
 TEST(GraphTest, PortsThatExistOrMayExistAreAccepted) {
-  const auto from = [](const std::string& producer, const std::string& input) {
-    return Node(Name("p") + producer) + Node(Name("b") + Op("Neg") + Input(input));
-  };
-  const std::string two_shapes = RawField(1, RawField(7, "") + RawField(7, ""));
   const std::string kGood[] = {
-      from(Op("Const"), "p:0"),
-      from(Op("Const"), "p:00"),
-      from(Op("NoOp"), "^p"),
-      from(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:2"),
-      from(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:1"),
-      from(Op("MyOwnOp") + Attr("_output_shapes", two_shapes), "p:1"),
+      ReadsFrom(Op("Const"), "p:0"),
+      ReadsFrom(Op("Const"), "p:00"),
+      ReadsFrom(Op("NoOp"), "^p"),
+      ReadsFrom(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:2"),
+      ReadsFrom(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:1"),
+      ReadsFrom(Op("MyOwnOp") + Attr("_output_shapes", TwoShapes()), "p:1"),
       // The number of outputs of these is unknown.
-      from(Op("MyOwnOp"), "p:99"),
-      from(Op("MyOwnOp"), "p:2147483647"),
-      from(Op("Split"), "p:99"),
-      from(Op("IdentityN"), "p:99"),
+      ReadsFrom(Op("MyOwnOp"), "p:99"),
+      ReadsFrom(Op("MyOwnOp"), "p:2147483647"),
+      ReadsFrom(Op("Split"), "p:99"),
+      ReadsFrom(Op("IdentityN"), "p:99"),
   };
   for (const std::string& bytes : kGood) {
     EXPECT_THAT(ParseGraph(bytes), IsOk()) << testing::ReadProto(bytes).ShortDebugString();

@@ -387,8 +387,8 @@ struct BadShapesCase {
   std::string name;
   v1::Step options;
   std::string message;
-  std::string option;
   v1::ErrorReason reason = v1::ERROR_REASON_BAD_OPTION;
+  std::string option = "feeds";
 };
 
 class BadFeedTest : public ::testing::TestWithParam<BadShapesCase> {};
@@ -416,33 +416,33 @@ v1::Step FeedingTwice(const std::string& a, const std::string& b) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BadFeedTest,
     ::testing::Values(
-        BadShapesCase{"UnknownNode", Feeding("y", {1}), "'y' names no node", "feeds",
+        BadShapesCase{"UnknownNode", Feeding("y", {1}), "'y' names no node",
                       v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadShapesCase{"EmptyName", Feeding("", {1}), "'' names no node", "feeds",
+        BadShapesCase{"EmptyName", Feeding("", {1}), "'' names no node",
                       v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadShapesCase{"NoPort", Feeding("x:", {1}), "'x:' is not of the form", "feeds"},
-        BadShapesCase{"BadPort", Feeding("x:a", {1}), "'x:a' is not of the form", "feeds"},
-        BadShapesCase{"NegativePort", Feeding("x:-1", {1}), "'x:-1' is not of the form", "feeds"},
+        BadShapesCase{"NoPort", Feeding("x:", {1}), "'x:' is not of the form"},
+        BadShapesCase{"BadPort", Feeding("x:a", {1}), "'x:a' is not of the form"},
+        BadShapesCase{"NegativePort", Feeding("x:-1", {1}), "'x:-1' is not of the form"},
         // A Placeholder has one output.
-        BadShapesCase{"NoSuchPort", Feeding("x:1", {1}), "'x:1'", "feeds",
+        BadShapesCase{"NoSuchPort", Feeding("x:1", {1}), "'x:1'",
                       v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadShapesCase{"Control", Feeding("^x", {1}), "'^x' names no node", "feeds",
+        BadShapesCase{"Control", Feeding("^x", {1}), "'^x' names no node",
                       v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadShapesCase{"NegativeDim", Feeding("x", {2, -1}), "dimension -1", "feeds"},
-        BadShapesCase{"HugeDim", Feeding("x", {int64_t{1} << 31}), "dimension 2147483648", "feeds"},
-        BadShapesCase{"Twice", FeedingTwice("x", "x"), "'x' is given twice", "feeds"},
-        BadShapesCase{"TwiceInTwoSpellings", FeedingTwice("x", "x:0"), "'x:0' is given twice",
-                      "feeds"},
-        BadShapesCase{"TooFewValues", FeedingValues("x", {2, 2}, {1, 2, 3}), "has 3 values",
-                      "feeds"},
-        BadShapesCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 values", "feeds"},
+        BadShapesCase{"NegativeDim", Feeding("x", {2, -1}), "dimension -1"},
+        BadShapesCase{"HugeDim", Feeding("x", {int64_t{1} << 31}), "dimension 2147483648"},
+        BadShapesCase{"Twice", FeedingTwice("x", "x"), "'x' is given twice"},
+        BadShapesCase{"TwiceInTwoSpellings", FeedingTwice("x", "x:0"), "'x:0' is given twice"},
+        BadShapesCase{"TooFewValues", FeedingValues("x", {2, 2}, {1, 2, 3}), "has 3 values"},
+        BadShapesCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 values"},
         BadShapesCase{"TooManyValues", FeedingValues("x", {257}, std::vector<int64_t>(257)),
-                      "256 is the most", "feeds"},
-        BadShapesCase{"ValuesOfFloats", FeedingValues("x", {}, {1}), "of type float32", "feeds"},
-        BadShapesCase{"BatchZero", Batch(0), "batch_size is 0", "batch_size"},
-        BadShapesCase{"BatchNegative", Batch(-3), "batch_size is -3", "batch_size"},
+                      "256 is the most"},
+        BadShapesCase{"ValuesOfFloats", FeedingValues("x", {}, {1}), "of type float32"},
+        BadShapesCase{"BatchZero", Batch(0), "batch_size is 0", v1::ERROR_REASON_BAD_OPTION,
+                      "batch_size"},
+        BadShapesCase{"BatchNegative", Batch(-3), "batch_size is -3", v1::ERROR_REASON_BAD_OPTION,
+                      "batch_size"},
         BadShapesCase{"BatchHuge", Batch(int64_t{1} << 31), "batch_size is 2147483648",
-                      "batch_size"}),
+                      v1::ERROR_REASON_BAD_OPTION, "batch_size"}),
     testing::CaseName());
 
 // ---- Values of feeds ----
