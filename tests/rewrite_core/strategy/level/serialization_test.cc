@@ -118,7 +118,7 @@ TEST(SerializationTest, WhatIsNoSlice) {
   for (const char* bad : {"x", "", "1:2:0", "1,2"}) {
     const v1::RewriteOptions options = Options(Slices(absl::StrCat("'1', '", bad, "'")));
     const absl::Status status = CheckSerialization(options.level());
-    EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "no Python slice")) << bad;
+    EXPECT_THAT(status, IsInvalid(v1::ERROR_REASON_BAD_OPTION, "nor a Python slice")) << bad;
     EXPECT_EQ(ErrorDetailOf(status, "option"), "serialization");
     EXPECT_EQ(ErrorDetailOf(status, "value"), bad);
   }
