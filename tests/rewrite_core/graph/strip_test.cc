@@ -131,18 +131,6 @@ TEST(StripTest, GivesTheOriginalBytes) {
   }
 }
 
-TEST(StripTest, ControlEdgesBetweenOriginalNodesAloneAreUndone) {
-  for (const Original& original : Originals()) {
-    SCOPED_TRACE(original.what);
-    const std::string edited = Edited(original.bytes, [](const TestGraph& g, GraphEdit* e) {
-      e->AddControlInput(g["b"], "c");
-      e->AddControlInput(g["c"], "a");
-    });
-    ASSERT_NE(edited, original.bytes);
-    EXPECT_EQ(Stripped(edited), original.bytes);
-  }
-}
-
 TEST(StripTest, EditsOnTopOfEditsAreUndoneTogether) {
   for (const Original& original : Originals()) {
     SCOPED_TRACE(original.what);
