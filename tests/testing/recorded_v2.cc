@@ -31,9 +31,14 @@ json ReadV2Json(const std::string& graph, const std::string& file) {
   return json::parse(ReadTestGraph(absl::StrCat(graph, "/", file)));
 }
 
-// LevelStrategy uses IBM's names.
+// LevelStrategy uses IBM's names. The memory to tune for, in GiB, is the step's.
 void ReadParameters(json parameters, RecordedSetV2* set) {
   set->with_collections = parameters.erase("collections") > 0;
+  if (const auto memory = parameters.find("autotune_gpu_mem"); memory != parameters.end()) {
+    set->options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(
+        static_cast<int64_t>(memory->get<double>() * (1 << 30)));
+    parameters.erase(memory);
+  }
   const auto status =
       google::protobuf::util::JsonStringToMessage(parameters.dump(), set->options.mutable_level());
   if (!status.ok()) Die(absl::StrCat(set->name, ": ", status.ToString()));
