@@ -3,9 +3,11 @@
 #ifndef SPILLWAY_TESTS_BENCHMARKS_FLOOR_H_
 #define SPILLWAY_TESTS_BENCHMARKS_FLOOR_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "google/protobuf/arena.h"
 #include "tests/testing/graph_schema.pb.h"
@@ -28,6 +30,11 @@ inline double FloorSeconds(const std::string& bytes) {
   const double seconds = SecondsSince(begin);
   if (out.size() != bytes.size()) std::abort();
   return seconds;
+}
+
+inline double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
 }
 
 }  // namespace spillway::benchmarks

@@ -5,7 +5,6 @@
 // without calls: nothing.
 //
 //   inline_benchmark [--quick] [GRAPH...]
-#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -23,6 +22,8 @@
 
 namespace spillway {
 namespace {
+
+using benchmarks::Median;
 
 int runs = 15;
 
@@ -56,11 +57,6 @@ std::string Rewritten(const std::string& bytes) {
   std::string out;
   if (!graph->ParseFromString(bytes) || !graph->SerializeToString(&out)) std::abort();
   return out;
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 void Measure(const std::string& name, const std::string& bytes) {

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,16 +40,14 @@ Timed Run(int runs, const std::string& bytes, const v1::RewriteOptions& options)
     timed.ok = response.ok();
     if (response.ok()) timed.response = *std::move(response);
   }
-  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  timed.seconds = seconds[seconds.size() / 2];
+  timed.seconds = benchmarks::Median(seconds);
   return timed;
 }
 
 double Floor(int runs, const std::string& bytes) {
   std::vector<double> seconds;
   for (int i = 0; i < runs; ++i) seconds.push_back(benchmarks::FloorSeconds(bytes));
-  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  return seconds[seconds.size() / 2];
+  return benchmarks::Median(seconds);
 }
 
 void MeasureFloors(int runs, const std::string& name, const std::string& bytes) {

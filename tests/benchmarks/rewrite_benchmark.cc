@@ -4,7 +4,6 @@
 //   build/tests/benchmarks/rewrite_benchmark
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -56,8 +55,7 @@ void BM_Rewrite(benchmark::State& state, const std::string& graph) {
     }
   }
   // The median: one interruption by the machine must not decide.
-  std::nth_element(ratios.begin(), ratios.begin() + ratios.size() / 2, ratios.end());
-  state.counters["floors"] = ratios[ratios.size() / 2];
+  state.counters["floors"] = benchmarks::Median(ratios);
   state.counters["floor_ms"] = 1e3 * floor / state.iterations();
   for (const auto& [stage, seconds] : stages) state.counters[stage] = seconds / floor;
 }

@@ -53,6 +53,8 @@ void operator delete(void* p, size_t) noexcept { operator delete(p); }
 namespace spillway::core {
 namespace {
 
+using benchmarks::Median;
+
 v1::RewriteOptions Options(bool structure) {
   v1::RewriteOptions options;
   options.mutable_scope();
@@ -61,11 +63,6 @@ v1::RewriteOptions Options(bool structure) {
     options.mutable_scope()->add_optimizer_scopes("train");
   }
   return options;
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // One line of the table. Returns nanoseconds per node.

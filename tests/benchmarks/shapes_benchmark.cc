@@ -3,7 +3,6 @@
 //   build/tests/benchmarks/shapes_benchmark
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -38,8 +37,7 @@ void BM_Shapes(benchmark::State& state, const std::string& name) {
     ratios.push_back(seconds / floor);
   }
   // The median: one interruption by the machine must not decide.
-  std::nth_element(ratios.begin(), ratios.begin() + ratios.size() / 2, ratios.end());
-  state.counters["floors"] = ratios[ratios.size() / 2];
+  state.counters["floors"] = benchmarks::Median(ratios);
   state.counters["ns_per_node"] = 1e9 * seconds_total / state.iterations() / graph->num_nodes();
 }
 

@@ -22,7 +22,7 @@
 namespace spillway::core {
 namespace {
 
-using testing::MadeOp;
+using benchmarks::Median;
 using testing::WorkloadMaker;
 
 constexpr int64_t kMiB = 1 << 20;
@@ -85,11 +85,6 @@ Workload TrainingStep(int64_t num_ops, int swap_every) {
     flowing = gradient;
   }
   return maker.Make();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 [[noreturn]] void Fail(const absl::Status& status) {

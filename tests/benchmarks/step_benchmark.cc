@@ -32,8 +32,7 @@ double MedianSeconds(int runs, const std::function<void()>& run) {
     run();
     seconds.push_back(benchmarks::SecondsSince(begin));
   }
-  std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  return seconds[seconds.size() / 2];
+  return benchmarks::Median(seconds);
 }
 
 void Measure(int runs, const std::string& name, const std::string& bytes) {

@@ -191,6 +191,16 @@ void WritePrograms(const Folder& folder) {
   }
 }
 
+template <typename Options>
+Options Parsed(const char* text) {
+  Options options;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &options)) {
+    std::cerr << "these are no options: " << text << "\n";
+    std::exit(EXIT_FAILURE);
+  }
+  return options;
+}
+
 void WriteOptions(const Folder& folder) {
   // Names are those of the graphs that options_fuzzer.cc rewrites.
   constexpr const char* kOptions[] = {
@@ -223,11 +233,7 @@ void WriteOptions(const Folder& folder) {
   };
   int number = 0;
   for (const char* text : kOptions) {
-    v1::RewriteOptions options;
-    if (!google::protobuf::TextFormat::ParseFromString(text, &options)) {
-      std::cerr << "these are no options: " << text << "\n";
-      std::exit(EXIT_FAILURE);
-    }
+    const auto options = Parsed<v1::RewriteOptions>(text);
     folder.Write(absl::StrCat("options_", number++), options.SerializeAsString());
   }
 }
@@ -261,11 +267,7 @@ void WriteSimulations(const Folder& folder) {
   };
   int number = 0;
   for (const char* text : kOptions) {
-    v1::ExploreOptions options;
-    if (!google::protobuf::TextFormat::ParseFromString(text, &options)) {
-      std::cerr << "these are no options: " << text << "\n";
-      std::exit(EXIT_FAILURE);
-    }
+    auto options = Parsed<v1::ExploreOptions>(text);
     for (const bool measured : {false, true}) {
       if (measured) options.mutable_step()->set_profile(profile);
       const std::string bytes = options.SerializeAsString();

@@ -3,16 +3,12 @@
 // memory against a limit, and the odd ones against what TensorFlow documents.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/arena.h"
 #include "gtest/gtest.h"
@@ -23,6 +19,7 @@
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/proto_graph.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::testing {
 namespace {
@@ -31,19 +28,6 @@ constexpr int64_t kMiB = 1 << 20;
 constexpr int kDtFloat = 1, kDtInt32 = 3, kDtResource = 20;
 // What is linear takes 5 to 60 floors, under sanitizers too; what is quadratic thousands.
 constexpr double kFloors = 300;
-
-// Address sanitizers keep what is freed for a while (quarantine_size_mb, 256 MiB by default), and
-// have redzones around what is not.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SPILLWAY_KEEPS_FREED 1
-#endif
-#endif
-#if defined(SPILLWAY_KEEPS_FREED) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kKeepsFreed = true;
-#else
-constexpr bool kKeepsFreed = false;
-#endif
 
 int64_t PeakMemory() {
   rusage usage;
@@ -81,7 +65,9 @@ auto Bounded(const std::string& bytes, int64_t most_memory, const Work& work) {
   const absl::Time begin = absl::Now();
   auto result = work();
   EXPECT_LT((absl::Now() - begin) / floor, kFloors);
-  if (kKeepsFreed) most_memory = most_memory * 3 / 2 + 256 * kMiB;
+  // It keeps what is freed for a while (quarantine_size_mb, 256 MiB by default), and has redzones
+  // around what is not.
+  if (kAddressSanitizer) most_memory = most_memory * 3 / 2 + 256 * kMiB;
   EXPECT_LT((PeakMemory() - before) / kMiB, most_memory / kMiB);
   return result;
 }

@@ -119,9 +119,9 @@ Watched WatchCall(const Call& call, int64_t stop_at) {
 
 // ---- Graphs made to be slow ----
 
-std::string Training() {
+std::string Training(int nodes = kNodes) {
   TrainingGraphOptions options;
-  options.nodes = kNodes;
+  options.nodes = nodes;
   return MakeTrainingGraph(options);
 }
 
@@ -262,9 +262,7 @@ const std::vector<Case>& Cases() {
        [] { return Rewriting(Fan(), absl::StrCat(kGiven, "serialization: ':' }")); }},
       {"LevelTuned",
        [] {
-         TrainingGraphOptions small;
-         small.nodes = kNodes / 20;
-         const std::string graph = MakeTrainingGraph(small);
+         const std::string graph = Training(kNodes / 20);
          return Rewriting(graph, ForTuning(graph));
        }},
       {"LevelPaced",
@@ -274,16 +272,12 @@ const std::vector<Case>& Cases() {
        }},
       {"LevelPacedTuned",
        [] {
-         TrainingGraphOptions small;
-         small.nodes = kNodes / 20;
-         const std::string graph = MakeTrainingGraph(small);
+         const std::string graph = Training(kNodes / 20);
          return Rewriting(graph, absl::StrCat(ForTuning(graph), "level { pace: true }"));
        }},
       {"Budget",
        [] {
-         TrainingGraphOptions small;
-         small.nodes = kNodes / 20;
-         const std::string graph = MakeTrainingGraph(small);
+         const std::string graph = Training(kNodes / 20);
          return Rewriting(graph, absl::StrCat(ForTuning(graph), "budget {}"));
        }},
       {"LevelScopes",

@@ -2,11 +2,9 @@
 // properties that hold for every rewrite.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <iostream>
 #include <limits>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +21,6 @@
 namespace spillway::core {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::ErrorDetailOf;
 using testing::FailsWith;
 using ::testing::HasSubstr;
@@ -613,16 +610,6 @@ TEST(LevelRewriteTest, SerializationWithoutSwaps) {
   EXPECT_EQ(Answer(r.graph_def(), "strip {}").graph_def(), bytes);
 }
 
-TEST(LevelRewriteTest, TuningGivesTheSameBytesTwice) {
-  const std::string bytes = ReadTestGraph("bert_tiny/graph.pb");
-  const std::string options =
-      "step { batch_size: 64 }" + Budget(SmallestBudget(bytes, "step { batch_size: 64 }") * 3 / 2);
-  const v1::RewriteResponse one = Answer(bytes, options), two = Answer(bytes, options);
-  EXPECT_EQ(one.graph_def(), two.graph_def());
-  EXPECT_EQ(one.report().level().SerializeAsString(), two.report().level().SerializeAsString());
-  EXPECT_EQ(Answer(one.graph_def(), "strip {}").graph_def(), bytes);
-}
-
 // Simulations count against the limit, for all GPUs together.
 TEST(LevelRewriteTest, TuningHasALimitOfSteps) {
   const std::string bytes = ReadTestGraph("unet3d_s16/graph.pb");
@@ -651,23 +638,6 @@ TEST(LevelRewriteTest, WhatWasTunedMayBeGiven) {
                                  " swapin_groupby: ", d.swapin_groupby(),
                                  " sync_mode: ", d.sync_mode(), " }"));
   EXPECT_EQ(given.graph_def(), tuned.graph_def());
-}
-
-// Wherever the token fires, a rewrite ends soon after: no loop of the tuner or the simulator
-// continues.
-TEST(LevelRewriteTest, StopsWithinABoundedNumberOfSteps) {
-  const std::string bytes = ReadTestGraph("unet3d_s16/graph.pb");
-  const std::string options =
-      "step { batch_size: 1 }" + Budget(SmallestBudget(bytes, "step { batch_size: 1 }") * 5 / 4);
-  const StopToken whole = StopToken::AfterStepsForTest(std::numeric_limits<int64_t>::max());
-  ASSERT_THAT(TryRewrite(bytes, options, whole), IsOk());
-  ASSERT_GT(whole.steps(), 1'000'000);
-  for (int i = 0; i < 40; ++i) {
-    const StopToken stop = StopToken::AfterStepsForTest(whole.steps() / 40 * i);
-    const auto stopped = TryRewrite(bytes, options, stop);
-    EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled) << i << stopped.status();
-    EXPECT_LE(stop.steps_after_stop(), 4 * StopPoller::kStride) << i;
-  }
 }
 
 // The same graph in other bytes: the plan for one is right for the other, and the answer is the

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -14,9 +13,7 @@
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "rewrite_core/base/names.h"
-#include "rewrite_core/graph/attr_value.h"
 #include "tests/testing/core_test_util.h"
-#include "tests/testing/files.h"
 #include "tests/testing/text_form.h"
 
 namespace spillway::core {
@@ -119,34 +116,6 @@ TEST(RewriterTest, Rewrites) {
             "G/g1 = AddV2(G/g2, lms/swapin_f1_0) {T=float32, _spillway_undo=[\"1=f1\"]}");
 }
 
-TEST(RewriterTest, ReportsSwapsAndBytes) {
-  const v1::RewriteResponse r = Answer(Net(), kScope);
-  const v1::TensorSwap& f1 = r.report().swaps(0);
-  EXPECT_EQ(f1.size_bytes(), 128);  // 8 * 4 floats.
-  EXPECT_EQ(f1.swap_out(), "lms/swapout_f1_0");
-  ASSERT_EQ(f1.swap_ins_size(), 1);
-  EXPECT_EQ(f1.swap_ins(0).name(), "lms/swapin_f1_0");
-  EXPECT_THAT(f1.swap_ins(0).triggers(), ElementsAre("G/g2"));
-  ASSERT_EQ(f1.swap_ins(0).consumers_size(), 1);
-  EXPECT_EQ(f1.swap_ins(0).consumers(0).node(), "G/g1");
-  EXPECT_EQ(f1.swap_ins(0).consumers(0).input_index(), 1);
-  EXPECT_FALSE(r.report().swaps(2).has_size_bytes());
-  EXPECT_THAT(r.report().swaps(2).swap_ins(0).triggers(), IsEmpty());
-  ASSERT_EQ(r.report().devices_size(), 1);
-  const v1::DeviceReport& device = r.report().devices(0);
-  EXPECT_EQ(device.swapped_tensor_count(), 3);
-  EXPECT_EQ(device.swap_out_count(), 3);
-  EXPECT_EQ(device.swap_in_count(), 3);
-  EXPECT_EQ(device.swap_out_bytes(), 128 + 32);
-  EXPECT_EQ(device.swap_in_bytes(), 128 + 32);
-  EXPECT_EQ(device.unknown_size_count(), 1);
-  EXPECT_THAT(Warnings(r),
-              ElementsAre(v1::WARNING_CODE_UNKNOWN_SIZES, v1::WARNING_CODE_NO_TRIGGER));
-  EXPECT_EQ(r.report().advice().host_memory_variable(), "TF_GPU_HOST_MEM_LIMIT_IN_MB=65536");
-  EXPECT_EQ(r.report().scope().backward_op_count(), 4);
-  EXPECT_EQ(r.report().decisions_size(), 3);
-}
-
 TEST(RewriterTest, AdvisesOnTheSessionThatTheStepWasSimulatedWith) {
   constexpr char kGrappler[] =
       "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }";
@@ -175,14 +144,6 @@ TEST(RewriterTest, WarnsOfNothingWhereAllIsKnown) {
       Answer(Net(), "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
   EXPECT_THAT(SwappedTensors(r), ElementsAre("f1:0", "f2:0"));
   EXPECT_THAT(Warnings(r), IsEmpty());
-}
-
-TEST(RewriterTest, AnOptimizerScopeThatMatchesNothingIsAWarning) {
-  const v1::RewriteResponse r = Answer(Net(),
-                                       "scope { optimizer_scopes: 'G/' optimizer_scopes: 'Adam' "
-                                       "excl_scopes: 'loss' }");
-  ASSERT_THAT(Warnings(r), ElementsAre(v1::WARNING_CODE_NAME_MATCHES_NOTHING));
-  EXPECT_THAT(r.report().warnings(0).message(), HasSubstr("Adam"));
 }
 
 struct UnchangedCase {
@@ -230,21 +191,7 @@ TEST(RewriterTest, StripGivesTheBytesBack) {
   EXPECT_THAT(Stages(r), ElementsAre("parse", "apply"));
 }
 
-TEST(RewriterTest, StripRefusesAForeignRewrite) {
-  EXPECT_THAT(TryRewrite(GraphBytes("x = Const()\nlms/swapout = Identity(x)"), "strip {}"),
-              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_FOREIGN_REWRITE,
-                        "lms/swapout"));
-}
-
 // ---- A graph that was rewritten before ----
-
-TEST(RewriterTest, TheSameOptionsChangeNothing) {
-  const std::string once = Answer(Net(), kScope).graph_def();
-  const v1::RewriteResponse twice = Answer(once, kScope);
-  EXPECT_EQ(twice.report().outcome(), v1::OUTCOME_KEPT);
-  EXPECT_EQ(twice.graph_def(), once);
-  EXPECT_THAT(twice.report().swaps(), IsEmpty());
-}
 
 TEST(RewriterTest, OtherOptionsAreKeptOrReplanned) {
   const std::string once = Answer(Net(), kScope).graph_def();
@@ -334,22 +281,6 @@ TEST(RewriterTest, OneDeviceMayFollowAnother) {
   EXPECT_EQ(Answer(second.graph_def(), "strip {}").graph_def(), Towers());
 }
 
-// The swap nodes of the first device are not part of the model: the starting ops and the levels
-// must not change because of them.
-TEST(RewriterTest, TheSecondDeviceIsPlannedAsIfItWereTheFirst) {
-  // Both towers are reachable from x, so both have a place in one order.
-  const std::string scope = " scope { optimizer_scopes: 'G/' starting_op_names: 'x' }";
-  const v1::RewriteResponse alone = Answer(Towers(), "devices: '/gpu:1'" + scope);
-  ASSERT_THAT(SwappedTensors(alone), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
-  const v1::RewriteResponse second = Answer(
-      Answer(Towers(), "devices: '/gpu:0'" + scope).graph_def(), "devices: '/gpu:1'" + scope);
-  EXPECT_EQ(second.report().scope().level_count(), alone.report().scope().level_count());
-  ASSERT_THAT(SwappedTensors(second), ElementsAre("t1/f1:0", "t1/f2:0", "t1/loss:0"));
-  for (int i = 0; i < alone.report().swaps_size(); ++i) {
-    EXPECT_EQ(second.report().swaps(i).DebugString(), alone.report().swaps(i).DebugString());
-  }
-}
-
 // "What to do with a graph that Spillway has rewritten already, on the devices asked for."
 TEST(RewriterTest, AReplanOfOneDeviceLeavesTheOthersAlone) {
   const std::string first = Answer(Towers(), On("devices: '/gpu:0'")).graph_def();
@@ -359,18 +290,6 @@ TEST(RewriterTest, AReplanOfOneDeviceLeavesTheOthersAlone) {
   const TestGraph after = TestGraph::FromBytes(second.graph_def());
   EXPECT_NE(after->Find("lms/swapout_t0_f1_0"), kNoNode);
   EXPECT_NE(after->Find("lms/swapout_t1_f1_0"), kNoNode);
-}
-
-TEST(RewriterTest, BothDevicesInTurnGiveWhatBothAtOnceGive) {
-  const std::string in_turn =
-      Answer(Answer(Towers(), On("devices: '/gpu:0'")).graph_def(), On("devices: '/gpu:1'"))
-          .graph_def();
-  const TestGraph a = TestGraph::FromBytes(in_turn);
-  const TestGraph b = TestGraph::FromBytes(Answer(Towers(), kScope).graph_def());
-  ASSERT_EQ(a->num_nodes(), b->num_nodes());
-  for (NodeId id(0); id < b->num_nodes(); ++id) {
-    EXPECT_EQ(PrintNode(*a, a.Node(b->name(id))), PrintNode(*b, id));
-  }
 }
 
 // ---- Contents of the answer ----
@@ -402,29 +321,6 @@ TEST(RewriterTest, OutputsSelectTheParts) {
     EXPECT_EQ(unchanged.report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
     EXPECT_EQ(unchanged.report().has_forecast_before(), c.report);
   }
-}
-
-TEST(RewriterTest, ThePatchListsTheEdits) {
-  const v1::GraphPatch patch =
-      Answer(Net(), "outputs: OUTPUT_PATCH scope { optimizer_scopes: 'G/' n_tensors: 1 }").patch();
-  ASSERT_EQ(patch.new_nodes_size(), 2);
-  EXPECT_EQ(patch.new_nodes(0).name(), "lms/swapout_f1_0");
-  EXPECT_EQ(patch.new_nodes(0).op(), "Identity");
-  EXPECT_EQ(patch.new_nodes(0).device(), "/device:CPU:0");
-  // T = float32, and the attribute that keeps Grappler away; those for files are absent.
-  ASSERT_EQ(patch.new_nodes(0).attributes_size(), 2);
-  EXPECT_EQ(patch.new_nodes(0).attributes(0).name(), "T");
-  EXPECT_EQ(AttrType(patch.new_nodes(0).attributes(0).value()), kDtFloat32);
-  EXPECT_EQ(patch.new_nodes(0).attributes(1).name(), "_grappler_do_not_remove");
-  EXPECT_THAT(patch.new_nodes(0).inputs(), ElementsAre("f1"));
-  EXPECT_EQ(patch.new_nodes(1).name(), "lms/swapin_f1_0");
-  EXPECT_THAT(patch.new_nodes(1).inputs(), ElementsAre("lms/swapout_f1_0", "^G/g2"));
-  ASSERT_EQ(patch.rewired_inputs_size(), 1);
-  EXPECT_EQ(patch.rewired_inputs(0).node(), "G/g1");
-  EXPECT_EQ(patch.rewired_inputs(0).input_index(), 1);
-  EXPECT_EQ(patch.rewired_inputs(0).old_input(), "f1");
-  EXPECT_EQ(patch.rewired_inputs(0).new_input(), "lms/swapin_f1_0");
-  EXPECT_THAT(patch.added_controls(), IsEmpty());
 }
 
 TEST(RewriterTest, StagesAreListedInTheOrderRun) {
@@ -554,14 +450,6 @@ TEST(RewriterTest, BadHardwareIsAnErrorEvenWithoutAForecast) {
   }
 }
 
-TEST(RewriterTest, DecisionDetail) {
-  EXPECT_EQ(Answer(Net(), On("decision_detail: DECISION_DETAIL_ALL")).report().decisions_size(), 3);
-  const v1::RewriteResponse none = Answer(Net(), On("decision_detail: DECISION_DETAIL_NONE"));
-  EXPECT_EQ(none.report().decisions_size(), 0);
-  EXPECT_EQ(none.report().swaps_size(), 3);
-  EXPECT_EQ(none.graph_def(), Answer(Net(), kScope).graph_def());
-}
-
 TEST(RewriterTest, CpuDevice) {
   const TestGraph after = TestGraph::FromBytes(
       Answer(Net(), "scope { optimizer_scopes: 'G/' } cpu_device: '/cpu:1'").graph_def());
@@ -574,7 +462,6 @@ TEST(RewriterTest, CpuDevice) {
 struct OptionCase {
   std::string name;
   std::function<void(v1::RewriteOptions*)> set;
-  v1::ErrorReason reason;
   std::string option, value;
 };
 
@@ -584,7 +471,7 @@ TEST_P(BadOptionTest, IsNamed) {
   v1::RewriteOptions options = Options(kScope);
   GetParam().set(&options);
   const auto r = TryRewrite(Net(), options);
-  EXPECT_THAT(r, IsInvalid(GetParam().reason, ""));
+  EXPECT_THAT(r, IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, ""));
   EXPECT_EQ(ErrorDetailOf(r, "option"), GetParam().option);
   EXPECT_EQ(ErrorDetailOf(r, "value"), GetParam().value);
 }
@@ -598,99 +485,67 @@ void AddUnknown(google::protobuf::Message* message, int field) {
 INSTANTIATE_TEST_SUITE_P(
     UnknownToThisServer, BadOptionTest,
     ::testing::Values(
-        OptionCase{"Field", [](Opt o) { AddUnknown(o, 99); }, v1::ERROR_REASON_UNKNOWN_OPTION,
-                   "RewriteOptions", "99"},
-        OptionCase{"Removed", [](Opt o) { AddUnknown(o, 12); }, v1::ERROR_REASON_UNKNOWN_OPTION,
-                   "swap_encoding", "12"},
+        OptionCase{"Field", [](Opt o) { AddUnknown(o, 99); }, "RewriteOptions", "99"},
+        OptionCase{"Removed", [](Opt o) { AddUnknown(o, 12); }, "swap_encoding", "12"},
         // Reserved for other strategies.
-        OptionCase{"Strategy", [](Opt o) { AddUnknown(o, 2); }, v1::ERROR_REASON_UNKNOWN_OPTION,
-                   "RewriteOptions", "2"},
+        OptionCase{"Strategy", [](Opt o) { AddUnknown(o, 2); }, "RewriteOptions", "2"},
         OptionCase{"FieldOfScope", [](Opt o) { AddUnknown(o->mutable_scope(), 77); },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "ScopeStrategy", "77"},
+                   "ScopeStrategy", "77"},
         OptionCase{"FieldOfStrip", [](Opt o) { AddUnknown(o->mutable_strip(), 1); },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "StripStrategy", "1"},
+                   "StripStrategy", "1"},
         OptionCase{"FieldOfTheSecondFeed",
                    [](Opt o) {
                      o->mutable_step()->add_feeds()->set_name("x");
                      o->mutable_step()->add_feeds()->set_name("f1");
                      AddUnknown(o->mutable_step()->mutable_feeds(1), 9);
                    },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "Feed", "9"},
+                   "Feed", "9"},
         OptionCase{"AlreadyRewritten",
                    [](Opt o) { o->set_already_rewritten(static_cast<v1::AlreadyRewritten>(9)); },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "already_rewritten", "9"},
+                   "already_rewritten", "9"},
         OptionCase{"DecisionDetail",
                    [](Opt o) { o->set_decision_detail(static_cast<v1::DecisionDetail>(9)); },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "decision_detail", "9"},
-        OptionCase{"Output", [](Opt o) { o->add_outputs(static_cast<v1::Output>(9)); },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "outputs", "9"},
+                   "decision_detail", "9"},
+        OptionCase{"Output", [](Opt o) { o->add_outputs(static_cast<v1::Output>(9)); }, "outputs",
+                   "9"},
         OptionCase{"OutputUnspecified", [](Opt o) { o->add_outputs(v1::OUTPUT_UNSPECIFIED); },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "outputs", "0"},
+                   "outputs", "0"},
         OptionCase{"CtrldStrategy",
                    [](Opt o) {
                      o->mutable_scope()->set_ctrld_strategy(
                          static_cast<v1::ScopeStrategy::CtrldStrategy>(9));
                    },
-                   v1::ERROR_REASON_UNKNOWN_OPTION, "ctrld_strategy", "9"}),
+                   "ctrld_strategy", "9"}),
     testing::CaseName());
 
-INSTANTIATE_TEST_SUITE_P(
-    OutOfRange, BadOptionTest,
-    ::testing::Values(
-        OptionCase{"BatchSize", [](Opt o) { o->mutable_step()->set_batch_size(0); },
-                   v1::ERROR_REASON_BAD_OPTION, "batch_size", "0"},
-        OptionCase{"MinTensorBytes", [](Opt o) { o->set_min_tensor_bytes(-1); },
-                   v1::ERROR_REASON_BAD_OPTION, "min_tensor_bytes", "-1"},
-        OptionCase{"Lb", [](Opt o) { o->mutable_scope()->set_lb(0); }, v1::ERROR_REASON_BAD_OPTION,
-                   "lb", "0"},
-        OptionCase{"Ub", [](Opt o) { o->mutable_scope()->set_ub(-1); }, v1::ERROR_REASON_BAD_OPTION,
-                   "ub", "-1"},
-        OptionCase{"LbAboveUb",
-                   [](Opt o) {
-                     o->mutable_scope()->set_lb(3);
-                     o->mutable_scope()->set_ub(2);
-                   },
-                   v1::ERROR_REASON_CONFLICTING_OPTIONS, "lb", "3"},
-        OptionCase{"BranchThreshold", [](Opt o) { o->mutable_scope()->set_branch_threshold(-2); },
-                   v1::ERROR_REASON_BAD_OPTION, "branch_threshold", "-2"},
-        // Refused even if no tensor is to be swapped.
-        OptionCase{"LbThoughNothingIsAsked",
-                   [](Opt o) {
-                     o->mutable_scope()->set_lb(0);
-                     o->mutable_scope()->set_n_tensors(0);
-                   },
-                   v1::ERROR_REASON_BAD_OPTION, "lb", "0"},
-        OptionCase{"ScopesThatContradict",
-                   [](Opt o) {
-                     o->mutable_scope()->add_excl_scopes("f1");
-                     o->mutable_scope()->add_incl_scopes("f1");
-                   },
-                   v1::ERROR_REASON_CONFLICTING_OPTIONS, "excl_scopes", "f1"},
-        OptionCase{"Regex", [](Opt o) { o->mutable_scope()->add_excl_scopes("("); },
-                   v1::ERROR_REASON_BAD_REGEX, "excl_scopes", "("},
-        OptionCase{"Feed", [](Opt o) { o->mutable_step()->add_feeds()->set_name("nope"); },
-                   v1::ERROR_REASON_NAME_MATCHES_NOTHING, "feeds", "nope"},
-        // Found by tests/fuzz: the verifier refused the result, as if that were a bug in Spillway.
-        OptionCase{"CpuDevice", [](Opt o) { o->set_cpu_device("/cpu:\xd9\xa0"); },
-                   v1::ERROR_REASON_BAD_OPTION, "cpu_device", "/cpu:\\xd9\\xa0"},
-        OptionCase{"Device", [](Opt o) { o->add_devices("/gpu:0"); },
-                   v1::ERROR_REASON_NAME_MATCHES_NOTHING, "devices", "/gpu:0"},
-        OptionCase{"Target", [](Opt o) { o->mutable_step()->add_targets("nope"); },
-                   v1::ERROR_REASON_NAME_MATCHES_NOTHING, "targets", "nope"},
-        OptionCase{"TargetWithPort", [](Opt o) { o->mutable_step()->add_targets("nope:0"); },
-                   v1::ERROR_REASON_NAME_MATCHES_NOTHING, "targets", "nope:0"},
-        // loss has one output.
-        OptionCase{"TargetOfNoOutput", [](Opt o) { o->mutable_step()->add_targets("loss:1"); },
-                   v1::ERROR_REASON_NAME_MATCHES_NOTHING, "targets", "loss:1"},
-        OptionCase{"TargetOfNoPort", [](Opt o) { o->mutable_step()->add_targets("loss:x"); },
-                   v1::ERROR_REASON_BAD_OPTION, "targets", "loss:x"},
-        OptionCase{"NoBackwardPart",
-                   [](Opt o) {
-                     o->clear_scope();
-                     o->mutable_scope();
-                   },
-                   v1::ERROR_REASON_NO_BACKWARD_PART, "optimizer_scopes", "(absent)"}),
-    testing::CaseName());
+struct RangeCase {
+  std::string text;
+  v1::ErrorReason reason;
+  std::string option, value;
+};
+
+TEST(RewriterTest, WhatIsOutOfRangeIsNamed) {
+  constexpr auto kBad = v1::ERROR_REASON_BAD_OPTION;
+  constexpr auto kNothing = v1::ERROR_REASON_NAME_MATCHES_NOTHING;
+  for (const RangeCase& c : std::vector<RangeCase>{
+           {"step { batch_size: 0 }", kBad, "batch_size", "0"},
+           {"min_tensor_bytes: -1", kBad, "min_tensor_bytes", "-1"},
+           // Refused even if no tensor is to be swapped.
+           {"scope { lb: 0 n_tensors: 0 }", kBad, "lb", "0"},
+           {"step { feeds { name: 'nope' } }", kNothing, "feeds", "nope"},
+           // Found by tests/fuzz: the verifier refused the result, as if that were a bug in
+           // Spillway.
+           {"cpu_device: '/cpu:\\xd9\\xa0'", kBad, "cpu_device", "/cpu:\\xd9\\xa0"},
+           {"devices: '/gpu:0'", kNothing, "devices", "/gpu:0"},
+           {"step { targets: 'nope' }", kNothing, "targets", "nope"},
+           {"step { targets: 'loss:x' }", kBad, "targets", "loss:x"}}) {
+    SCOPED_TRACE(c.text);
+    const auto r = TryRewrite(Net(), On(c.text));
+    EXPECT_THAT(r, IsInvalid(c.reason, ""));
+    EXPECT_EQ(ErrorDetailOf(r, "option"), c.option);
+    EXPECT_EQ(ErrorDetailOf(r, "value"), c.value);
+  }
+}
 
 TEST(RewriterTest, TheTwinsOfRefusedOptionsPass) {
   for (const char* options :
@@ -745,45 +600,12 @@ TEST(RewriterTest, BadGraphs) {
 }
 
 TEST(RewriterTest, LimitsAreKept) {
-  const auto with = [](const std::function<void(v1::Limits*)>& set) {
-    v1::Limits limits = DefaultLimits();
-    set(&limits);
-    return Rewrite(Net(), Options(kScope), limits, StopToken());
-  };
-  const auto exceeded =
-      FailsWith(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED, "");
-  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_node_count(7); }), exceeded);
-  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_node_count(8); }), IsOk());
-  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_graph_bytes(Net().size() - 1); }), exceeded);
-  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_graph_bytes(Net().size()); }), IsOk());
-  // f1, f2, loss, g3 and end read one tensor each, g2 and g1 two.
-  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_input_count(8); }), exceeded);
-  EXPECT_THAT(with([](v1::Limits* l) { l->set_max_input_count(9); }), IsOk());
-  EXPECT_THAT(
-      with([](v1::Limits* l) { l->set_max_search_steps(5); }),
-      FailsWith(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_SEARCH_TOO_LONG, ""));
-}
-
-TEST(RewriterTest, StopsWhenTold) {
-  const std::string bytes = testing::ReadTestGraph("resnet50_tf1_b4/graph_shapes.pb");
-  const v1::RewriteOptions options =
-      Options("scope { optimizer_scopes: 'gradients' optimizer_scopes: 'Momentum' }");
-  std::atomic<bool> cancelled{true};
-  EXPECT_THAT(
-      Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfiniteFuture(), &cancelled)),
-      FailsWith(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, ""));
-  EXPECT_THAT(Rewrite(bytes, options, DefaultLimits(), StopToken(absl::InfinitePast())),
-              FailsWith(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED, ""));
-  // Wherever it fires, no loop continues for long, and no partial result is returned.
-  const StopToken count;
-  ASSERT_THAT(Rewrite(bytes, options, DefaultLimits(), count), IsOk());
-  ASSERT_GT(count.steps(), 10'000);
-  for (int64_t at = 1; at < count.steps(); at += count.steps() / 25) {
-    const StopToken stop = StopToken::AfterStepsForTest(at);
-    const auto r = Rewrite(bytes, options, DefaultLimits(), stop);
-    EXPECT_EQ(GetErrorReason(r.status()), v1::ERROR_REASON_STOPPED) << at;
-    EXPECT_LE(stop.steps_after_stop(), 2 * StopPoller::kStride) << at;
-  }
+  v1::Limits limits = DefaultLimits();
+  limits.set_max_node_count(8);
+  EXPECT_THAT(Rewrite(Net(), Options(kScope), limits, StopToken()), IsOk());
+  limits.set_max_node_count(7);
+  EXPECT_THAT(Rewrite(Net(), Options(kScope), limits, StopToken()),
+              FailsWith(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED, ""));
 }
 
 // ---- Functions ----
@@ -801,36 +623,6 @@ TEST(RewriterTest, FunctionBodiesAreReportedAndKept) {
                                            "scope { optimizer_scopes: 'G/' excl_scopes: 'loss' }");
   EXPECT_THAT(Warnings(empty), IsEmpty());
 }
-
-// ---- Whole graphs ----
-
-class RealGraphTest : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(RealGraphTest, IsRewrittenTheSameEachTimeAndStripsToItsBytes) {
-  const std::string bytes = testing::ReadTestGraph(GetParam() + "/graph_shapes.pb");
-  const std::string options = absl::StrCat("scope { optimizer_scopes: '",
-                                           GetParam() == "mnist_deep" ? "adam_optimizer"
-                                                                      : "gradients' "
-                                                                        "optimizer_scopes: "
-                                                                        "'Momentum",
-                                           "' }");
-  const v1::RewriteResponse first = Answer(bytes, options);
-  ASSERT_EQ(first.report().outcome(), v1::OUTCOME_REWRITTEN);
-  for (int run = 0; run < 3; ++run) {
-    v1::RewriteResponse again = Answer(bytes, options);
-    EXPECT_EQ(again.graph_def(), first.graph_def());
-    again.mutable_report()->clear_stages();
-    v1::RewriteReport report = first.report();
-    report.clear_stages();
-    EXPECT_EQ(again.report().SerializeAsString(), report.SerializeAsString());
-  }
-  EXPECT_EQ(Answer(first.graph_def(), options).report().outcome(), v1::OUTCOME_KEPT);
-  EXPECT_EQ(Answer(first.graph_def(), "strip {}").graph_def(), bytes);
-}
-
-INSTANTIATE_TEST_SUITE_P(Rewriter, RealGraphTest,
-                         ::testing::Values("mnist_deep", "cond_v1", "resnet50_tf1_b4"),
-                         [](const auto& graph) { return graph.param; });
 
 TEST(RewriterTest, TellsItsVersion) {
   EXPECT_THAT(Version(), ::testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));

@@ -40,9 +40,4 @@ v1::Step RecordedStep(absl::string_view graph, RecordedBatch batch) {
   return step;
 }
 
-std::vector<std::string> RecordedFetches(absl::string_view graph) {
-  const nlohmann::json fetches = ReadMeta(graph).at("fetches");
-  return {fetches.at("train_op").get<std::string>(), fetches.at("loss").get<std::string>()};
-}
-
 }  // namespace spillway::testing

@@ -1,4 +1,4 @@
-// The contents of tests/graphs/NAME/meta.json: the feeds and fetches of one step of a graph.
+// The contents of tests/graphs/NAME/meta.json: the feeds of one step of a graph.
 #ifndef SPILLWAY_TESTS_TESTING_GRAPH_META_H_
 #define SPILLWAY_TESTS_TESTING_GRAPH_META_H_
 
@@ -21,9 +21,6 @@ enum class RecordedBatch {
 // The shapes of a step's feeds; if nothing is fed, its batch size, because the data then comes from
 // an iterator, one batch at a time.
 v1::Step RecordedStep(absl::string_view graph, RecordedBatch batch);
-
-// The fetches of a training loop: the train op and the loss.
-std::vector<std::string> RecordedFetches(absl::string_view graph);
 
 }  // namespace spillway::testing
 

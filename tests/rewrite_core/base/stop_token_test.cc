@@ -146,19 +146,6 @@ TEST_F(StopInTheCoreTest, ParseStopsWhereverItIs) {
   EXPECT_THAT(Graph::Parse(bytes_, DefaultLimits(), enough), IsOk());
 }
 
-TEST_F(StopInTheCoreTest, RewriteStopsWhereverItIs) {
-  const StopToken whole;
-  ASSERT_THAT(RewriteStatus(whole), IsOk());
-  ASSERT_GT(whole.steps(), 50'000);
-  const int64_t stride = whole.steps() / 60;
-  for (int64_t limit = 0; limit < whole.steps(); limit += stride) {
-    const StopToken stop = StopToken::AfterStepsForTest(limit);
-    ExpectStopsAtOnce(RewriteStatus(stop), stop, limit);
-  }
-  const StopToken enough = StopToken::AfterStepsForTest(whole.steps());
-  EXPECT_THAT(RewriteStatus(enough), IsOk());
-}
-
 TEST_F(StopInTheCoreTest, EveryStageStops) {
   // The stages in which a token that fires after some number of steps is noticed.
   std::set<std::string> stages;
@@ -175,24 +162,6 @@ TEST_F(StopInTheCoreTest, EveryStageStops) {
     v1::Stage value;
     EXPECT_TRUE(v1::Stage_Parse(absl::StrCat("STAGE_", absl::AsciiStrToUpper(stage)), &value))
         << stage << " is no stage of the API";
-  }
-}
-
-TEST_F(StopInTheCoreTest, StripAndReplanStopToo) {
-  const auto rewritten = Rewrite(bytes_, options_, DefaultLimits(), StopToken());
-  ASSERT_THAT(rewritten, IsOk());
-  ASSERT_EQ(rewritten->report().outcome(), v1::OUTCOME_REWRITTEN);
-  v1::RewriteOptions strip, replan = options_;
-  strip.mutable_strip();
-  replan.set_already_rewritten(v1::ALREADY_REWRITTEN_REPLAN);
-  for (const v1::RewriteOptions& options : {strip, replan}) {
-    const StopToken whole;
-    ASSERT_THAT(Rewrite(rewritten->graph_def(), options, DefaultLimits(), whole), IsOk());
-    for (int64_t limit = 0; limit < whole.steps(); limit += whole.steps() / 20) {
-      const StopToken stop = StopToken::AfterStepsForTest(limit);
-      ExpectStopsAtOnce(Rewrite(rewritten->graph_def(), options, DefaultLimits(), stop).status(),
-                        stop, limit);
-    }
   }
 }
 

@@ -195,13 +195,5 @@ TEST(CanonicalFormTest, LargeMapsAndDeepOnesStayAsTheyAre) {
   EXPECT_NE(FormOf(nested(x, 1'000)), FormOf(nested(y, 1'000)));
 }
 
-TEST(CanonicalFormTest, Stops) {
-  std::atomic<bool> stopped{true};
-  EXPECT_FALSE(WriteCanonicalForm(testing::ReadTestGraph("mnist_deep/graph.pb"),
-                                  StopToken(absl::InfiniteFuture(), &stopped),
-                                  [](absl::string_view) {})
-                   .ok());
-}
-
 }  // namespace
 }  // namespace spillway::core

@@ -13,7 +13,6 @@
 #include "rewrite_core/graph/strip.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/matchers.h"
-#include "tests/testing/proto_graph.h"
 #include "tests/testing/raw_bytes.h"
 #include "tests/testing/text_form.h"
 
@@ -377,7 +376,7 @@ TEST_F(GraphEditTwiceTest, ManyRoundsOfEverything) {
   }
 }
 
-// ---- Stopping ----
+// ---- Growth ----
 
 TEST(GraphEditGrowthTest, NewNodesOfMegabytesAreRefusedBeforeTheyTakeMuchMemory) {
   const TestGraph graph("a = NoOp()");
@@ -400,24 +399,6 @@ TEST(GraphEditGrowthTest, NewNodesOfMegabytesAreRefusedBeforeTheyTakeMuchMemory)
   EXPECT_THAT(edit.Apply(StopToken()),
               testing::FailsWith(absl::StatusCode::kOutOfRange, v1::ERROR_REASON_RESULT_TOO_LARGE,
                                  "n_tensors"));
-}
-
-TEST(GraphEditStopTest, ApplyNoticesAStop) {
-  constexpr int kEdits = 20'000;
-  const TestGraph graph("a = NoOp()\nb = NoOp()");
-  GraphEdit edit(*graph);
-  for (int i = 0; i < kEdits; ++i) {
-    const std::string name = edit.UniqueName("n");
-    NodeSpec spec;
-    spec.name = name;
-    spec.op = "NoOp";
-    edit.AddNode(spec);
-  }
-  const StopToken stop = StopToken::AfterStepsForTest(3000);
-  EXPECT_EQ(edit.Apply(stop).status().code(), absl::StatusCode::kCancelled);
-  EXPECT_LE(stop.steps(), 3000 + StopPoller::kStride);
-  EXPECT_EQ(stop.steps_after_stop(), 0);
-  EXPECT_THAT(edit.Apply(StopToken()), IsOk());
 }
 
 }  // namespace

@@ -44,6 +44,12 @@ std::string Attr(const std::string& key, const std::string& value) {
 }
 std::string Node(const std::string& fields) { return RawField(1, fields); }
 
+// Node `b`, which reads `input` of node `p`.
+std::string ReadsFrom(const std::string& producer, const std::string& input) {
+  return Node(Name("p") + producer) + Node(Name("b") + Op("Neg") + Input(input));
+}
+std::string TwoShapes() { return RawField(1, RawField(7, "") + RawField(7, "")); }
+
 using Edge = std::tuple<std::string, int, int>;  // Consumer, position, port.
 
 std::vector<Edge> ReadersOf(const TestGraph& g, absl::string_view name) {
@@ -239,118 +245,67 @@ struct BadGraph {
   std::string bytes;
   v1::ErrorReason reason;
   const char* message;  // Part of it.
-  std::vector<std::pair<const char*, const char*>> details;
+  std::vector<std::pair<const char*, const char*>> details = {};
 };
 
 std::vector<BadGraph> BadGraphs() {
+  constexpr auto kMalformed = v1::ERROR_REASON_MALFORMED_GRAPH;
+  constexpr auto kBadName = v1::ERROR_REASON_BAD_NODE_NAME;
+  constexpr auto kDangling = v1::ERROR_REASON_DANGLING_INPUT;
+  constexpr auto kBadInput = v1::ERROR_REASON_BAD_INPUT;
+  constexpr auto kNoPort = v1::ERROR_REASON_PORT_OUT_OF_RANGE;
   const std::string a = Node(Name("a") + Op("Const") + Attr("dtype", RawNumber(6, 1)));
   const auto reads = [&a](const std::string& input) {
     return a + Node(Name("b") + Op("Neg") + Input(input));
   };
-  const auto from = [](const std::string& producer, const std::string& input) {
-    return Node(Name("p") + producer) + Node(Name("b") + Op("Neg") + Input(input));
-  };
-  const std::string two_shapes = RawField(1, RawField(7, "") + RawField(7, ""));
   return {
-      {"no bytes", "", v1::ERROR_REASON_EMPTY_GRAPH, "no nodes", {}},
-      {"versions alone", RawField(4, ""), v1::ERROR_REASON_EMPTY_GRAPH, "no nodes", {}},
-      {"text", "node { name: \"a\" }", v1::ERROR_REASON_MALFORMED_GRAPH, "not a GraphDef", {}},
-      {"an end of a group alone",
-       a + RawVarint(9 << 3 | 4),
-       v1::ERROR_REASON_MALFORMED_GRAPH,
-       "after node 1",
-       {}},
-      {"a group without end",
-       a + RawVarint(9 << 3 | 3),
-       v1::ERROR_REASON_MALFORMED_GRAPH,
-       "after node 1",
-       {}},
-      {"a zero tag",
-       a + std::string(1, '\0'),
-       v1::ERROR_REASON_MALFORMED_GRAPH,
-       "after node 1",
-       {}},
-      {"a length beyond the end",
-       a + RawVarint(1 << 3 | 2) + RawVarint(100) + "x",
-       v1::ERROR_REASON_MALFORMED_GRAPH,
-       "after node 1",
-       {}},
-      {"a length of 4 GiB",
-       a + RawVarint(1 << 3 | 2) + RawVarint(0xffffffff) + "x",
-       v1::ERROR_REASON_MALFORMED_GRAPH,
-       "after node 1",
-       {}},
-      {"a varint of 11 bytes",
-       a + RawVarint(4 << 3) + std::string(10, '\x80') + "\x01",
-       v1::ERROR_REASON_MALFORMED_GRAPH,
-       "after node 1",
-       {}},
-      {"a node that is cut off",
-       a + Node(Name("b") + RawVarint(2 << 3 | 2) + RawVarint(9) + "N"),
-       v1::ERROR_REASON_MALFORMED_GRAPH,
-       "in node 1 'b'",
-       {}},
+      {"no bytes", "", v1::ERROR_REASON_EMPTY_GRAPH, "no nodes"},
+      {"versions alone", RawField(4, ""), v1::ERROR_REASON_EMPTY_GRAPH, "no nodes"},
+      {"text", "node { name: \"a\" }", kMalformed, "not a GraphDef"},
+      {"an end of a group alone", a + RawVarint(9 << 3 | 4), kMalformed, "after node 1"},
+      {"a group without end", a + RawVarint(9 << 3 | 3), kMalformed, "after node 1"},
+      {"a zero tag", a + std::string(1, '\0'), kMalformed, "after node 1"},
+      {"a length beyond the end", a + RawVarint(1 << 3 | 2) + RawVarint(100) + "x", kMalformed,
+       "after node 1"},
+      {"a length of 4 GiB", a + RawVarint(1 << 3 | 2) + RawVarint(0xffffffff) + "x", kMalformed,
+       "after node 1"},
+      {"a varint of 11 bytes", a + RawVarint(4 << 3) + std::string(10, '\x80') + "\x01", kMalformed,
+       "after node 1"},
+      {"a node that is cut off", a + Node(Name("b") + RawVarint(2 << 3 | 2) + RawVarint(9) + "N"),
+       kMalformed, "in node 1 'b'"},
 
       {"no name",
        a + Node(Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
+       kBadName,
        "node 1 has the name ''",
        {{"index", "1"}, {"field", "name"}}},
       {"no op",
        a + Node(Name("b")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
+       kBadName,
        "'b' has the op type ''",
        {{"node", "b"}, {"field", "op"}}},
-      {"a name with a colon",
-       Node(Name("a:0") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
-       "'a:0'",
-       {{"node", "a:0"}}},
-      {"a name with a caret",
-       Node(Name("^a") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
-       "'^a'",
-       {}},
-      {"a name with a space",
-       Node(Name("a b") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
-       "'a b'",
-       {}},
-      {"a name with a zero",
-       Node(Name(std::string("a\0b", 3)) + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
-       "'a\\x00\\x62'",
-       {}},
-      {"a name that begins with a slash",
-       Node(Name("/a") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
-       "'/a'",
-       {}},
-      {"a name that begins with a dash",
-       Node(Name("-a") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
-       "'-a'",
-       {}},
+      {"a name with a colon", Node(Name("a:0") + Op("NoOp")), kBadName, "'a:0'", {{"node", "a:0"}}},
+      {"a name with a caret", Node(Name("^a") + Op("NoOp")), kBadName, "'^a'"},
+      {"a name with a space", Node(Name("a b") + Op("NoOp")), kBadName, "'a b'"},
+      {"a name with a zero", Node(Name(std::string("a\0b", 3)) + Op("NoOp")), kBadName,
+       "'a\\x00\\x62'"},
+      {"a name that begins with a slash", Node(Name("/a") + Op("NoOp")), kBadName, "'/a'"},
+      {"a name that begins with a dash", Node(Name("-a") + Op("NoOp")), kBadName, "'-a'"},
       {"a name that is not UTF-8",
        Node(Name("a\xff") + Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
+       kBadName,
        "'a\\xff'",
        {{"node", "a\\xff"}}},
       {"a name in UTF-8",
        Node(Name("gr\xc3\xb6\xc3\x9f"
                  "e") +
             Op("NoOp")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
-       "\\xc3\\xb6",
-       {}},
-      {"a device that is not UTF-8",
-       Node(Name("a") + Op("NoOp") + Device("/gpu\xff")),
-       v1::ERROR_REASON_MALFORMED_GRAPH,
-       "'a' is '/gpu\\xff'",
-       {}},
+       kBadName, "\\xc3\\xb6"},
+      {"a device that is not UTF-8", Node(Name("a") + Op("NoOp") + Device("/gpu\xff")), kMalformed,
+       "'a' is '/gpu\\xff'"},
       {"an op with a space",
        Node(Name("a") + Op("No Op")),
-       v1::ERROR_REASON_BAD_NODE_NAME,
+       kBadName,
        "'No Op'",
        {{"value", "No Op"}}},
 
@@ -362,70 +317,56 @@ std::vector<BadGraph> BadGraphs() {
 
       {"a missing node",
        reads("nobody:1"),
-       v1::ERROR_REASON_DANGLING_INPUT,
+       kDangling,
        "node 'b' input 0 refers to missing node 'nobody'",
        {{"node", "b"}, {"field", "input"}, {"input_index", "0"}, {"value", "nobody"}}},
       {"a missing node to wait for",
        reads("^nobody"),
-       v1::ERROR_REASON_DANGLING_INPUT,
+       kDangling,
        "missing node 'nobody'",
        {{"value", "nobody"}}},
-      {"waiting for a tensor",
-       reads("^a:0"),
-       v1::ERROR_REASON_DANGLING_INPUT,
-       "missing node 'a:0'",
-       {}},
+      {"waiting for a tensor", reads("^a:0"), kDangling, "missing node 'a:0'"},
 
       {"an empty input",
        reads(""),
-       v1::ERROR_REASON_BAD_INPUT,
+       kBadInput,
        "node 'b' input 0 is ''",
        {{"node", "b"}, {"input_index", "0"}}},
-      {"a caret alone", reads("^"), v1::ERROR_REASON_BAD_INPUT, "'^'", {{"value", "^"}}},
-      {"a port alone", reads(":0"), v1::ERROR_REASON_BAD_INPUT, "':0'", {}},
-      {"a port that is no number",
-       reads("a:abc"),
-       v1::ERROR_REASON_BAD_INPUT,
-       "'a:abc'",
-       {{"value", "a:abc"}}},
-      {"a port below zero", reads("a:-1"), v1::ERROR_REASON_BAD_INPUT, "'a:-1'", {}},
-      {"a port with a plus", reads("a:+1"), v1::ERROR_REASON_BAD_INPUT, "'a:+1'", {}},
-      {"a port with a space", reads("a: 1"), v1::ERROR_REASON_BAD_INPUT, "'a: 1'", {}},
-      {"no port behind the colon", reads("a:"), v1::ERROR_REASON_BAD_INPUT, "'a:'", {}},
-      {"a port beyond 31 bits",
-       reads("a:2147483648"),
-       v1::ERROR_REASON_BAD_INPUT,
-       "'a:2147483648'",
-       {}},
+      {"a caret alone", reads("^"), kBadInput, "'^'", {{"value", "^"}}},
+      {"a port alone", reads(":0"), kBadInput, "':0'"},
+      {"a port that is no number", reads("a:abc"), kBadInput, "'a:abc'", {{"value", "a:abc"}}},
+      {"a port below zero", reads("a:-1"), kBadInput, "'a:-1'"},
+      {"a port with a plus", reads("a:+1"), kBadInput, "'a:+1'"},
+      {"a port with a space", reads("a: 1"), kBadInput, "'a: 1'"},
+      {"no port behind the colon", reads("a:"), kBadInput, "'a:'"},
+      {"a port beyond 31 bits", reads("a:2147483648"), kBadInput, "'a:2147483648'"},
       {"a tensor behind a control input",
        a + Node(Name("b") + Op("Neg") + Input("^a") + Input("a")),
-       v1::ERROR_REASON_BAD_INPUT,
+       kBadInput,
        "put control inputs last",
        {{"node", "b"}, {"input_index", "1"}, {"value", "a"}}},
 
       {"output 1 of an op with one",
        reads("a:1"),
-       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+       kNoPort,
        "reads output 1 of 'a', a Const with 1 output",
        {{"node", "b"}, {"value", "a:1"}, {"output_count", "1"}}},
       {"output 0 of an op with none",
-       from(Op("NoOp"), "p"),
-       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+       ReadsFrom(Op("NoOp"), "p"),
+       kNoPort,
        "a NoOp with 0 outputs",
        {{"output_count", "0"}}},
       {"output 3 of a Split in three",
-       from(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:3"),
-       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+       ReadsFrom(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:3"),
+       kNoPort,
        "a Split with 3 outputs",
        {{"value", "p:3"}}},
       {"output 2 of an IdentityN of two",
-       from(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:2"),
-       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
-       "IdentityN with 2 outputs",
-       {}},
+       ReadsFrom(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:2"), kNoPort,
+       "IdentityN with 2 outputs"},
       {"output 2 of an unknown op with two shapes",
-       from(Op("MyOwnOp") + Attr("_output_shapes", two_shapes), "p:2"),
-       v1::ERROR_REASON_PORT_OUT_OF_RANGE,
+       ReadsFrom(Op("MyOwnOp") + Attr("_output_shapes", TwoShapes()), "p:2"),
+       kNoPort,
        "with 2 outputs",
        {{"output_count", "2"}}},
   };
@@ -444,22 +385,18 @@ TEST(GraphTest, BadGraphsAreRefusedWithTheReasonAndTheNames) {
 
 // Their counterparts: inputs just within the limits.
 TEST(GraphTest, PortsThatExistOrMayExistAreAccepted) {
-  const auto from = [](const std::string& producer, const std::string& input) {
-    return Node(Name("p") + producer) + Node(Name("b") + Op("Neg") + Input(input));
-  };
-  const std::string two_shapes = RawField(1, RawField(7, "") + RawField(7, ""));
   const std::string kGood[] = {
-      from(Op("Const"), "p:0"),
-      from(Op("Const"), "p:00"),
-      from(Op("NoOp"), "^p"),
-      from(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:2"),
-      from(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:1"),
-      from(Op("MyOwnOp") + Attr("_output_shapes", two_shapes), "p:1"),
+      ReadsFrom(Op("Const"), "p:0"),
+      ReadsFrom(Op("Const"), "p:00"),
+      ReadsFrom(Op("NoOp"), "^p"),
+      ReadsFrom(Op("Split") + Attr("num_split", RawNumber(3, 3)), "p:2"),
+      ReadsFrom(Op("IdentityN") + Attr("T", RawField(1, RawField(6, "\x01\x03"))), "p:1"),
+      ReadsFrom(Op("MyOwnOp") + Attr("_output_shapes", TwoShapes()), "p:1"),
       // The number of outputs of these is unknown.
-      from(Op("MyOwnOp"), "p:99"),
-      from(Op("MyOwnOp"), "p:2147483647"),
-      from(Op("Split"), "p:99"),
-      from(Op("IdentityN"), "p:99"),
+      ReadsFrom(Op("MyOwnOp"), "p:99"),
+      ReadsFrom(Op("MyOwnOp"), "p:2147483647"),
+      ReadsFrom(Op("Split"), "p:99"),
+      ReadsFrom(Op("IdentityN"), "p:99"),
   };
   for (const std::string& bytes : kGood) {
     EXPECT_THAT(ParseGraph(bytes), IsOk()) << testing::ReadProto(bytes).ShortDebugString();

@@ -21,7 +21,6 @@ using ::spillway::testing::GraphBytes;
 using ::spillway::testing::IsOk;
 using ::spillway::testing::ParseGraph;
 using ::spillway::testing::Random;
-using ::testing::ElementsAre;
 
 absl::StatusOr<Graph> ParseEdited(const std::string& bytes, const Graph& original,
                                   Graph::Edited* how) {
@@ -50,19 +49,6 @@ void ExpectSame(const Graph& a, const Graph& b) {
       ASSERT_EQ(a.readers(id)[i].port, b.readers(id)[i].port);
     }
   }
-}
-
-TEST(ParseEditedTest, TellsWhereEachNodeComesFrom) {
-  const std::string before = GraphBytes("a = MyOp()\nb = Relu(a)\nc = Relu(b)");
-  const std::string after =
-      GraphBytes("n = NoOp()\na = MyOp()\nb = Relu(a, ^n)\nm = Relu(a)\nc = Relu(b)");
-  const auto original = ParseGraph(before);
-  Graph::Edited how;
-  const auto edited = ParseEdited(after, *original, &how);
-  ASSERT_THAT(edited, IsOk());
-  EXPECT_THAT(how.origins, ElementsAre(kNoNode, 0, 1, kNoNode, 2));
-  EXPECT_THAT(how.changed, ElementsAre(0, 2, 3));
-  ExpectSame(*edited, *ParseGraph(after));
 }
 
 TEST(ParseEditedTest, RefusesWhatIsNoEditOfTheOriginal) {

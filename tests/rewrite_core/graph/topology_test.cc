@@ -188,16 +188,5 @@ TEST(TopologyTest, ALongChainIsOrderedWithoutRecursion) {
   EXPECT_EQ(topology->level(graph.Node(absl::StrCat("n", kLength - 1))), kLength - 1);
 }
 
-TEST(TopologyTest, StopsWhenTold) {
-  std::string text = "n0 = Const()\n";
-  for (int i = 1; i < 50'000; ++i) absl::StrAppend(&text, "n", i, " = Relu(n", i - 1, ")\n");
-  const TestGraph graph(text);
-  const StopToken stop = StopToken::AfterStepsForTest(3'000);
-  const auto topology = Topology::Build(*graph, stop);
-  EXPECT_EQ(GetErrorReason(topology.status()), v1::ERROR_REASON_STOPPED);
-  EXPECT_LT(stop.steps(), 3'000 + 2 * StopPoller::kStride);
-  EXPECT_THAT(Topology::Build(*graph, StopToken()), IsOk());
-}
-
 }  // namespace
 }  // namespace spillway::core

@@ -34,7 +34,6 @@ using ::spillway::testing::ValueOrDie;
 using ::spillway::testing::WithFlag;
 using ::spillway::testing::WithoutAttr;
 using ::spillway::testing::WriteProto;
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -448,29 +447,21 @@ c = PartitionedCall(a, p) {Tin=[float32, bool], Tout=[float32], f="f"}
 }
 
 TEST(InlineCalls, FunctionsThatDoNotFitTheCall) {
-  const auto reason = [](const FunctionDef& function) {
-    return ReasonOf(GraphWithFunctions(kOneCall, {function}));
-  };
   const std::string relu = "r = Relu(x) {T=float32}";
-  EXPECT_EQ(reason(Function("f", "x:float32 z:float32", "y:float32", relu, {"y=r:activations:0"})),
-            v1::KEPT_CALL_REASON_BAD_FUNCTION);
-  EXPECT_EQ(reason(Function("f", "x:int32", "y:float32", relu, {"y=r:activations:0"})),
-            v1::KEPT_CALL_REASON_BAD_FUNCTION);
-  EXPECT_EQ(reason(Function("f", "x:float32", "", relu, {})), v1::KEPT_CALL_REASON_BAD_FUNCTION);
-  EXPECT_EQ(reason(Function("f", "x:float32", "y:float32", relu, {})),
-            v1::KEPT_CALL_REASON_BAD_FUNCTION);
-  EXPECT_EQ(reason(Function("f", "x:float32", "y:float32", relu, {"y=s:activations:0"})),
-            v1::KEPT_CALL_REASON_BAD_FUNCTION);
-  EXPECT_EQ(reason(Function("f", "x:float32", "y:float32", relu, {"y=r:activations:0"}, {"gone"})),
-            v1::KEPT_CALL_REASON_BAD_FUNCTION);
-  EXPECT_EQ(reason(Function("f", "x:float32", "y:float32", "x = Relu(x) {T=float32}", {"y=x"})),
-            v1::KEPT_CALL_REASON_BAD_FUNCTION);
-  EXPECT_EQ(
-      reason(Function("f", "x:float32", "y:float32",
-                      "r = Add(x, s:z:0) {T=float32}\ns = Add(x, r:z:0) {T=float32}", {"y=r:z:0"})),
-      v1::KEPT_CALL_REASON_BAD_FUNCTION);
-  EXPECT_EQ(reason(Function("f", "x:$T", "y:$T", "r = Relu(x) {T=\"$T\"}", {"y=r:activations:0"})),
-            v1::KEPT_CALL_REASON_BAD_FUNCTION);
+  const std::vector<std::string> result = {"y=r:activations:0"};
+  for (const FunctionDef& function :
+       {Function("f", "x:float32 z:float32", "y:float32", relu, result),
+        Function("f", "x:int32", "y:float32", relu, result),
+        Function("f", "x:float32", "", relu, {}), Function("f", "x:float32", "y:float32", relu, {}),
+        Function("f", "x:float32", "y:float32", relu, {"y=s:activations:0"}),
+        Function("f", "x:float32", "y:float32", relu, result, {"gone"}),
+        Function("f", "x:float32", "y:float32", "x = Relu(x) {T=float32}", {"y=x"}),
+        Function("f", "x:float32", "y:float32",
+                 "r = Add(x, s:z:0) {T=float32}\ns = Add(x, r:z:0) {T=float32}", {"y=r:z:0"}),
+        Function("f", "x:$T", "y:$T", "r = Relu(x) {T=\"$T\"}", result)}) {
+    EXPECT_EQ(ReasonOf(GraphWithFunctions(kOneCall, {function})), v1::KEPT_CALL_REASON_BAD_FUNCTION)
+        << function.ShortDebugString();
+  }
 }
 
 TEST(InlineCalls, OtherKindsOfCalls) {

@@ -49,8 +49,8 @@ constexpr char kContext[] = R"(
 struct RuleCase {
   std::string name;
   std::string line;  // One node, whose output 0 is checked.
-  v1::RewriteOptions options;
   v1::Reason reason;
+  v1::RewriteOptions options = {};
 };
 
 class EligibilityTest : public ::testing::TestWithParam<RuleCase> {};
@@ -67,89 +67,79 @@ INSTANTIATE_TEST_SUITE_P(
     Rules, EligibilityTest,
     ::testing::Values(
         // Each rule, and below it the most similar tensors that it does not forbid.
-        RuleCase{"SwapNode", "lms/swapin_a = Identity(x) {T=float32}", {}, v1::REASON_SWAP_NODE},
-        RuleCase{"SwapNodeInAScope",
-                 "import/lms/swapout_a = Identity(x) {T=float32}",
-                 {},
+        RuleCase{"SwapNode", "lms/swapin_a = Identity(x) {T=float32}", v1::REASON_SWAP_NODE},
+        RuleCase{"SwapNodeInAScope", "import/lms/swapout_a = Identity(x) {T=float32}",
                  v1::REASON_SWAP_NODE},
         RuleCase{"SwapNodeOfTheOtherEncoding",
-                 "lms/swapin_a = _CopyFromHostToGpu(x) @/gpu:0 {T=float32}",
-                 {},
-                 v1::REASON_SWAP_NODE},
-        RuleCase{"IdentityOfAnotherName", "a = Identity(x) {T=float32}", {}, v1::REASON_SWAPPED},
-        RuleCase{"AnotherOpOfThatName", "lms/swap = Relu(x) {T=float32}", {}, v1::REASON_SWAPPED},
+                 "lms/swapin_a = _CopyFromHostToGpu(x) @/gpu:0 {T=float32}", v1::REASON_SWAP_NODE},
+        RuleCase{"IdentityOfAnotherName", "a = Identity(x) {T=float32}", v1::REASON_SWAPPED},
+        RuleCase{"AnotherOpOfThatName", "lms/swap = Relu(x) {T=float32}", v1::REASON_SWAPPED},
 
-        RuleCase{"Fed", "n = Relu(x) {T=float32}", Feed("n"), v1::REASON_FED},
-        RuleCase{"FedByTensor", "n = Relu(x) {T=float32}", Feed("n:0"), v1::REASON_FED},
-        RuleCase{"AnotherIsFed", "n = Relu(x) {T=float32}", Feed("x"), v1::REASON_SWAPPED},
+        RuleCase{"Fed", "n = Relu(x) {T=float32}", v1::REASON_FED, Feed("n")},
+        RuleCase{"FedByTensor", "n = Relu(x) {T=float32}", v1::REASON_FED, Feed("n:0")},
+        RuleCase{"AnotherIsFed", "n = Relu(x) {T=float32}", v1::REASON_SWAPPED, Feed("x")},
 
-        RuleCase{"Reference", "n = VariableV2() {dtype=float32}", {}, v1::REASON_REFERENCE},
-        RuleCase{
-            "ReferenceFromAnUpdate", "n = AssignAdd(v, x) {T=float32}", {}, v1::REASON_REFERENCE},
+        RuleCase{"Reference", "n = VariableV2() {dtype=float32}", v1::REASON_REFERENCE},
+        RuleCase{"ReferenceFromAnUpdate", "n = AssignAdd(v, x) {T=float32}", v1::REASON_REFERENCE},
         // A type of 101: a reference to a float32.
-        RuleCase{"ReferenceByAttribute", "n = Relu(x) {T=0x3065}", {}, v1::REASON_REFERENCE},
+        RuleCase{"ReferenceByAttribute", "n = Relu(x) {T=0x3065}", v1::REASON_REFERENCE},
 
-        RuleCase{"NoType", "n = Relu(x)", {}, v1::REASON_UNKNOWN_DTYPE},
-        RuleCase{"CustomOp", "n = MyOwnOp(x) {T=float32}", {}, v1::REASON_UNKNOWN_DTYPE},
-        RuleCase{"Typed", "n = Relu(x) {T=float32}", {}, v1::REASON_SWAPPED},
-        RuleCase{"TypedAsHalf", "n = Relu(x) {T=float16}", {}, v1::REASON_SWAPPED},
+        RuleCase{"NoType", "n = Relu(x)", v1::REASON_UNKNOWN_DTYPE},
+        RuleCase{"CustomOp", "n = MyOwnOp(x) {T=float32}", v1::REASON_UNKNOWN_DTYPE},
+        RuleCase{"Typed", "n = Relu(x) {T=float32}", v1::REASON_SWAPPED},
+        RuleCase{"TypedAsHalf", "n = Relu(x) {T=float16}", v1::REASON_SWAPPED},
 
-        RuleCase{"Resource", "n = VarHandleOp() {dtype=float32}", {}, v1::REASON_RESOURCE},
-        RuleCase{"Variant", "n = EmptyTensorList(i, i)", {}, v1::REASON_RESOURCE},
+        RuleCase{"Resource", "n = VarHandleOp() {dtype=float32}", v1::REASON_RESOURCE},
+        RuleCase{"Variant", "n = EmptyTensorList(i, i)", v1::REASON_RESOURCE},
 
-        RuleCase{"Int32", "n = Relu(x) {T=int32}", {}, v1::REASON_HOST_MEMORY},
+        RuleCase{"Int32", "n = Relu(x) {T=int32}", v1::REASON_HOST_MEMORY},
         // Its kernel has the tensor in GPU memory; a swap-in's kernel would have it in host memory.
-        RuleCase{
-            "Int32OnTheGpu", "n = Cast(x) {SrcT=float32, DstT=int32}", {}, v1::REASON_HOST_MEMORY},
-        RuleCase{"String", "n = AsString(x) {T=float32}", {}, v1::REASON_HOST_MEMORY},
-        RuleCase{
-            "ShapeAsInt64", "n = Shape(x) {T=float32, out_type=int64}", {}, v1::REASON_HOST_MEMORY},
-        RuleCase{"Int64", "n = Relu(x) {T=int64}", {}, v1::REASON_SWAPPED},
-        RuleCase{"Bool", "n = LogicalNot(x)", {}, v1::REASON_SWAPPED},
+        RuleCase{"Int32OnTheGpu", "n = Cast(x) {SrcT=float32, DstT=int32}", v1::REASON_HOST_MEMORY},
+        RuleCase{"String", "n = AsString(x) {T=float32}", v1::REASON_HOST_MEMORY},
+        RuleCase{"ShapeAsInt64", "n = Shape(x) {T=float32, out_type=int64}",
+                 v1::REASON_HOST_MEMORY},
+        RuleCase{"Int64", "n = Relu(x) {T=int64}", v1::REASON_SWAPPED},
+        RuleCase{"Bool", "n = LogicalNot(x)", v1::REASON_SWAPPED},
 
-        RuleCase{"ReadOfAVariable", "n = Identity(v) {T=float32}", {}, v1::REASON_VARIABLE_ALIAS},
-        RuleCase{"ReadOfAResource",
-                 "n = ReadVariableOp(h) {dtype=float32}",
-                 {},
+        RuleCase{"ReadOfAVariable", "n = Identity(v) {T=float32}", v1::REASON_VARIABLE_ALIAS},
+        RuleCase{"ReadOfAResource", "n = ReadVariableOp(h) {dtype=float32}",
                  v1::REASON_VARIABLE_ALIAS},
-        RuleCase{"ComputedFromAVariable", "n = Relu(v) {T=float32}", {}, v1::REASON_SWAPPED},
+        RuleCase{"ComputedFromAVariable", "n = Relu(v) {T=float32}", v1::REASON_SWAPPED},
 
-        RuleCase{"InLoop", "n = Relu(switch:1) {T=float32}", {}, v1::REASON_IN_LOOP},
-        RuleCase{"IntoLoop", "n = Enter(x) {T=float32, frame_name=\"f\"}", {}, v1::REASON_IN_LOOP},
-        RuleCase{"UnknownFrame", "n = AddV2(switch:1, x) {T=float32}", {}, v1::REASON_IN_LOOP},
-        RuleCase{"OutOfLoop", "n = Exit(switch) {T=float32}", {}, v1::REASON_SWAPPED},
+        RuleCase{"InLoop", "n = Relu(switch:1) {T=float32}", v1::REASON_IN_LOOP},
+        RuleCase{"IntoLoop", "n = Enter(x) {T=float32, frame_name=\"f\"}", v1::REASON_IN_LOOP},
+        RuleCase{"UnknownFrame", "n = AddV2(switch:1, x) {T=float32}", v1::REASON_IN_LOOP},
+        RuleCase{"OutOfLoop", "n = Exit(switch) {T=float32}", v1::REASON_SWAPPED},
 
-        RuleCase{"OnCpu", "n = Relu(x) @/cpu:0 {T=float32}", {}, v1::REASON_CPU_PRODUCER},
-        RuleCase{"OnCpuOfATask",
-                 "n = Relu(x) @/job:w/task:0/device:CPU:0 {T=float32}",
-                 {},
+        RuleCase{"OnCpu", "n = Relu(x) @/cpu:0 {T=float32}", v1::REASON_CPU_PRODUCER},
+        RuleCase{"OnCpuOfATask", "n = Relu(x) @/job:w/task:0/device:CPU:0 {T=float32}",
                  v1::REASON_CPU_PRODUCER},
-        RuleCase{"OnCpuThoughAskedFor", "n = Relu(x) @/cpu:0 {T=float32}", Devices({"/cpu:0"}),
-                 v1::REASON_CPU_PRODUCER},
-        RuleCase{"OnGpu", "n = Relu(x) @/gpu:0 {T=float32}", {}, v1::REASON_SWAPPED},
-        RuleCase{"OnNoDevice", "n = Relu(x) {T=float32}", {}, v1::REASON_SWAPPED},
+        RuleCase{"OnCpuThoughAskedFor", "n = Relu(x) @/cpu:0 {T=float32}", v1::REASON_CPU_PRODUCER,
+                 Devices({"/cpu:0"})},
+        RuleCase{"OnGpu", "n = Relu(x) @/gpu:0 {T=float32}", v1::REASON_SWAPPED},
+        RuleCase{"OnNoDevice", "n = Relu(x) {T=float32}", v1::REASON_SWAPPED},
 
-        RuleCase{"OnAnother", "n = Relu(x) @/gpu:0 {T=float32}", Devices({"/gpu:1"}),
-                 v1::REASON_OTHER_DEVICE},
-        RuleCase{"OnNoDeviceThoughOneIsAskedFor", "n = Relu(x) {T=float32}", Devices({"/gpu:1"}),
-                 v1::REASON_OTHER_DEVICE},
-        RuleCase{"OnTheOneAskedFor", "n = Relu(x) @/gpu:1 {T=float32}", Devices({"/gpu:1"}),
-                 v1::REASON_SWAPPED},
+        RuleCase{"OnAnother", "n = Relu(x) @/gpu:0 {T=float32}", v1::REASON_OTHER_DEVICE,
+                 Devices({"/gpu:1"})},
+        RuleCase{"OnNoDeviceThoughOneIsAskedFor", "n = Relu(x) {T=float32}",
+                 v1::REASON_OTHER_DEVICE, Devices({"/gpu:1"})},
+        RuleCase{"OnTheOneAskedFor", "n = Relu(x) @/gpu:1 {T=float32}", v1::REASON_SWAPPED,
+                 Devices({"/gpu:1"})},
         RuleCase{"OnTheOneAskedForInAnotherSpelling",
-                 "n = Relu(x) @/job:w/task:0/device:GPU:1 {T=float32}", Devices({"/gpu:1"}),
-                 v1::REASON_SWAPPED},
-        RuleCase{"OnOneOfTwoAskedFor", "n = Relu(x) @/gpu:0 {T=float32}",
-                 Devices({"/gpu:1", "/gpu:0"}), v1::REASON_SWAPPED},
+                 "n = Relu(x) @/job:w/task:0/device:GPU:1 {T=float32}", v1::REASON_SWAPPED,
+                 Devices({"/gpu:1"})},
+        RuleCase{"OnOneOfTwoAskedFor", "n = Relu(x) @/gpu:0 {T=float32}", v1::REASON_SWAPPED,
+                 Devices({"/gpu:1", "/gpu:0"})},
 
         RuleCase{"TooSmall",  // 24 floats are 96 bytes.
-                 "n = Relu(x) {T=float32, _output_shapes=[(24)]}", MinBytes(97),
-                 v1::REASON_TOO_SMALL},
-        RuleCase{"JustLargeEnough", "n = Relu(x) {T=float32, _output_shapes=[(24)]}", MinBytes(96),
-                 v1::REASON_SWAPPED},
-        RuleCase{"EmptyIsTooSmall", "n = Relu(x) {T=float32, _output_shapes=[(0)]}", MinBytes(1),
-                 v1::REASON_TOO_SMALL},
-        RuleCase{"UnknownSizeIsNotJudged", "n = Relu(x) {T=float32}", MinBytes(1 << 30),
-                 v1::REASON_SWAPPED}),
+                 "n = Relu(x) {T=float32, _output_shapes=[(24)]}", v1::REASON_TOO_SMALL,
+                 MinBytes(97)},
+        RuleCase{"JustLargeEnough", "n = Relu(x) {T=float32, _output_shapes=[(24)]}",
+                 v1::REASON_SWAPPED, MinBytes(96)},
+        RuleCase{"EmptyIsTooSmall", "n = Relu(x) {T=float32, _output_shapes=[(0)]}",
+                 v1::REASON_TOO_SMALL, MinBytes(1)},
+        RuleCase{"UnknownSizeIsNotJudged", "n = Relu(x) {T=float32}", v1::REASON_SWAPPED,
+                 MinBytes(1 << 30)}),
     testing::CaseName());
 
 TEST(EligibilityCreateTest, RefusesADeviceOnWhichNothingIs) {

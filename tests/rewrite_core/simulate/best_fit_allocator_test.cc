@@ -31,15 +31,6 @@ TEST(BestFitAllocatorTest, SmallestChunkThenLowestAddress) {
   EXPECT_EQ(allocator.address(allocator.Allocate(10 * kMib)), 0);
 }
 
-TEST(BestFitAllocatorTest, LessThanTwiceAsLargeIsNotSplit) {
-  BestFitAllocator allocator(19 * kMib);
-  const Chunk chunk = allocator.Allocate(10 * kMib);
-  EXPECT_EQ(allocator.bytes(chunk), 19 * kMib);
-  EXPECT_EQ(allocator.Allocate(256), BestFitAllocator::kNoChunk);
-  allocator.Free(chunk);
-  EXPECT_EQ(allocator.bytes(allocator.Allocate(19 * kMib / 2)), 19 * kMib / 2);
-}
-
 TEST(BestFitAllocatorTest, WasteIsBounded) {
   BestFitAllocator allocator(1000 * kMib);
   EXPECT_EQ(allocator.bytes(allocator.Allocate(872 * kMib)), 872 * kMib);
@@ -71,19 +62,6 @@ TEST(BestFitAllocatorTest, NothingIsSplitOffOfWhatFitsExactly) {
   chunk = allocator.Allocate(10 * kMib - 256);
   EXPECT_EQ(allocator.bytes(chunk), 10 * kMib - 256);
   EXPECT_EQ(allocator.largest_free_bytes(), 256);
-}
-
-TEST(BestFitAllocatorTest, FreeNeighboursAreJoined) {
-  BestFitAllocator allocator(30 * kMib);
-  const Chunk a = allocator.Allocate(10 * kMib);
-  const Chunk b = allocator.Allocate(10 * kMib);
-  const Chunk c = allocator.Allocate(10 * kMib);
-  ASSERT_NE(c, BestFitAllocator::kNoChunk);
-  allocator.Free(a);
-  allocator.Free(c);
-  EXPECT_EQ(allocator.Allocate(20 * kMib), BestFitAllocator::kNoChunk);
-  allocator.Free(b);
-  EXPECT_EQ(allocator.address(allocator.Allocate(30 * kMib)), 0);
 }
 
 TEST(BestFitAllocatorTest, AgreesWithANaiveOne) {

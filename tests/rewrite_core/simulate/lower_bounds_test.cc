@@ -186,20 +186,6 @@ TEST(LowerBoundsTest, OrderMustBeOfComputeOperations) {
   }
 }
 
-TEST(LowerBoundsTest, StopsSoonAfterTheTokenFires) {
-  WorkloadMaker maker;
-  std::vector<OpId> order;
-  for (int i = 0; i < 20'000; ++i) {
-    order.push_back(maker.Compute(1, {}, {}, {maker.Buffer(0, kUnit)}));
-  }
-  const Workload workload = maker.Make();
-  for (const int64_t steps : {0, 50'000, 110'000}) {
-    const StopToken stop = StopToken::AfterStepsForTest(steps);
-    EXPECT_FALSE(ComputeLowerBounds(workload, order, LowerBoundOptions(), stop).ok()) << steps;
-    EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride) << steps;
-  }
-}
-
 TEST(LeastCoverTest, TakesFromWhatEndsLast) {
   // 3 at step 1, 4 at step 3. The interval that reaches the end covers both.
   EXPECT_THAT(LeastCover({{0, 1, 5}, {1, 3, 3}, {3, 3, 9}}, {0, 3, 0, 4}), ElementsAre(0, 3, 3, 4));

@@ -14,19 +14,6 @@ namespace {
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
 const auto kAnybody = [](OpId) { return true; };
 
-TEST(WaitingListTest, GivesTheFirstThatFits) {
-  WaitingList list;
-  list.Add(OpId(7), 300);
-  list.Add(OpId(8), 100);
-  list.Add(OpId(9), 100);
-  EXPECT_EQ(list.TakeFirst(99, kAnybody), kNoOp);
-  EXPECT_EQ(list.TakeFirst(200, kAnybody), 8);
-  EXPECT_EQ(list.TakeFirst(300, kAnybody), 7);
-  EXPECT_EQ(list.TakeFirst(kAll, kAnybody), 9);
-  EXPECT_TRUE(list.empty());
-  EXPECT_EQ(list.TakeFirst(kAll, kAnybody), kNoOp);
-}
-
 TEST(WaitingListTest, WaitsForWhatItIsToldAnew) {
   WaitingList list;
   for (OpId op(0); op < 20; ++op) list.Add(op, 100);

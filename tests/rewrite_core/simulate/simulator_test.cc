@@ -112,20 +112,6 @@ TEST(SimulatorTest, SizesAreRoundedUpTo256) {
   EXPECT_EQ(result.devices[0].peak_bytes, 256 + 0 + 256 + 256 + 512);
 }
 
-TEST(SimulatorTest, LaunchesAreOneLaunchOverheadApart) {
-  // Kernels of 5 ns, launches of 20 ns: the engine starves, which is not a stall. The operation
-  // without duration takes no launch time.
-  WorkloadMaker maker;
-  maker.Compute(5, {}, {}, {});
-  maker.Compute(0, {}, {}, {});
-  maker.Compute(5, {}, {}, {});
-  maker.Compute(5, {}, {}, {});
-  const SimulationResult result = RunStep(maker, Ahead(kUnlimited, 20));
-  EXPECT_EQ(result.step_time_ns, 45);  // Launches at 0, 20, 20 and 40.
-  EXPECT_EQ(result.devices[0].stall_ns, 0);
-  EXPECT_EQ(RunStep(maker, Synchronous()).step_time_ns, 15);
-}
-
 TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
   // 3 makes 2 ready and 4 makes 0 ready, both at 10; 1 is ready from the start, and so before both;
   // 5 becomes ready a moment later.
@@ -139,22 +125,6 @@ TEST(SimulatorTest, ReadyOperationsQueueInOrderOfIdsAtOneMoment) {
   maker.Host(11, {});
   EXPECT_THAT(RunStep(maker, Ahead(kUnlimited, 20)).order, ElementsAre(1, 0, 2, 5));
   EXPECT_THAT(RunStep(maker, Synchronous()).order, ElementsAre(1, 0, 2, 5));
-}
-
-TEST(SimulatorTest, TheLastReadyGoesFirst) {
-  // As above: when the launcher is free at 20, or the engine at 50, the queue is 0, 2, 5.
-  WorkloadMaker maker;
-  maker.Compute(50, {OpId(4)}, {}, {});
-  maker.Compute(50, {}, {}, {});
-  maker.Compute(50, {OpId(3)}, {}, {});
-  maker.Host(10, {});
-  maker.Host(10, {});
-  maker.Compute(50, {OpId(6)}, {}, {});
-  maker.Host(11, {});
-  for (SimulationOptions options : {Ahead(kUnlimited, 20), Synchronous()}) {
-    options.ready_order = ReadyOrder::kLastReady;
-    EXPECT_THAT(RunStep(maker, options).order, ElementsAre(1, 5, 2, 0));
-  }
 }
 
 TEST(SimulatorTest, TheLastReadyGoesOnWithWhatItBegan) {
@@ -179,28 +149,6 @@ TEST(SimulatorTest, TheLastReadyGoesOnWithWhatItBegan) {
     options.ready_order = ReadyOrder::kFirstReady;
     EXPECT_FALSE(RunStep(maker, options).fits());
   }
-}
-
-TEST(SimulatorTest, WhoeverIsChosenStaysTheHead) {
-  // b asks for memory that is free at 400, when x has been copied out; d is ready at 50.
-  WorkloadMaker maker;
-  const BufferId x = maker.Buffer(0, 2 * kK);
-  const OpId a = maker.Compute(100, {}, {}, {x});
-  maker.CopyOut(300, {a}, x, maker.Buffer(-1, 2 * kK));
-  const OpId b = maker.Compute(100, {a}, {}, {maker.Buffer(0, kK)});
-  const OpId d = maker.Compute(100, {maker.Host(50, {})}, {}, {});
-  SimulationOptions options = Ahead(2 * kK);
-  options.ready_order = ReadyOrder::kLastReady;
-  options.record_times = true;
-  SimulationResult result = RunStep(maker, options);
-  EXPECT_THAT(result.order, ElementsAre(a, b, d));
-  EXPECT_EQ(result.times[d].given_ns, 400);
-  // The launcher is free at 60, before b has been chosen.
-  options.launch_ns = 60;
-  result = RunStep(maker, options);
-  EXPECT_THAT(result.order, ElementsAre(a, d, b));
-  EXPECT_EQ(result.times[d].given_ns, 60);
-  EXPECT_EQ(result.times[b].given_ns, 400);
 }
 
 // The generator's published numbers, by their last digit: for the seed 1234567 they begin with
@@ -249,17 +197,6 @@ TEST(SimulatorTest, InitializersLeaveHoles) {
   }
 }
 
-// Without room for the temporary, or for the variable beside it, there is no temporary.
-TEST(SimulatorTest, InitializersDoWithLittleMemory) {
-  WorkloadMaker maker;
-  for (int i = 0; i < 3; ++i) maker.Resident(0, 4 * kK, /*copied=*/true);
-  SimulationOptions options = Ahead(12 * kK);
-  options.placed = true;
-  for (options.initializer_seed = 1; options.initializer_seed <= 20; ++options.initializer_seed) {
-    EXPECT_TRUE(RunStep(maker, options).fits()) << options.initializer_seed;
-  }
-}
-
 TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
   for (const auto& options : {Ahead(), Synchronous()}) {
     Chain chain;
@@ -273,46 +210,6 @@ TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {
     chain.maker.Compute(100, {chain.c}, {chain.x}, {});
     result = RunStep(chain.maker, options);
     EXPECT_EQ(result.devices[0].peak_bytes, 2 * kK);
-  }
-}
-
-TEST(SimulatorTest, OutputTakesOverNothingOfAnotherSizeNorAResidentOrOneTwice) {
-  for (const auto& options : {Ahead(), Synchronous()}) {
-    Chain chain;
-    chain.maker.op(chain.b).reuses = {chain.x};
-    WorkloadMaker other = chain.maker;
-    const BufferId smaller = other.Buffer(0, kK - 4);  // Rounds to the same size.
-    other.op(chain.b).writes = {smaller};
-    other.op(chain.c).reads = {smaller};
-    other.op(chain.c).writes = {};
-    EXPECT_EQ(RunStep(other, options).devices[0].peak_bytes, 2 * kK);
-
-    WorkloadMaker resident;
-    const BufferId variable = resident.Resident(0, kK);
-    resident.Add({OpKind::kCompute, 0, 1, {}, {variable}, {resident.Buffer(0, kK)}, {variable}, 0});
-    EXPECT_EQ(RunStep(resident, options).devices[0].peak_bytes, 2 * kK);
-
-    WorkloadMaker twice = chain.maker;
-    twice.op(chain.b).writes = {chain.y, twice.Buffer(0, kK)};
-    twice.op(chain.b).reuses = {chain.x, chain.x};
-    EXPECT_EQ(RunStep(twice, options).devices[0].peak_bytes, 2 * kK);
-    twice.op(chain.b).reuses = {kNoBufferId, kNoBufferId};
-    EXPECT_EQ(RunStep(twice, options).devices[0].peak_bytes, 3 * kK);
-  }
-}
-
-TEST(SimulatorTest, CopyOutBlocksTakingOverUntilItHasEnded) {
-  // x is copied out from 100 to 150. b may take over x if it asks after that, but not before.
-  for (const auto& options : {Ahead(), Synchronous()}) {
-    for (const bool late : {false, true}) {
-      Chain chain;
-      chain.maker.op(chain.b).reuses = {chain.x};
-      chain.maker.op(chain.c).writes = {};
-      chain.maker.CopyOut(50, {chain.a}, chain.x, chain.maker.Buffer(-1, kK));
-      const OpId pause = chain.maker.Host(late ? 50 : 0, {chain.a});
-      chain.maker.op(chain.b).waits_for = {chain.a, pause};
-      EXPECT_EQ(RunStep(chain.maker, options).devices[0].peak_bytes, late ? kK : 2 * kK);
-    }
   }
 }
 
@@ -365,32 +262,6 @@ TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
                           ElementsAre(200, kK, kK), ElementsAre(340, 0, 0)));
 }
 
-TEST(SimulatorTest, CopiesTakeAPercentageOfTheirTime) {
-  struct Case {
-    int32_t percent;
-    int64_t copy_ns, ahead_ns, synchronous_ns;
-  };
-  // Launched ahead, the copy in starts at 300, then d; c and d run from 200 to 400 if the copies
-  // allow it.
-  for (const Case& c :
-       {Case{100, 40, 440, 400}, Case{50, 20, 420, 400}, Case{1, 0, 400, 400},
-        Case{250, 100, 500, 400}, Case{500, 200, 600, 600}, Case{10'000, 4'000, 8'200, 8'200}}) {
-    for (const bool ahead : {true, false}) {
-      SimulationOptions options = ahead ? Ahead() : Synchronous();
-      options.copy_percent = c.percent;
-      options.record_times = true;
-      const Swap swap;
-      const SimulationResult result = RunStep(swap.maker, options);
-      EXPECT_EQ(result.step_time_ns, ahead ? c.ahead_ns : c.synchronous_ns) << c.percent;
-      EXPECT_EQ(result.devices[0].copy_out_ns, c.copy_ns);
-      EXPECT_EQ(result.devices[0].copy_in_ns, c.copy_ns);
-      EXPECT_EQ(result.devices[0].compute_ns, 400);
-      EXPECT_EQ(result.times[swap.out].start_ns, 100);
-      EXPECT_EQ(result.times[swap.out].end_ns, 100 + c.copy_ns);
-    }
-  }
-}
-
 TEST(SimulatorTest, CopyPercentHasARange) {
   const auto step = [](int64_t copy_ns, int32_t percent) {
     WorkloadMaker maker;
@@ -434,43 +305,6 @@ TEST(SimulatorTest, DeadlineEdgeHoldsBackTheLaunchUntilTheCopyOutHasEnded) {
   // b 140-240, c 240-340 (launched at 140), the copy in 340-380, d 380-480.
   EXPECT_EQ(result.step_time_ns, 480);
   EXPECT_EQ(result.devices[0].stall_ns, 80);
-}
-
-TEST(SimulatorTest, HostWaitsForTheDeviceAndTheDeviceForTheHost) {
-  WorkloadMaker maker;
-  const OpId a = maker.Compute(100, {}, {}, {});
-  const OpId host = maker.Host(30, {a});
-  const OpId b = maker.Compute(10, {host}, {}, {});
-  maker.Compute(10, {b}, {}, {});
-  maker.Host(5, {});
-  const SimulationResult result = RunStep(maker, Ahead(kUnlimited, 7));
-  EXPECT_EQ(result.step_time_ns, 100 + 30 + 10 + 10);
-  EXPECT_EQ(result.devices[0].stall_ns, 30);
-}
-
-TEST(SimulatorTest, DevicesWaitForEachOtherUntilDone) {
-  WorkloadMaker maker(2);
-  const OpId a = maker.Compute(100, {}, {}, {});
-  maker.Add({OpKind::kCompute, 1, 50, {a}, {}, {}, {}, 0});
-  const SimulationResult result = RunStep(maker, Ahead());
-  EXPECT_EQ(result.step_time_ns, 150);
-  EXPECT_EQ(result.devices[1].stall_ns, 100);
-  EXPECT_EQ(result.devices[1].compute_ns, 50);
-}
-
-TEST(SimulatorTest, CopiesOutOfOneEngineAreInOrderOfIssue) {
-  WorkloadMaker maker;
-  const BufferId x = maker.Buffer(0, kK), y = maker.Buffer(0, 2 * kK);
-  const OpId a = maker.Compute(100, {}, {}, {x});
-  const OpId b = maker.Compute(100, {}, {}, {y});
-  // With ids in reverse order: the order of issue is that of the launches.
-  maker.CopyOut(500, {b}, y, maker.Buffer(-1, 2 * kK));
-  maker.CopyOut(500, {a}, x, maker.Buffer(-1, kK));
-  const SimulationResult result = RunStep(maker, Ahead(kUnlimited, 1));
-  EXPECT_EQ(result.step_time_ns, 100 + 500 + 500);
-  EXPECT_THAT(Points(result.devices[0]),
-              ElementsAre(ElementsAre(0, kK, kK), ElementsAre(1, 3 * kK, 3 * kK),
-                          ElementsAre(600, 2 * kK, 2 * kK), ElementsAre(1'100, 0, 0)));
 }
 
 TEST(SimulatorTest, OutOfMemoryNamesTheOperationAndTheNumbers) {
@@ -546,45 +380,6 @@ TEST(SimulatorTest, CopyOutWaitsForHostMemory) {
   }
 }
 
-TEST(SimulatorTest, CopyInWaitsForDeviceMemory) {
-  // a holds 2 KiB of 2 until c, which waits for a host operation of 500 ns, has been launched.
-  WorkloadMaker maker;
-  const BufferId x = maker.Buffer(0, 2 * kK), host = maker.Buffer(-1, kK);
-  const BufferId back = maker.Buffer(0, kK);
-  const OpId a = maker.Compute(100, {}, {}, {x});
-  const OpId pause = maker.Host(500, {});
-  const OpId source = maker.Host(10, {}, {}, {host});
-  const OpId in = maker.CopyIn(50, {source}, host, back);
-  const OpId c = maker.Compute(100, {a, pause}, {x}, {});
-  maker.Compute(100, {c, in}, {back}, {});
-  // Memory at 500, when c is launched: the copy waits for c, 600-650; the last kernel 650-750.
-  EXPECT_EQ(RunStep(maker, Ahead(2 * kK)).step_time_ns, 750);
-  // Memory at 600, when c has ended.
-  EXPECT_EQ(RunStep(maker, Synchronous(2 * kK)).step_time_ns, 750);
-  // With room, the copy gets its memory immediately.
-  EXPECT_EQ(RunStep(maker, Ahead(3 * kK)).step_time_ns, 700);
-  EXPECT_EQ(RunStep(maker, Synchronous(3 * kK)).step_time_ns, 700);
-}
-
-TEST(SimulatorTest, MemoryGoesToTheFirstWhoAskedThatItSufficesFor) {
-  // 1 KiB free of 4. The copy in of 2 KiB waits from 10 on; it does not delay the launch of 1 KiB,
-  // which asks at 50.
-  WorkloadMaker maker;
-  const BufferId x = maker.Buffer(0, 3 * kK), host = maker.Buffer(-1, 2 * kK);
-  const OpId a = maker.Compute(100, {}, {}, {x});
-  const OpId source = maker.Host(10, {}, {}, {host});
-  maker.CopyIn(50, {source}, host, maker.Buffer(0, 2 * kK));
-  const OpId pause = maker.Host(50, {});
-  maker.Compute(100, {a, pause}, {}, {maker.Buffer(0, kK)});
-  const OpId late = maker.Host(300, {});
-  maker.Compute(100, {a, late}, {x}, {});
-  const SimulationResult result = RunStep(maker, Ahead(4 * kK));
-  ASSERT_TRUE(result.fits());
-  // The copy gets its memory at 300, after the last launch, and waits for that kernel: 400-450.
-  EXPECT_EQ(result.step_time_ns, 450);
-  EXPECT_THAT(result.order, ElementsAre(0, 4, 6));
-}
-
 TEST(SimulatorTest, BothModesMustFit) {
   // Launched ahead, y is allocated while x is copied out, and waits until that ends. Synchronous
   // execution does not fit below 2 KiB either, since both are live together.
@@ -631,26 +426,6 @@ TEST(SimulatorTest, BrokenWorkloadsAreErrors) {
   for (int i = 0; i < 3; ++i) slow.Compute(int64_t{1} << 60, {}, {}, {});
   result = Simulate(slow.Make(), Ahead(), StopToken());
   EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
-}
-
-TEST(SimulatorTest, StopsSoonAfterTheTokenFires) {
-  // A chain with one operation per moment, and 20,000 host operations in one moment.
-  WorkloadMaker chain, wide;
-  for (int i = 0; i < 20'000; ++i) {
-    chain.Compute(1, i == 0 ? std::vector<OpId>() : std::vector<OpId>{OpId(i - 1)}, {}, {});
-    wide.Host(1, {});
-  }
-  for (const WorkloadMaker& maker : {chain, wide}) {
-    const Workload workload = maker.Make();
-    const StopToken all;
-    ASSERT_TRUE(SimulateBothModes(workload, Ahead(), all).ok());
-    ASSERT_GT(all.steps(), 100'000);
-    for (int64_t steps = 0; steps < all.steps() - StopPoller::kStride; steps += 10'000) {
-      const StopToken stop = StopToken::AfterStepsForTest(steps);
-      EXPECT_FALSE(SimulateBothModes(workload, Ahead(), stop).ok()) << steps;
-      EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride) << steps;
-    }
-  }
 }
 
 }  // namespace

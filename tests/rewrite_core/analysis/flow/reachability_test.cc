@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "tests/testing/core_test_util.h"
 
 namespace spillway::core {
@@ -95,21 +94,6 @@ TEST_F(ReachabilityTest, WhatLeadsToMoreIsWhatLeadsToAll) {
       EXPECT_EQ(Names(leading), To({one, other})) << one << " and " << other;
     }
   }
-}
-
-TEST(ReachabilityStopTest, BothWalksStopWhenTold) {
-  std::string text = "n0 = Const()\n";
-  for (int i = 1; i < 20'000; ++i) absl::StrAppend(&text, "n", i, " = Relu(n", i - 1, ")\n");
-  const TestGraph graph(text);
-  const StopToken forward = StopToken::AfterStepsForTest(2'000);
-  EXPECT_EQ(GetErrorReason(ReachedFrom(*graph, {NodeId(0)}, nullptr, forward).status()),
-            v1::ERROR_REASON_STOPPED);
-  EXPECT_LT(forward.steps(), 2'000 + 2 * StopPoller::kStride);
-  NodeFlags last(graph->num_nodes(), false);
-  last.back() = true;
-  const StopToken backward = StopToken::AfterStepsForTest(2'000);
-  EXPECT_EQ(GetErrorReason(LeadingTo(*graph, last, backward).status()), v1::ERROR_REASON_STOPPED);
-  EXPECT_LT(backward.steps(), 2'000 + 2 * StopPoller::kStride);
 }
 
 }  // namespace

@@ -38,12 +38,20 @@ absl::StatusOr<Shapes> Infer(const TestGraph& graph, const v1::Step& options = {
   return Shapes::Infer(*graph, topology, options, stop);
 }
 
+// In bytes, or why it is unknown.
+struct Size {
+  Size(int64_t size) : bytes(size) {}
+  Size(v1::SizeUnknown reason) : why(reason) {}
+
+  int64_t bytes = kUnknownSize;
+  v1::SizeUnknown why = v1::SIZE_UNKNOWN_UNSPECIFIED;
+};
+
 struct SizeCase {
   std::string name;
   std::string node;  // Its definition; the tensor is its output 0.
-  v1::Step options;
-  int64_t bytes;  // kUnknownSize: unknown, for this reason:
-  v1::SizeUnknown why = v1::SIZE_UNKNOWN_UNSPECIFIED;
+  Size size;
+  v1::Step options = {};
 };
 
 class SizeTest : public ::testing::TestWithParam<SizeCase> {};
@@ -52,116 +60,79 @@ TEST_P(SizeTest, IsAsExpected) {
   const TestGraph graph("x = Const() {dtype=float32}\nn = " + GetParam().node);
   const auto shapes = Infer(graph, GetParam().options);
   ASSERT_THAT(shapes, IsOk());
-  EXPECT_EQ(shapes->size_bytes(graph.Output("n")), GetParam().bytes);
+  EXPECT_EQ(shapes->size_bytes(graph.Output("n")), GetParam().size.bytes);
   EXPECT_EQ(v1::SizeUnknown_Name(shapes->why_unknown(graph.Output("n"))),
-            v1::SizeUnknown_Name(GetParam().why));
+            v1::SizeUnknown_Name(GetParam().size.why));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, SizeTest,
     ::testing::Values(
         // 2 * 3 * 5 elements of 4, 2, 8 and 1 bytes.
-        SizeCase{"Float", "Relu(x) {T=float32, _output_shapes=[(2,3,5)]}", {}, 120},
-        SizeCase{"Half", "Relu(x) {T=float16, _output_shapes=[(2,3,5)]}", {}, 60},
-        SizeCase{"Int64", "Relu(x) {T=int64, _output_shapes=[(2,3,5)]}", {}, 240},
-        SizeCase{"Bool", "LogicalNot(x) {_output_shapes=[(2,3,5)]}", {}, 30},
-        SizeCase{"Scalar", "Relu(x) {T=float32, _output_shapes=[()]}", {}, 4},
-        SizeCase{"Empty", "Relu(x) {T=float32, _output_shapes=[(2,0,5)]}", {}, 0},
+        SizeCase{"Float", "Relu(x) {T=float32, _output_shapes=[(2,3,5)]}", 120},
+        SizeCase{"Half", "Relu(x) {T=float16, _output_shapes=[(2,3,5)]}", 60},
+        SizeCase{"Int64", "Relu(x) {T=int64, _output_shapes=[(2,3,5)]}", 240},
+        SizeCase{"Bool", "LogicalNot(x) {_output_shapes=[(2,3,5)]}", 30},
+        SizeCase{"Scalar", "Relu(x) {T=float32, _output_shapes=[()]}", 4},
+        SizeCase{"Empty", "Relu(x) {T=float32, _output_shapes=[(2,0,5)]}", 0},
         // 0 elements, however large the other dimensions are.
         SizeCase{"EmptyAndHuge",
                  "Relu(x) {T=float32, "
                  "_output_shapes=[(4611686018427387904,4611686018427387904,0)]}",
-                 {},
                  0},
         // 2^60 floats are 2^62 bytes, which fits; one dimension more does not (see below).
-        SizeCase{"Largest",
-                 "Relu(x) {T=float32, _output_shapes=[(1152921504606846976)]}",
-                 {},
+        SizeCase{"Largest", "Relu(x) {T=float32, _output_shapes=[(1152921504606846976)]}",
                  int64_t{1} << 62},
         // Reasons.
-        SizeCase{"NoShape", "Relu(x) {T=float32}", {}, kUnknownSize, v1::SIZE_UNKNOWN_NO_SHAPE},
-        SizeCase{"TooFewShapes",
-                 "Relu(x) {T=float32, _output_shapes=[]}",
-                 {},
-                 kUnknownSize,
+        SizeCase{"NoShape", "Relu(x) {T=float32}", v1::SIZE_UNKNOWN_NO_SHAPE},
+        SizeCase{"TooFewShapes", "Relu(x) {T=float32, _output_shapes=[]}",
                  v1::SIZE_UNKNOWN_NO_SHAPE},
-        SizeCase{"UnknownRank",
-                 "Relu(x) {T=float32, _output_shapes=[(*)]}",
-                 {},
-                 kUnknownSize,
-                 v1::SIZE_UNKNOWN_RANK},
-        SizeCase{"UnknownDim",
-                 "Relu(x) {T=float32, _output_shapes=[(3,?)]}",
-                 {},
-                 kUnknownSize,
-                 v1::SIZE_UNKNOWN_DIM},
-        SizeCase{"UnknownType",
-                 "Relu(x) {_output_shapes=[(2)]}",
-                 {},
-                 kUnknownSize,
-                 v1::SIZE_UNKNOWN_DTYPE},
-        SizeCase{"NoWidth",
-                 "AsString(x) {_output_shapes=[(2)]}",
-                 {},
-                 kUnknownSize,
-                 v1::SIZE_UNKNOWN_DTYPE},
-        SizeCase{"Reference",
-                 "VariableV2() {dtype=float32, _output_shapes=[(2)]}",
-                 {},
-                 kUnknownSize,
+        SizeCase{"UnknownRank", "Relu(x) {T=float32, _output_shapes=[(*)]}", v1::SIZE_UNKNOWN_RANK},
+        SizeCase{"UnknownDim", "Relu(x) {T=float32, _output_shapes=[(3,?)]}", v1::SIZE_UNKNOWN_DIM},
+        SizeCase{"UnknownType", "Relu(x) {_output_shapes=[(2)]}", v1::SIZE_UNKNOWN_DTYPE},
+        SizeCase{"NoWidth", "AsString(x) {_output_shapes=[(2)]}", v1::SIZE_UNKNOWN_DTYPE},
+        SizeCase{"Reference", "VariableV2() {dtype=float32, _output_shapes=[(2)]}",
                  v1::SIZE_UNKNOWN_DTYPE},
         // The batch size stands for an unknown first dimension of a source, and for no other
         // unknown dimension.
-        SizeCase{"Batch", "Placeholder() {dtype=float32, _output_shapes=[(?,5)]}", Batch(7), 140},
-        SizeCase{"NoBatch",
-                 "Placeholder() {dtype=float32, _output_shapes=[(?,5)]}",
-                 {},
-                 kUnknownSize,
+        SizeCase{"Batch", "Placeholder() {dtype=float32, _output_shapes=[(?,5)]}", 140, Batch(7)},
+        SizeCase{"NoBatch", "Placeholder() {dtype=float32, _output_shapes=[(?,5)]}",
                  v1::SIZE_UNKNOWN_DIM},
-        SizeCase{"BatchOfKnown", "Placeholder() {dtype=float32, _output_shapes=[(2,5)]}", Batch(7),
-                 40},
+        SizeCase{"BatchOfKnown", "Placeholder() {dtype=float32, _output_shapes=[(2,5)]}", 40,
+                 Batch(7)},
         SizeCase{"BatchInTheMiddle", "Placeholder() {dtype=float32, _output_shapes=[(2,?)]}",
-                 Batch(7), kUnknownSize, v1::SIZE_UNKNOWN_DIM},
+                 v1::SIZE_UNKNOWN_DIM, Batch(7)},
         SizeCase{"BatchAndAnother", "Placeholder() {dtype=float32, _output_shapes=[(?,?)]}",
-                 Batch(7), kUnknownSize, v1::SIZE_UNKNOWN_DIM},
+                 v1::SIZE_UNKNOWN_DIM, Batch(7)},
         SizeCase{"BatchOfUnknownRank", "Placeholder() {dtype=float32, _output_shapes=[(*)]}",
-                 Batch(7), kUnknownSize, v1::SIZE_UNKNOWN_RANK},
+                 v1::SIZE_UNKNOWN_RANK, Batch(7)},
         // A computed tensor may hold more than the batch there, for example rows of all examples.
-        SizeCase{"BatchOfAComputedTensor", "Relu(x) {T=float32, _output_shapes=[(?,5)]}", Batch(7),
-                 kUnknownSize, v1::SIZE_UNKNOWN_DIM},
+        SizeCase{"BatchOfAComputedTensor", "Relu(x) {T=float32, _output_shapes=[(?,5)]}",
+                 v1::SIZE_UNKNOWN_DIM, Batch(7)},
         // Feeds override the graph.
-        SizeCase{"Feed", "Placeholder() {dtype=float32}", Feeding("n", {6, 2}), 48},
-        SizeCase{"FeedByTensor", "Placeholder() {dtype=float32}", Feeding("n:0", {6, 2}), 48},
-        SizeCase{"FeedOfAScalar", "Placeholder() {dtype=float32}", Feeding("n", {}), 4},
-        SizeCase{"FeedOverAnOpenShape", "Relu(x) {T=float32, _output_shapes=[(?,3,5)]}",
-                 Feeding("n", {10, 3, 5}), 600},
-        SizeCase{"FeedOverTheBatch", "Placeholder() {dtype=float32, shape=(?,4)}",
+        SizeCase{"Feed", "Placeholder() {dtype=float32}", 48, Feeding("n", {6, 2})},
+        SizeCase{"FeedByTensor", "Placeholder() {dtype=float32}", 48, Feeding("n:0", {6, 2})},
+        SizeCase{"FeedOfAScalar", "Placeholder() {dtype=float32}", 4, Feeding("n", {})},
+        SizeCase{"FeedOverAnOpenShape", "Relu(x) {T=float32, _output_shapes=[(?,3,5)]}", 600,
+                 Feeding("n", {10, 3, 5})},
+        SizeCase{"FeedOverTheBatch", "Placeholder() {dtype=float32, shape=(?,4)}", 48,
                  [] {
                    v1::Step options = Feeding("n", {3, 4});
                    options.set_batch_size(100);
                    return options;
-                 }(),
-                 48},
-        SizeCase{"FeedOfAnother", "Relu(x) {T=float32, _output_shapes=[(2,3,5)]}",
-                 Feeding("x", {10}), 120},
-        SizeCase{"FeedOfZero", "Placeholder() {dtype=float32}", Feeding("n", {0, 3}), 0},
+                 }()},
+        SizeCase{"FeedOfAnother", "Relu(x) {T=float32, _output_shapes=[(2,3,5)]}", 120,
+                 Feeding("x", {10})},
+        SizeCase{"FeedOfZero", "Placeholder() {dtype=float32}", 0, Feeding("n", {0, 3})},
         // A Placeholder's own shape; a scalar shape meant "unknown" up to producer 23.
-        SizeCase{"Placeholder", "Placeholder() {dtype=float32, shape=(4,4)}", {}, 64},
-        SizeCase{"PlaceholderBatch", "Placeholder() {dtype=float32, shape=(?,4)}", Batch(2), 32},
-        SizeCase{"PlaceholderScalar",
-                 "Placeholder() {dtype=float32, shape=()}",
-                 {},
-                 kUnknownSize,
+        SizeCase{"Placeholder", "Placeholder() {dtype=float32, shape=(4,4)}", 64},
+        SizeCase{"PlaceholderBatch", "Placeholder() {dtype=float32, shape=(?,4)}", 32, Batch(2)},
+        SizeCase{"PlaceholderScalar", "Placeholder() {dtype=float32, shape=()}",
                  v1::SIZE_UNKNOWN_NO_SHAPE},
         SizeCase{"PlaceholderWithShapes",
-                 "Placeholder() {dtype=float32, shape=(4,4), _output_shapes=[(2,2)]}",
-                 {},
-                 16},
+                 "Placeholder() {dtype=float32, shape=(4,4), _output_shapes=[(2,2)]}", 16},
         // The attribute `shape` means something else on other ops.
-        SizeCase{"ShapeOfAnotherOp",
-                 "RandomStandardNormal(x) {dtype=float32, shape=(4,4)}",
-                 {},
-                 kUnknownSize,
+        SizeCase{"ShapeOfAnotherOp", "RandomStandardNormal(x) {dtype=float32, shape=(4,4)}",
                  v1::SIZE_UNKNOWN_NO_SHAPE}),
     testing::CaseName());
 
@@ -412,20 +383,12 @@ TEST(ShapesTest, OutputsAreNotTakenAtTheirWord) {
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("last")), "?");
 }
 
-TEST(ShapesTest, Stops) {
-  const TestGraph graph("x = Placeholder() {dtype=float32, shape=(4,6)}\ny = Relu(x) {T=float32}");
-  const auto topology = testing::ValueOrDie(Topology::Build(*graph, StopToken()), "topology");
-  const StopToken stop(absl::InfinitePast());
-  EXPECT_TRUE(stop.ShouldStop(1));
-  EXPECT_FALSE(Shapes::Infer(*graph, topology, {}, stop).ok());
-}
-
 struct BadShapesCase {
   std::string name;
   v1::Step options;
   std::string message;
-  std::string option;
   v1::ErrorReason reason = v1::ERROR_REASON_BAD_OPTION;
+  std::string option = "feeds";
 };
 
 class BadFeedTest : public ::testing::TestWithParam<BadShapesCase> {};
@@ -453,33 +416,33 @@ v1::Step FeedingTwice(const std::string& a, const std::string& b) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, BadFeedTest,
     ::testing::Values(
-        BadShapesCase{"UnknownNode", Feeding("y", {1}), "'y' names no node", "feeds",
+        BadShapesCase{"UnknownNode", Feeding("y", {1}), "'y' names no node",
                       v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadShapesCase{"EmptyName", Feeding("", {1}), "'' names no node", "feeds",
+        BadShapesCase{"EmptyName", Feeding("", {1}), "'' names no node",
                       v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadShapesCase{"NoPort", Feeding("x:", {1}), "'x:' is not of the form", "feeds"},
-        BadShapesCase{"BadPort", Feeding("x:a", {1}), "'x:a' is not of the form", "feeds"},
-        BadShapesCase{"NegativePort", Feeding("x:-1", {1}), "'x:-1' is not of the form", "feeds"},
+        BadShapesCase{"NoPort", Feeding("x:", {1}), "'x:' is not of the form"},
+        BadShapesCase{"BadPort", Feeding("x:a", {1}), "'x:a' is not of the form"},
+        BadShapesCase{"NegativePort", Feeding("x:-1", {1}), "'x:-1' is not of the form"},
         // A Placeholder has one output.
-        BadShapesCase{"NoSuchPort", Feeding("x:1", {1}), "'x:1'", "feeds",
+        BadShapesCase{"NoSuchPort", Feeding("x:1", {1}), "'x:1'",
                       v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadShapesCase{"Control", Feeding("^x", {1}), "'^x' names no node", "feeds",
+        BadShapesCase{"Control", Feeding("^x", {1}), "'^x' names no node",
                       v1::ERROR_REASON_NAME_MATCHES_NOTHING},
-        BadShapesCase{"NegativeDim", Feeding("x", {2, -1}), "dimension -1", "feeds"},
-        BadShapesCase{"HugeDim", Feeding("x", {int64_t{1} << 31}), "dimension 2147483648", "feeds"},
-        BadShapesCase{"Twice", FeedingTwice("x", "x"), "'x' is given twice", "feeds"},
-        BadShapesCase{"TwiceInTwoSpellings", FeedingTwice("x", "x:0"), "'x:0' is given twice",
-                      "feeds"},
-        BadShapesCase{"TooFewValues", FeedingValues("x", {2, 2}, {1, 2, 3}), "has 3 values",
-                      "feeds"},
-        BadShapesCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 values", "feeds"},
+        BadShapesCase{"NegativeDim", Feeding("x", {2, -1}), "dimension -1"},
+        BadShapesCase{"HugeDim", Feeding("x", {int64_t{1} << 31}), "dimension 2147483648"},
+        BadShapesCase{"Twice", FeedingTwice("x", "x"), "'x' is given twice"},
+        BadShapesCase{"TwiceInTwoSpellings", FeedingTwice("x", "x:0"), "'x:0' is given twice"},
+        BadShapesCase{"TooFewValues", FeedingValues("x", {2, 2}, {1, 2, 3}), "has 3 values"},
+        BadShapesCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 values"},
         BadShapesCase{"TooManyValues", FeedingValues("x", {257}, std::vector<int64_t>(257)),
-                      "256 is the most", "feeds"},
-        BadShapesCase{"ValuesOfFloats", FeedingValues("x", {}, {1}), "of type float32", "feeds"},
-        BadShapesCase{"BatchZero", Batch(0), "batch_size is 0", "batch_size"},
-        BadShapesCase{"BatchNegative", Batch(-3), "batch_size is -3", "batch_size"},
+                      "256 is the most"},
+        BadShapesCase{"ValuesOfFloats", FeedingValues("x", {}, {1}), "of type float32"},
+        BadShapesCase{"BatchZero", Batch(0), "batch_size is 0", v1::ERROR_REASON_BAD_OPTION,
+                      "batch_size"},
+        BadShapesCase{"BatchNegative", Batch(-3), "batch_size is -3", v1::ERROR_REASON_BAD_OPTION,
+                      "batch_size"},
         BadShapesCase{"BatchHuge", Batch(int64_t{1} << 31), "batch_size is 2147483648",
-                      "batch_size"}),
+                      v1::ERROR_REASON_BAD_OPTION, "batch_size"}),
     testing::CaseName());
 
 // ---- Values of feeds ----

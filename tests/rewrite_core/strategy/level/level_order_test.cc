@@ -186,16 +186,5 @@ TEST(LevelOrderTest, AgreesWithTheRulesOnRandomGraphs) {
   EXPECT_GT(unleveled, 1'000);
 }
 
-TEST(LevelOrderTest, Stops) {
-  const TestFacts f(TestGraph::FromBytes(
-      testing::WriteProto(testing::MakeRandomGraph(1, {.forward_ops = 2'000, .loops = true}))));
-  const StopToken stop = StopToken::AfterStepsForTest(1);
-  EXPECT_EQ(LevelOrder::Build(*f.graph, f.facts.topology(), f.facts.control_flow(), {}, stop)
-                .status()
-                .code(),
-            absl::StatusCode::kCancelled);
-  EXPECT_LE(stop.steps_after_stop(), StopPoller::kStride);
-}
-
 }  // namespace
 }  // namespace spillway::core

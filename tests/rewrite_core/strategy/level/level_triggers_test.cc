@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/machine/device_name.h"
 #include "tests/rewrite_core/strategy/level/naive_level_triggers.h"
 #include "tests/testing/core_test_util.h"
@@ -80,52 +79,6 @@ TEST(LevelTriggersTest, TheLowestIdOfTheHighestLevel) {
   EXPECT_EQ(s.Find("x", {"f"}, 4), "(none)");  // It is above the producer.
   EXPECT_EQ(s.Find("b", {"f"}, 3), "(none)");
   EXPECT_EQ(s.Find("b", {"f"}, 2), "b2");
-}
-
-TEST(LevelTriggersTest, ControlEdgesLeadNowhere) {
-  const Searched s(R"(
-      x = Placeholder()
-      a = Relu(x)
-      b = Relu(a)
-      c = Relu(b)
-      d = AddN(x, ^c)
-  )");
-  EXPECT_EQ(s.Find("x", {"d"}, 1), "(none)");
-}
-
-TEST(LevelTriggersTest, NotOfBranchesByName) {
-  const Searched s(R"(
-      x = Placeholder()
-      a = Relu(x)
-      net/cond/b = Relu(a)
-      c = Relu(net/cond/b)
-      d = Relu(c)
-  )");
-  EXPECT_EQ(s.Find("x", {"d"}, 1), "a");
-}
-
-// A trigger on one side of a branch would leave a consumer outside it dead.
-TEST(LevelTriggersTest, WhatServesAllConsumersOfAGroup) {
-  const Searched s(R"(
-      x = Placeholder() {dtype=float32}
-      p = Placeholder() {dtype=bool}
-      f = Relu(x) {T=float32}
-      a = Tanh(f) {T=float32}
-      switch = Switch(a, p) {T=float32}
-      no = Relu(switch) {T=float32}
-      no2 = Relu(no) {T=float32}
-      no3 = AddV2(no2, f) {T=float32}
-      b = Relu(a) {T=float32}
-      c = Relu(b) {T=float32}
-      d = Relu(c) {T=float32}
-      e = Relu(d) {T=float32}
-      far = AddV2(e, f) {T=float32}
-  )");
-  // Levels: f 1, a 2, switch 3, no 4, no2 5, no3 6, e 6, far 7. On its own, no3 may wait for `no`.
-  EXPECT_EQ(s.Find("f", {"no3"}, 1), "no");
-  // With a consumer outside the branch, the trigger is the Switch, which runs in any case.
-  EXPECT_EQ(s.Find("f", {"no3", "far"}, 1), "switch");
-  EXPECT_EQ(s.Find("f", {"no3", "far"}, 3), "a");
 }
 
 // Random graphs of all kinds, with conditionals and loops: the expected trigger is from the first

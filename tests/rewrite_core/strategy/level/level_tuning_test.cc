@@ -243,24 +243,6 @@ TEST(LevelTuningTest, TiesGoToWhatSwapsLess) {
   EXPECT_EQ(other->fit.synchronous_step_time_ns(), 1'500);
 }
 
-TEST(LevelTuningTest, EqualPlansAreSimulatedOnce) {
-  // Modes 2 and 3 do not depend on `ahead`.
-  FakePlanner planner;
-  planner.thresholds = {1};
-  planner.aheads = UpTo(1, 5);
-  planner.groupbys = {0};
-  FakeSimulator simulator(kTunedMiB, kTooMuch, [](const LevelSetting&) {
-    return Cost{1'000, kTunedMiB};
-  });
-  ASSERT_THAT(Tune(kAll, planner, &simulator), testing::IsOk());
-  std::vector<LevelSetting> once;
-  for (const LevelSetting& s : simulator.simulated) {
-    EXPECT_EQ(std::count(once.begin(), once.end(), s), 0);
-    once.push_back(s);
-  }
-  EXPECT_EQ(once.size(), 5u + 5u + 1u + 1u);
-}
-
 // ---- Given parameters ----
 
 TEST(LevelTuningTest, WhatIsGivenIsHeld) {
@@ -428,20 +410,6 @@ TEST(LevelTuningTest, TheSearchNeverReturnsWhatDoesNotFit) {
   EXPECT_GT(fitting, 150);
 }
 
-TEST(LevelTuningTest, TheSameTwice) {
-  const FakePlanner planner = LargePlanner();
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
-    const CostFunction cost = SmoothLandscape(seed);
-    FakeSimulator one(14'000 * kTunedMiB, kTooMuch, cost), two(14'000 * kTunedMiB, kTooMuch, cost);
-    const auto a = Tune(kAll, planner, &one), b = Tune(kAll, planner, &two);
-    ASSERT_THAT(a, testing::IsOk());
-    ASSERT_THAT(b, testing::IsOk());
-    EXPECT_EQ(a->setting, b->setting);
-    EXPECT_EQ(a->report.SerializeAsString(), b->report.SerializeAsString());
-    EXPECT_EQ(one.simulated, two.simulated);
-  }
-}
-
 // ---- No swapping ----
 
 TEST(LevelTuningTest, NothingIsSwappedWhereTheStepFits) {
@@ -570,16 +538,6 @@ TEST(LevelTuningTest, WhereTheHostIsFullNoBudgetHelps) {
   EXPECT_THAT(tuned, FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                                "no budget helps"));
   EXPECT_EQ(ErrorDetailOf(tuned, "smallest_budget_bytes"), "(absent)");
-}
-
-TEST(LevelTuningTest, StopsBetweenSimulations) {
-  for (int64_t steps : {0, 1, 2, 50}) {
-    FakeSimulator simulator(9'000 * kTunedMiB, kTooMuch, SmoothLandscape(3));
-    const StopToken stop = StopToken::AfterStepsForTest(steps);
-    EXPECT_EQ(Tune(kAll, LargePlanner(), &simulator, stop).status().code(),
-              absl::StatusCode::kCancelled);
-    EXPECT_LE(stop.steps_after_stop(), 1);
-  }
 }
 
 }  // namespace

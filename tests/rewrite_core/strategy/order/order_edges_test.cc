@@ -17,6 +17,7 @@ using ::testing::IsEmpty;
 using testing::OrderedStep;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
+#define DECAYED_SUM "sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"
 
 constexpr int64_t kMinBytes = 1024;  // In bytes: an output of one matrix justifies an edge.
 
@@ -43,8 +44,7 @@ std::vector<std::string> Edges(const std::string& rest, const std::vector<std::s
 }
 
 TEST(OrderEdgesTest, TheGradientOfAWeightDecayWaitsForTheOther) {
-  EXPECT_THAT(Edges("sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n", {"sum"}),
-              ElementsAre("g => decay"));
+  EXPECT_THAT(Edges(DECAYED_SUM, {"sum"}), ElementsAre("g => decay"));
 }
 
 TEST(OrderEdgesTest, ThroughWhatHandsItOn) {
@@ -63,20 +63,12 @@ TEST(OrderEdgesTest, TwoThatAreEarlyBothWaitForTheThird) {
 
 // Another node reads it earlier, or waits for it.
 TEST(OrderEdgesTest, NotWhereItHasAnotherReader) {
-  EXPECT_THAT(Edges("sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"
-                    "early = MatMul(decay, r) " KIB_256,
-                    {"sum", "early"}),
-              IsEmpty());
-  EXPECT_THAT(Edges("sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"
-                    "after = NoOp(^decay)\n",
-                    {"sum", "after"}),
-              IsEmpty());
+  EXPECT_THAT(Edges(DECAYED_SUM "early = MatMul(decay, r) " KIB_256, {"sum", "early"}), IsEmpty());
+  EXPECT_THAT(Edges(DECAYED_SUM "after = NoOp(^decay)\n", {"sum", "after"}), IsEmpty());
 }
 
 TEST(OrderEdgesTest, NotWhatIsFetched) {
-  EXPECT_THAT(Edges("sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n",
-                    {"sum", "decay"}),
-              IsEmpty());
+  EXPECT_THAT(Edges(DECAYED_SUM, {"sum", "decay"}), IsEmpty());
 }
 
 // Its input would have to be kept instead, and is just as large.
@@ -96,9 +88,7 @@ TEST(OrderEdgesTest, NotWhatIsFed) {
   feed->set_name("decay");
   feed->add_dims(256);
   feed->add_dims(256);
-  const OrderedStep step(
-      absl::StrCat(kChain, "sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"),
-      options);
+  const OrderedStep step(absl::StrCat(kChain, DECAYED_SUM), options);
   EXPECT_THAT(testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kMinBytes, {}), ""),
               IsEmpty());
 }
@@ -107,9 +97,7 @@ TEST(OrderEdgesTest, NotWhatIsFed) {
 TEST(OrderEdgesTest, ThePeakFalls) {
   v1::Step options;
   options.add_targets("sum");
-  const OrderedStep step(
-      absl::StrCat(kChain, "sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"),
-      options);
+  const OrderedStep step(absl::StrCat(kChain, DECAYED_SUM), options);
   SwapPlan plan;
   plan.controls = testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kMinBytes, {}), "");
   const int64_t before = step.unswapped.peak_bytes(GpuIndex(0));

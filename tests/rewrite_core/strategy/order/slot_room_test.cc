@@ -19,19 +19,6 @@ TEST(SlotRoomTest, OfNoSlots) {
   EXPECT_EQ(room.LastBelow(0, 0, 1), kNoSlot);
 }
 
-TEST(SlotRoomTest, ByHand) {
-  SlotRoom room({5, 3, 8, 3, 9});
-  EXPECT_EQ(room.Least(0, 5), 3);
-  EXPECT_EQ(room.FirstBelow(0, 5, 5), 1);
-  EXPECT_EQ(room.LastBelow(0, 5, 5), 3);
-  EXPECT_EQ(room.LastBelow(0, 3, 5), 1);
-  EXPECT_EQ(room.FirstBelow(0, 5, 3), kNoSlot) << "below, not at";
-  room.Add(1, 4, -4);  // 5, -1, 4, -1, 9
-  EXPECT_EQ(room.Least(2, 3), 4);
-  EXPECT_EQ(room.Least(0, 5), -1);
-  EXPECT_EQ(room.FirstBelow(2, 5, 0), 3);
-}
-
 TEST(SlotRoomTest, AsAnArrayDoesIt) {
   testing::Random random(1);
   for (int run = 0; run < 300; ++run) {

@@ -362,6 +362,7 @@ TEST_P(RealTriggersTest, AreThoseThatTheSpecificationGives) {
   int swap_ins = 0;
   for (const char* parameters :
        {"lb: 1", "lb: 3 ctrld_strategy: CTRLD_STRATEGY_DIRECT_ORDER", "lb: 3 fuse_swapins: true",
+        "lb: 2 ub: 6 ctrld_strategy: CTRLD_STRATEGY_DIRECT_ORDER", "lb: 20 fuse_swapins: true",
         "swap_branches: true branch_threshold: 5"}) {
     SCOPED_TRACE(parameters);
     v1::RewriteOptions options;

@@ -62,17 +62,18 @@ TEST(ScopeOrderTest, LevelsAreLongestPathsFromTheSeeds) {
   EXPECT_EQ(r.level_count, 6);
 }
 
+constexpr char kTwoSources[] = R"(
+    w = VariableV2()
+    y0 = Placeholder()
+    y1 = Relu(y0)
+    y2 = Relu(y1)
+    loss = Sub(w, y2)
+    G/g = Relu(loss)
+)";
+
 // "those that lie both on a forward walk from the seeds and on a backward walk from B"
 TEST(ScopeOrderTest, WhatTheSeedsDoNotReachDoesNotCount) {
-  const Result r = OrderOf(R"(
-      w = VariableV2()
-      y0 = Placeholder()
-      y1 = Relu(y0)
-      y2 = Relu(y1)
-      loss = Sub(w, y2)
-      G/g = Relu(loss)
-  )",
-                           {"w"});
+  const Result r = OrderOf(kTwoSources, {"w"});
   EXPECT_EQ(r.orders, (Orders{{"w", 0},
                               {"y0", kNoOrder},
                               {"y1", kNoOrder},
@@ -82,15 +83,7 @@ TEST(ScopeOrderTest, WhatTheSeedsDoNotReachDoesNotCount) {
 }
 
 TEST(ScopeOrderTest, WhatTheSeedsReachCounts) {
-  const Result r = OrderOf(R"(
-      w = VariableV2()
-      y0 = Placeholder()
-      y1 = Relu(y0)
-      y2 = Relu(y1)
-      loss = Sub(w, y2)
-      G/g = Relu(loss)
-  )",
-                           {"w", "y0"});
+  const Result r = OrderOf(kTwoSources, {"w", "y0"});
   EXPECT_EQ(r.orders, (Orders{{"w", 0}, {"y0", 0}, {"y1", 1}, {"y2", 2}, {"loss", 3}, {"G/g", 4}}));
 }
 
@@ -264,26 +257,6 @@ TEST_P(RecordedOrderTest, EveryOpHasTheOrderThatV1Gives) {
 INSTANTIATE_TEST_SUITE_P(ScopeOrder, RecordedOrderTest,
                          ::testing::ValuesIn(testing::GraphsWithV1Orders()),
                          [](const auto& graph) { return graph.param; });
-
-TEST(ScopeOrderTest, StopsWhenTold) {
-  std::string text = "n0 = Const()\n";
-  for (int i = 1; i < 20'000; ++i) absl::StrAppend(&text, "n", i, " = Relu(n", i - 1, ")\n");
-  absl::StrAppend(&text, "G/g = Relu(n19999)\n");
-  const TestGraph graph(text);
-  const Topology topology = testing::ValueOrDie(Topology::Build(*graph, StopToken()), "topology");
-  NodeFlags backward(graph->num_nodes(), false);
-  backward.back() = true;
-  // Each of its loops must notice the stop.
-  for (int steps : {2'000, 22'000, 42'000, 62'000}) {
-    const StopToken stop = StopToken::AfterStepsForTest(steps);
-    const auto order = BuildScopeOrder(*graph, topology, backward, {NodeId(0)}, stop);
-    if (order.ok()) continue;
-    EXPECT_EQ(GetErrorReason(order.status()), v1::ERROR_REASON_STOPPED);
-    EXPECT_LT(stop.steps(), steps + 2 * StopPoller::kStride);
-  }
-  const StopToken early = StopToken::AfterStepsForTest(2'000);
-  EXPECT_FALSE(BuildScopeOrder(*graph, topology, backward, {NodeId(0)}, early).ok());
-}
 
 }  // namespace
 }  // namespace spillway::core

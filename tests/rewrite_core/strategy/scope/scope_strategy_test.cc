@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,11 +10,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/text_format.h"
-#include "rewrite_core/strategy/common/search_budget.h"
-#include "rewrite_core/strategy/scope/scope_defaults.h"
-#include "rewrite_core/strategy/scope/scope_order.h"
-#include "rewrite_core/strategy/scope/scope_sets.h"
-#include "tests/rewrite_core/strategy/scope/naive_triggers.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/plan_text.h"
@@ -623,73 +617,6 @@ TEST(ScopeStrategyTest, InALoopNothingIsSwappedAndBehindItAllIs) {
     }
   }
 }
-
-// ---- On real graphs ----
-
-struct RealCase {
-  std::string name, graph, options;
-};
-
-class RealGraphTest : public ::testing::TestWithParam<RealCase> {};
-
-TEST_P(RealGraphTest, EveryTriggerIsTheFirstSoundCandidateOfTheSpecification) {
-  const v1::RewriteOptions options = Options(GetParam().options);
-  const TestFacts f(TestGraph::FromBytes(testing::ReadTestGraph(GetParam().graph)), options.step());
-  const auto result = PlanWith(f, options);
-  ASSERT_THAT(result, IsOk());
-
-  const StopToken stop;
-  SearchBudget budget(int64_t{1} << 40, stop);
-  const ScopeSets sets =
-      testing::ValueOrDie(BuildScopeSets(f.facts, options.scope(), &budget, stop), "sets");
-  const ScopeOrder order = testing::ValueOrDie(
-      BuildScopeOrder(*f.graph, f.facts.topology(), sets.backward, sets.seeds, stop), "order");
-  const NaiveTriggers naive(f.facts, order, sets.backward, ScopeDefaults(options.scope()));
-  const auto spell = [&f](NodeId n) {
-    return n == kNoNode ? "none" : std::string(f.graph->name(n));
-  };
-  int checked = 0;
-  for (const PlannedSwap& swap : result->plan.swaps) {
-    for (const PlannedSwapIn& in : swap.swap_ins) {
-      std::vector<NodeId> consumers;
-      NodeId first = in.consumers.front().node;
-      for (const InputPosition& p : in.consumers) {
-        consumers.push_back(p.node);
-        if (order.order[p.node] < order.order[first]) first = p.node;
-      }
-      const NodeId trigger = in.triggers.empty() ? kNoNode : in.triggers[0];
-      EXPECT_EQ(spell(trigger), spell(naive.Expected(swap.tensor.node, first, consumers)))
-          << TensorName(*f.graph, swap.tensor) << " -> " << spell(first);
-      ++checked;
-    }
-  }
-  EXPECT_GE(checked, 9);
-}
-
-constexpr char kMnist[] = "mnist_deep/graph_shapes.pb";
-constexpr char kCondV1[] = "cond_v1/graph_shapes.pb";
-constexpr char kResnet[] = "resnet50_tf1_b4/graph_shapes.pb";
-#define SCOPES "optimizer_scopes: 'gradients' optimizer_scopes: 'Momentum' "
-#define ADAM "optimizer_scopes: 'adam_optimizer' "
-#define DIRECT "ctrld_strategy: CTRLD_STRATEGY_DIRECT_ORDER "
-
-INSTANTIATE_TEST_SUITE_P(
-    ScopeStrategy, RealGraphTest,
-    ::testing::Values(
-        RealCase{"MnistLb1", kMnist, "scope {" ADAM "}"},
-        RealCase{"MnistLb5Fused", kMnist, "scope {" ADAM "lb: 5 fuse_swapins: true }"},
-        RealCase{"MnistDirectUb6", kMnist, "scope {" ADAM DIRECT "lb: 2 ub: 6 }"},
-        RealCase{"MnistBranches", kMnist, "scope {" ADAM "swap_branches: true }"},
-        RealCase{"CondLb1", kCondV1, "scope {" SCOPES "}"},
-        RealCase{"CondLb3Fused", kCondV1, "scope {" SCOPES "lb: 3 fuse_swapins: true }"},
-        RealCase{"CondDirect", kCondV1, "scope {" SCOPES DIRECT "lb: 3 }"},
-        RealCase{"CondBranches", kCondV1, "scope {" SCOPES "swap_branches: true }"},
-        RealCase{"ResnetLb1", kResnet, "scope {" SCOPES "}"},
-        RealCase{"ResnetDirect", kResnet, "scope {" SCOPES DIRECT "lb: 3 }"},
-        RealCase{"ResnetLb20Fused", kResnet, "scope {" SCOPES "lb: 20 fuse_swapins: true }"},
-        RealCase{"ResnetBranches", kResnet,
-                 "scope {" SCOPES "swap_branches: true branch_threshold: 5 }"}),
-    testing::CaseName());
 
 }  // namespace
 }  // namespace spillway::core

@@ -106,31 +106,6 @@ TEST(SeedSearchTest, TheSeedReachesTheMostOthersThatFeedTheBackwardPart) {
               ElementsAre("a"));
 }
 
-TEST(SeedSearchTest, AllWithTheHighestCountAreSeeds) {
-  EXPECT_THAT(SeedsOf(R"(
-      v = Const()
-      u = Const()
-      m = AddV2(u, v)
-      n = Relu(m)
-      G/g = AddN(u, v, m, n)
-  )"),
-              ElementsAre("v", "u"));
-}
-
-TEST(SeedSearchTest, AWalkDoesNotPassThroughTheBackwardPart) {
-  // a would reach b only through G/a; c reaches d, so it is the seed.
-  EXPECT_THAT(SeedsOf(R"(
-      a = Const()
-      G/a = Relu(a)
-      b = Relu(G/a)
-      G/b = Relu(b)
-      c = Const()
-      d = Relu(c)
-      G/c = AddV2(c, d)
-  )"),
-              ElementsAre("c"));
-}
-
 TEST(SeedSearchTest, ControlEdgesDoNotCount) {
   // If control edges counted, a would be a candidate, or reach b.
   EXPECT_THAT(SeedsOf(R"(

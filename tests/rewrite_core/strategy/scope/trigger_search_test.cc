@@ -6,12 +6,10 @@
 #include <random>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "tests/rewrite_core/strategy/scope/naive_triggers.h"
 #include "tests/testing/core_test_util.h"
 
@@ -106,35 +104,6 @@ TEST(TriggerSearchTest, ChainRule) {
   EXPECT_EQ(t.Chain("f4", "G/g4", 1), "G/g5");
 }
 
-TEST(TriggerSearchTest, ChainRuleUpToUb) {
-  const Triggers t(kTriggerNet, {"f1"});
-  // ub drops by one each step and ends the search at 0, before the ops of that step are checked.
-  EXPECT_EQ(t.Chain("f1", "G/g1", 1, 1), "-");
-  EXPECT_EQ(t.Chain("f1", "G/g1", 1, 2), "G/g2");
-  EXPECT_EQ(t.Chain("f1", "G/g1", 2, 2), "-");
-  EXPECT_EQ(t.Chain("f1", "G/g1", 2, 3), "G/g3");
-}
-
-TEST(TriggerSearchTest, ChainRuleGoesOnWhereAStepHasNoCandidate) {
-  // As kTriggerNet, but without backward consumers of f2 and f3.
-  const Triggers t(R"(
-      f1 = Placeholder() {dtype=float32}
-      f2 = Relu(f1) {T=float32}
-      f3 = Relu(f2) {T=float32}
-      f4 = Relu(f3) {T=float32}
-      loss = Relu(f4) {T=float32}
-      G/g5 = Relu(loss) {T=float32}
-      G/g4 = AddV2(G/g5, f4) {T=float32}
-      G/g1 = AddV2(G/g4, f1) {T=float32}
-      G/end = Relu(G/g1) {T=float32}
-  )",
-                   {"f1"});
-  // Orders: g5 5, g4 6, g1 7. Step 3 is f4.
-  EXPECT_EQ(t.Chain("f1", "G/g1", 1), "G/g4");
-  EXPECT_EQ(t.Chain("f1", "G/g1", 1, 3), "-");
-  EXPECT_EQ(t.Chain("f1", "G/g1", 1, 4), "G/g4");
-}
-
 TEST(TriggerSearchTest, DirectOrder) {
   const Triggers t(kTriggerNet, {"f1"});
   // From level order(b) - lb - 1 down: 9 - 1 - 1 = 7 is g3.
@@ -150,75 +119,6 @@ TEST(TriggerSearchTest, DirectOrder) {
   EXPECT_EQ(t.Direct("f1", "G/g1", 2147483647, 2147483647), "G/g3");
   // Between loss (4) and g5 (5) there is no level.
   EXPECT_EQ(t.Direct("loss", "G/g5", 1), "-");
-}
-
-TEST(TriggerSearchTest, DirectOrderDownToUb) {
-  const Triggers t(kTriggerNet, {"f1"});
-  // Levels from 7 down to 9 - ub + 1.
-  EXPECT_EQ(t.Direct("f1", "G/g1", 1, 2), "-");
-  EXPECT_EQ(t.Direct("f1", "G/g1", 1, 3), "G/g3");
-  EXPECT_EQ(t.Direct("f1", "G/g1", 3, 4), "-");
-  EXPECT_EQ(t.Direct("f1", "G/g1", 3, 5), "G/g5");
-}
-
-TEST(TriggerSearchTest, FromABackwardProducerTheOrderIsDirect) {
-  const Triggers t(kTriggerNet, {"f1"});
-  // g5 (5) to end (10): level 10 - 1 - 1 = 8 is g2. The chain rule has no walk at all: all nodes
-  // behind g5 are backward.
-  EXPECT_EQ(t.Chain("G/g5", "G/end", 1), "G/g2");
-  EXPECT_EQ(t.Direct("G/g5", "G/end", 1), "G/g2");
-}
-
-TEST(TriggerSearchTest, OfSeveralTheLowestOrderThenTheLowestId) {
-  const Triggers t(R"(
-      f1 = Placeholder() {dtype=float32}
-      f2 = Relu(f1) {T=float32}
-      loss = Relu(f2) {T=float32}
-      G/a = Relu(loss) {T=float32}
-      G/z = AddV2(G/a, f2) {T=float32}
-      G/y = AddV2(G/a, f2) {T=float32}
-      G/b = AddV2(G/z, f2) {T=float32}
-      G/c = AddV2(G/b, G/y) {T=float32}
-      G/d = AddV2(G/c, f1) {T=float32}
-      G/end = Relu(G/d) {T=float32}
-  )",
-                   {"f1"});
-  // Orders: f1 0, f2 1, loss 2, a 3, z and y 4, b 5, c 6, d 7. f2's backward consumers are z, y, b.
-  EXPECT_EQ(t.Chain("f1", "G/d", 1), "G/z");
-  EXPECT_EQ(t.Direct("f1", "G/d", 2), "G/z");  // Level 4.
-  EXPECT_EQ(t.Direct("f1", "G/d", 1), "G/b");  // Level 5.
-}
-
-// "whose name holds no `/cond/`"
-TEST(TriggerSearchTest, NamesInACondAreNoCandidates) {
-  std::string text = kTriggerNet;
-  for (size_t at; (at = text.find("G/g3")) != std::string::npos;) text.replace(at, 4, "G/cond/g");
-  const Triggers t(text, {"f1"});
-  EXPECT_EQ(t.Chain("f1", "G/g1", 2), "G/g4");
-  EXPECT_EQ(t.Direct("f1", "G/g1", 1), "G/g4");
-  EXPECT_EQ(t.Chain("f1", "G/g1", 1), "G/g2");
-}
-
-TEST(TriggerSearchTest, NoTriggerWouldCloseACycle) {
-  // %s: empty, or a control edge by which g2 waits for g1. Orders ignore it, since no data edge
-  // leads to `mid`: g2 stays at 5, before g1 at 6.
-  const std::string text = R"(
-      f1 = Placeholder() {dtype=float32}
-      f2 = Relu(f1) {T=float32}
-      f3 = Relu(f2) {T=float32}
-      loss = Relu(f3) {T=float32}
-      G/g3 = Relu(loss) {T=float32}
-      G/p = AddV2(G/g3, f3) {T=float32}
-      G/g2 = AddV2(G/g3, f2%s) {T=float32}
-      mid = NoOp(^G/g1)
-      G/g1 = AddV2(G/p, f1) {T=float32}
-      G/end = AddV2(G/g1, G/g2) {T=float32}
-  )";
-  EXPECT_EQ(Triggers(absl::StrReplaceAll(text, {{"%s", ""}}), {"f1"}).Chain("f1", "G/g1", 1),
-            "G/g2");
-  // One step forward is f2, whose consumer g2 waits for g1; two steps: f3, consumed by p.
-  EXPECT_EQ(Triggers(absl::StrReplaceAll(text, {{"%s", ", ^mid"}}), {"f1"}).Chain("f1", "G/g1", 1),
-            "G/p");
 }
 
 // A conditional in the backward part: a node in one branch cannot trigger for the other.
@@ -367,30 +267,6 @@ TEST(TriggerSearchTest, AgreesForConsumersThatDoNotLeadToTheBackwardPart) {
   int found = 0, none = 0;
   CompareOnRandomGraphs(false, &found, &none);
   EXPECT_GT(found, 100);
-}
-
-// The same by hand. Orders: f1 0, f2 1, f3 2, dead 3 (reads f3, leads nowhere), dead2 0 (reads
-// dead), f4 3, f5 4; beside 5 (reads f5 and dead2).
-TEST(TriggerSearchTest, BesideTheWayTheHighestLevelComesFirstToo) {
-  const Triggers t(R"(
-      f1 = Placeholder() {dtype=float32}
-      f2 = Relu(f1) {T=float32}
-      f3 = Relu(f2) {T=float32}
-      a/cond/dead = Relu(f3) {T=float32}
-      dead = Relu(f3) {T=float32}
-      dead2 = Relu(dead) {T=float32}
-      a/cond/f4 = Relu(f3) {T=float32}
-      f5 = Relu(a/cond/f4) {T=float32}
-      beside = AddN(f5, dead2, f1) {T=float32, N=3}
-      loss = Relu(f5) {T=float32}
-      G/g = AddV2(loss, f1) {T=float32}
-      G/end = Relu(G/g) {T=float32}
-  )",
-                   {"f1"});
-  ASSERT_EQ(t.order().order[t.f().graph.Node("dead2")], 0);
-  ASSERT_EQ(t.order().order[t.f().graph.Node("beside")], 5);
-  // Level 5 - 1 - 1 = 3 holds f4, whose name excludes it, and dead.
-  EXPECT_EQ(t.Direct("f1", "beside", 1), "dead");
 }
 
 }  // namespace
