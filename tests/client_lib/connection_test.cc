@@ -30,7 +30,6 @@ using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using testing::kMnistPath;
 using testing::MnistOptions;
-using ::testing::Not;
 using testing::ReadFile;
 using testing::TestServer;
 

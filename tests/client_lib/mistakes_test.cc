@@ -255,9 +255,9 @@ void AddFlag(const Message& message, const FieldDescriptor* field, int index, Te
 
 // ---- The doors.
 
-Outcome ThroughCore(const Mistake& mistake, const v1::Limits& limits) {
+// By the call that it names, or as a rewrite with its options.
+Outcome Called(const Mistake& mistake, const Client& client) {
   const std::unique_ptr<Message> options = OptionsOf(mistake);
-  const Client client(MakeLocalConnection(limits));
   if (mistake.call == "inspect") {
     return OutcomeOf(client.Inspect(mistake.graph, As<v1::InspectOptions>(*options)).status());
   }
@@ -272,25 +272,22 @@ Outcome ThroughCore(const Mistake& mistake, const v1::Limits& limits) {
   return OutcomeOf(client.Rewrite(mistake.graph, As<v1::RewriteOptions>(*options)).status());
 }
 
+Outcome ThroughCore(const Mistake& mistake, const v1::Limits& limits) {
+  return Called(mistake, Client(MakeLocalConnection(limits)));
+}
+
+// As ThroughCore, but by the methods that ask for the same in another way.
 Outcome ThroughClient(const Mistake& mistake, const Client& client) {
-  const std::unique_ptr<Message> options = OptionsOf(mistake);
   if (mistake.call == "inspect") {
+    const std::unique_ptr<Message> options = OptionsOf(mistake);
     return OutcomeOf(
         client.InspectTensors(mistake.graph, As<v1::InspectOptions>(*options), nullptr).status());
   }
-  if (mistake.call == "simulate") {
-    return OutcomeOf(client.Simulate(mistake.graph, As<v1::SimulateOptions>(*options)).status());
-  }
-  if (mistake.call == "explore") {
-    return OutcomeOf(client.Explore(mistake.graph, As<v1::ExploreOptions>(*options)).status());
-  }
-  if (mistake.call == "diff")
-    return OutcomeOf(client.Diff(mistake.graph, mistake.graph_b).status());
   if (mistake.call == "strip") return OutcomeOf(client.Strip(mistake.graph).status());
   if (mistake.call == "apply" && mistake.options.empty()) {
     return OutcomeOf(client.Apply(mistake.graph, mistake.plan).status());
   }
-  return OutcomeOf(client.Rewrite(mistake.graph, As<v1::RewriteOptions>(*options)).status());
+  return Called(mistake, client);
 }
 
 internal::COwner<spillway_client> NewCClient(const std::string& target) {

@@ -173,10 +173,6 @@ def swap_bytes(sent):
     return [a for a in sent.swapping if a.swap_bytes]
 
 
-def tabled(answers, field):
-    return sum(a.total(field) for a in answers)
-
-
 def fitting(sent):
     return [a for a in sent.graphs if a.outcome != "stripped"]
 

@@ -6,7 +6,6 @@ The load swaps, does not swap, fits with nothing, is wrong, is refused, and come
 
 import argparse
 import dataclasses
-import json
 import os
 import pathlib
 import re
@@ -18,7 +17,6 @@ import time
 
 import dashboard_expected as expected
 import dashboards
-import draw_dashboards
 from dashboard_load import Load, TextFile
 from prometheus_process import (
     ROOT,
@@ -307,9 +305,6 @@ def test_live(arguments, folder, boards, results):
                 sent = hooks if job == "node" else service
                 check_variables(prometheus, name, dashboard, sent.instance, results)
                 check_panels(prometheus, name, dashboard, sent, windows[job], results)
-                if arguments.draw:
-                    picture = arguments.draw / name.replace(".json", ".png")
-                    draw_dashboards.draw(prometheus, dashboard, windows[job], picture)
             recorded = max(window.end for window in windows.values()) + RECORDING_MS
             check_recorded(prometheus, service, hooks, recorded, results)
             check_alerts(prometheus, service, hooks, recorded, results)
@@ -337,12 +332,6 @@ failed; 1: something did; 2: bad usage.""",
         "--spillway", default=ROOT / "build/bin/spillway", help="the client [build/bin/spillway]"
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs and data")
-    parser.add_argument(
-        "--draw",
-        type=pathlib.Path,
-        metavar="DIR",
-        help="also draw each dashboard as a picture, with what the load left (needs matplotlib)",
-    )
     arguments = parser.parse_args(argv)
     arguments.prometheus = find_prometheus()
     for program in (arguments.spillwayd, arguments.spillway):

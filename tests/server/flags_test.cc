@@ -22,9 +22,10 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-ParsedFlags Parse(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "spillwayd");
-  return ParseFlags(static_cast<int>(arguments.size()), arguments.data());
+ParsedFlags Parse(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"spillwayd"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  return ParseFlags(static_cast<int>(argv.size()), argv.data());
 }
 
 std::set<std::string> FlagsIn(const std::string& help) {
@@ -63,7 +64,7 @@ TEST(FlagsTest, SizesAreThoseOfEveryProgram) {
   const auto sizes = size_table::ReadSizes();
   EXPECT_GE(sizes.size(), size_table::kMinSizes);
   for (const auto& [text, bytes] : sizes) {
-    const ParsedFlags flags = Parse({"--cache-bytes", text.c_str()});
+    const ParsedFlags flags = Parse({"--cache-bytes", text});
     // Sizes above 2^50 exceed the memory of any machine and are refused, but they were parsed.
     if (bytes < 0) {
       EXPECT_FALSE(flags.options.has_value()) << text;
@@ -77,74 +78,19 @@ TEST(FlagsTest, SizesAreThoseOfEveryProgram) {
 }
 
 TEST(FlagsTest, EveryFlagReachesItsField) {
-  const ParsedFlags flags = Parse({"--listen",
-                                   "0.0.0.0:1",
-                                   "--listen",
-                                   "unix:/run/spillwayd.sock",
-                                   "--tls-cert",
-                                   "cert.pem",
-                                   "--tls-key",
-                                   "key.pem",
-                                   "--tls-client-ca",
-                                   "ca.pem",
-                                   "--access-file",
-                                   "callers.txtpb",
-                                   "--metrics-listen",
-                                   "[::1]:2",
-                                   "--max-connection-age",
-                                   "1h",
-                                   "--workers",
-                                   "3",
-                                   "--memory-budget",
-                                   "9GiB",
-                                   "--max-inflight-bytes",
-                                   "8GiB",
-                                   "--cache-bytes",
-                                   "15KiB",
-                                   "--target-wait",
-                                   "13ms",
-                                   "--min-upload-rate",
-                                   "14KiB",
-                                   "--max-connections",
-                                   "15",
-                                   "--max-queued-requests",
-                                   "4",
-                                   "--idle-timeout",
-                                   "5s",
-                                   "--max-graph-bytes",
-                                   "6mb",
-                                   "--max-unary-bytes",
-                                   "700",
-                                   "--max-chunk-bytes",
-                                   "701",
-                                   "--max-metadata-bytes",
-                                   "16KiB",
-                                   "--max-option-bytes",
-                                   "704",
-                                   "--max-request-time",
-                                   "12m",
-                                   "--max-concurrent-streams",
-                                   "702",
-                                   "--max-input-count",
-                                   "703",
-                                   "--max-node-count",
-                                   "8",
-                                   "--max-search-steps",
-                                   "9",
-                                   "--drain-delay",
-                                   "10ms",
-                                   "--drain-timeout",
-                                   "11m",
-                                   "--log-level",
-                                   "debug",
-                                   "--log-format",
-                                   "json",
-                                   "--journal",
-                                   "/var/log/spillway",
-                                   "--journal-file-bytes",
-                                   "17KiB",
-                                   "--journal-files",
-                                   "18"});
+  const ParsedFlags flags = Parse(absl::StrSplit(
+      "--listen 0.0.0.0:1 --listen unix:/run/spillwayd.sock --tls-cert cert.pem "
+      "--tls-key key.pem --tls-client-ca ca.pem --access-file callers.txtpb "
+      "--metrics-listen [::1]:2 --max-connection-age 1h --workers 3 --memory-budget 9GiB "
+      "--max-inflight-bytes 8GiB --cache-bytes 15KiB --target-wait 13ms "
+      "--min-upload-rate 14KiB --max-connections 15 --max-queued-requests 4 "
+      "--idle-timeout 5s --max-graph-bytes 6mb --max-unary-bytes 700 --max-chunk-bytes 701 "
+      "--max-metadata-bytes 16KiB --max-option-bytes 704 --max-request-time 12m "
+      "--max-concurrent-streams 702 --max-input-count 703 --max-node-count 8 "
+      "--max-search-steps 9 --drain-delay 10ms --drain-timeout 11m --log-level debug "
+      "--log-format json --journal /var/log/spillway --journal-file-bytes 17KiB "
+      "--journal-files 18",
+      ' '));
   ASSERT_TRUE(flags.options.has_value()) << flags.text;
   const Options& options = *flags.options;
   EXPECT_THAT(options.listen, ElementsAre("0.0.0.0:1", "unix:/run/spillwayd.sock"));
@@ -197,7 +143,7 @@ TEST(FlagsTest, InfAndNone) {
 }
 
 struct BadFlags {
-  std::vector<const char*> arguments;
+  std::vector<std::string> arguments;
   std::vector<const char*> words;  // All of them in the message.
 };
 

@@ -179,31 +179,6 @@ TEST(SpillwaydTest, KilledClientGivesItsBudgetBack) {
   }));
 }
 
-TEST(SpillwaydTest, TakenPortIsOneSentenceAndExitOne) {
-  Daemon daemon;
-  const Finished listen =
-      RunToEnd({"--listen", daemon.address(), "--metrics-listen", "127.0.0.1:0"});
-  EXPECT_EQ(listen.exit_code, 1);
-  EXPECT_EQ(listen.out, "");
-  EXPECT_EQ(CountLines(listen.err), 1) << listen.err;
-  EXPECT_THAT(listen.err, AllOf(HasSubstr(daemon.address()), HasSubstr("--listen")));
-
-  const std::string metrics = absl::StrCat("127.0.0.1:", daemon.metrics_port());
-  const Finished exposer = RunToEnd({"--listen", "127.0.0.1:0", "--metrics-listen", metrics});
-  EXPECT_EQ(exposer.exit_code, 1);
-  EXPECT_EQ(CountLines(exposer.err), 1) << exposer.err;
-  EXPECT_THAT(exposer.err, AllOf(HasSubstr(metrics), HasSubstr("--metrics-listen")));
-}
-
-TEST(SpillwaydTest, AddressThatIsNotOursIsOneSentenceAndExitOne) {
-  // 192.0.2.0/24 is kept for documentation (RFC 5737).
-  const Finished finished =
-      RunToEnd({"--listen", "192.0.2.1:7070", "--insecure", "--metrics-listen", "none"});
-  EXPECT_EQ(finished.exit_code, 1);
-  EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
-  EXPECT_THAT(finished.err, HasSubstr("192.0.2.1:7070"));
-}
-
 TEST(SpillwaydTest, PortThatNeedsRightsIsOneSentenceAndExitOne) {
   ChildProcess process({"setpriv", "--reuid=65534", "--clear-groups", "--inh-caps=-all",
                         "--bounding-set=-all", kProgram, "--listen=127.0.0.1:1",
@@ -216,38 +191,49 @@ TEST(SpillwaydTest, PortThatNeedsRightsIsOneSentenceAndExitOne) {
   EXPECT_THAT(error, AllOf(HasSubstr("127.0.0.1:1"), HasSubstr("Permission denied")));
 }
 
-TEST(SpillwaydTest, PlainTextForOthersIsOneSentenceAndExitTwo) {
-  const Finished finished = RunToEnd({"--listen", "0.0.0.0:0", "--metrics-listen", "none"});
-  EXPECT_EQ(finished.exit_code, 2);
-  EXPECT_EQ(finished.out, "");
-  EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
-  EXPECT_THAT(finished.err, AllOf(HasSubstr("--listen 0.0.0.0:0"), HasSubstr("--insecure")));
-}
-
-TEST(SpillwaydTest, BadTlsFileIsOneSentenceAndExitOne) {
-  const Finished finished = RunToEnd({"--tls-cert", "/none.pem", "--tls-key", "/none.key"});
-  EXPECT_EQ(finished.exit_code, 1);
-  EXPECT_EQ(finished.out, "");
-  EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
-  EXPECT_THAT(finished.err, AllOf(HasSubstr("--tls-cert"), HasSubstr("/none.pem")));
-}
-
 // The token "abc"; its SHA-256 is FIPS 180-2's example.
 constexpr char kAlice[] =
     "caller { name: \"alice\" "
     "token_sha256: \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\" }\n";
 
-TEST(SpillwaydTest, BadAccessFileIsOneSentenceAndExitOne) {
+TEST(SpillwaydTest, WhatEndsTheStartIsOneSentence) {
+  Daemon daemon;
+  const std::string metrics = absl::StrCat("127.0.0.1:", daemon.metrics_port());
   const test_certs::TempFolder folder;
-  const std::string file =
+  const std::string callers =
       folder.Write("callers", absl::StrCat(kAlice, "caller { nmae: \"bob\" }\n"));
-  for (const char* also : {"--listen=127.0.0.1:0", "--check"}) {
-    const Finished finished = RunToEnd({absl::StrCat("--access-file=", file), also});
-    EXPECT_EQ(finished.exit_code, 1);
-    EXPECT_THAT(finished.err, AllOf(HasSubstr("--access-file"), HasSubstr(file),
-                                    HasSubstr("line 2: there is no such field")));
-    EXPECT_EQ(CountLines(finished.err), 1);
+  struct Start {
+    std::vector<std::string> flags;
+    int exit_code;
+    std::vector<std::string> words;
+  };
+  for (const auto& [flags, exit_code, words] : std::vector<Start>{
+           {{"--bogus"}, 2, {"--bogus"}},
+           {{"--listen", daemon.address(), "--metrics-listen", "127.0.0.1:0"},
+            1,
+            {daemon.address(), "--listen"}},
+           {{"--listen", "127.0.0.1:0", "--metrics-listen", metrics},
+            1,
+            {metrics, "--metrics-listen"}},
+           // 192.0.2.0/24 is kept for documentation (RFC 5737).
+           {{"--listen", "192.0.2.1:7070", "--insecure", "--metrics-listen", "none"},
+            1,
+            {"192.0.2.1:7070"}},
+           {{"--listen", "0.0.0.0:0", "--metrics-listen", "none"},
+            2,
+            {"--listen 0.0.0.0:0", "--insecure"}},
+           {{"--tls-cert", "/none.pem", "--tls-key", "/none.key"}, 1, {"--tls-cert", "/none.pem"}},
+           {{absl::StrCat("--access-file=", callers), "--listen=127.0.0.1:0"},
+            1,
+            {"--access-file", callers, "line 2: there is no such field"}},
+           {{absl::StrCat("--access-file=", callers), "--check"},
+            1,
+            {"--access-file", callers, "line 2: there is no such field"}}}) {
+    const Finished finished = RunToEnd(flags);
+    EXPECT_EQ(finished.exit_code, exit_code) << finished.err;
     EXPECT_EQ(finished.out, "");
+    EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
+    for (const std::string& word : words) EXPECT_THAT(finished.err, HasSubstr(word));
   }
 }
 
@@ -328,14 +314,6 @@ TEST(SpillwaydTest, SocketOfAKilledServerIsTakenOver) {
   EXPECT_TRUE(client.stub().GetCapabilities(&context, {}, &response).ok());
   process.Signal(SIGTERM);
   EXPECT_EQ(process.Wait(), 0);
-}
-
-TEST(SpillwaydTest, WrongFlagIsOneSentenceAndExitTwo) {
-  const Finished finished = RunToEnd({"--bogus"});
-  EXPECT_EQ(finished.exit_code, 2);
-  EXPECT_EQ(finished.out, "");
-  EXPECT_EQ(CountLines(finished.err), 1) << finished.err;
-  EXPECT_THAT(finished.err, HasSubstr("--bogus"));
 }
 
 TEST(SpillwaydTest, HelpAndVersionGoToStdout) {

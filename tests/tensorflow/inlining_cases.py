@@ -436,23 +436,23 @@ def random_numbers():
     return [read(f(x()))]
 
 
-@case()
-def devices_in_the_body():
+def exp_on(device):
     @tf.function
     def f(a):
-        with tf.device("/cpu:0"):
+        with tf.device(device):
             b = tf.exp(a)
         return b + 1
-    return [read(f(x()))]
+    return f
+
+
+@case()
+def devices_in_the_body():
+    return [read(exp_on("/cpu:0")(x()))]
 
 
 @case()
 def call_on_a_device():
-    @tf.function
-    def f(a):
-        with tf.device("/device:CPU:0"):
-            b = tf.exp(a)
-        return b + 1
+    f = exp_on("/device:CPU:0")
     p = x()
     with tf.device("/job:localhost/replica:0/task:0/device:CPU:0"):
         y = f(p)
@@ -461,11 +461,7 @@ def call_on_a_device():
 
 @case()
 def parts_of_devices():
-    @tf.function
-    def f(a):
-        with tf.device("/device:CPU:0"):
-            b = tf.exp(a)
-        return b + 1
+    f = exp_on("/device:CPU:0")
     p = x()
     with tf.device("/job:localhost"):
         y = f(p)

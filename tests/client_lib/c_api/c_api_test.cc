@@ -48,6 +48,15 @@ std::string Bytes(const spillway_buffer* buffer) {
   return {spillway_buffer_data(buffer), spillway_buffer_size(buffer)};
 }
 
+// The message in a buffer, which is freed.
+template <typename Message>
+Message TakenMessage(spillway_buffer* buffer) {
+  const COwner<spillway_buffer> owner(buffer);
+  Message message;
+  EXPECT_TRUE(message.ParseFromString(Bytes(buffer)));
+  return message;
+}
+
 COwner<spillway_client> NewClient(const std::string& target = "") {
   const COwner<spillway_client_options> options(spillway_client_options_new());
   EXPECT_EQ(Taken(spillway_client_options_set_target(options.get(), target.c_str())), kOk);
@@ -112,9 +121,7 @@ TEST_P(CApiTest, RewriteTakesARequestAndGivesAResponse) {
   const std::string bytes = request.SerializeAsString();
   spillway_buffer* out = nullptr;
   ASSERT_EQ(Taken(spillway_rewrite(client_.get(), bytes.data(), bytes.size(), nullptr, &out)), kOk);
-  const COwner<spillway_buffer> owner(out);
-  v1::RewriteResponse response;
-  ASSERT_TRUE(response.ParseFromString(Bytes(out)));
+  const auto response = TakenMessage<v1::RewriteResponse>(out);
   EXPECT_EQ(response.graph_def(), ExpectedMnist());
   EXPECT_TRUE(response.has_patch());
   EXPECT_FALSE(response.has_report());
@@ -152,9 +159,7 @@ TEST_P(CApiTest, AnErrorHasCodeReasonMessageAndMetadata) {
 TEST_P(CApiTest, CapabilitiesAndHealth) {
   spillway_buffer* out = nullptr;
   ASSERT_EQ(Taken(spillway_get_capabilities(client_.get(), nullptr, &out)), kOk);
-  const COwner<spillway_buffer> owner(out);
-  v1::GetCapabilitiesResponse response;
-  ASSERT_TRUE(response.ParseFromString(Bytes(out)));
+  const auto response = TakenMessage<v1::GetCapabilitiesResponse>(out);
   EXPECT_EQ(response.version(), spillway_version());
   int32_t health = -1;
   ASSERT_EQ(Taken(spillway_check_health(client_.get(), nullptr, nullptr, &health)), kOk);
@@ -199,8 +204,7 @@ TEST_P(CApiTest, InspectAndItsTensors) {
     ASSERT_EQ(Taken(spillway_inspect(client_.get(), graph.data(), graph.size(), nullptr, 0, nullptr,
                                      with_tensors ? Collect : nullptr, &parts, &out)),
               kOk);
-    v1::GraphSummary summary;
-    ASSERT_TRUE(summary.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+    const auto summary = TakenMessage<v1::GraphSummary>(out);
     const auto direct = core::Inspect(graph, {}, core::DefaultLimits(), core::StopToken());
     EXPECT_EQ(summary.SerializeAsString(), direct->SerializeAsString());
     int64_t tensors = 0;
@@ -220,8 +224,7 @@ TEST_P(CApiTest, Diff) {
   ASSERT_EQ(Taken(spillway_diff(client_.get(), graph.data(), graph.size(), rewritten.data(),
                                 rewritten.size(), nullptr, &out)),
             kOk);
-  v1::GraphDiff diff;
-  ASSERT_TRUE(diff.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  const auto diff = TakenMessage<v1::GraphDiff>(out);
   EXPECT_GT(diff.swaps_size(), 0);
 }
 
@@ -235,8 +238,7 @@ TEST_P(CApiTest, Simulate) {
   ASSERT_EQ(Taken(spillway_simulate(client_.get(), graph.data(), graph.size(), bytes.data(),
                                     bytes.size(), nullptr, &out)),
             kOk);
-  v1::SimulateReport report;
-  ASSERT_TRUE(report.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  const auto report = TakenMessage<v1::SimulateReport>(out);
   const auto direct = core::SimulateGraph(graph, options, core::DefaultLimits(), core::StopToken());
   ASSERT_TRUE(direct.ok());
   EXPECT_EQ(report.SerializeAsString(), direct->SerializeAsString());
@@ -255,8 +257,7 @@ TEST_P(CApiTest, ExploreTellsItsSizes) {
   ASSERT_EQ(Taken(spillway_explore(client_.get(), graph.data(), graph.size(), bytes.data(),
                                    bytes.size(), nullptr, Collect, &parts, &out)),
             kOk);
-  v1::ExploreReport report;
-  ASSERT_TRUE(report.ParseFromString(Bytes(COwner<spillway_buffer>(out).get())));
+  const auto report = TakenMessage<v1::ExploreReport>(out);
   ASSERT_EQ(report.sizes_size(), 2);
   EXPECT_THAT(parts, ::testing::UnorderedElementsAre(report.sizes(0).SerializeAsString(),
                                                      report.sizes(1).SerializeAsString()));

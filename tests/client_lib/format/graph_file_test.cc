@@ -27,8 +27,6 @@ using spillway::testing::RawNumber;
 using spillway::testing::ReadTestGraph;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::StartsWith;
 
 std::string SmallGraph() { return GraphBytes("a = Const()\nb = Relu(a)"); }
 std::string OtherGraph() {

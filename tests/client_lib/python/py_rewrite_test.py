@@ -5,7 +5,6 @@ import io
 import json
 import os
 import pathlib
-import re
 import runpy
 import signal
 import sys
@@ -107,25 +106,6 @@ class RewriteTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "plan is of the strategy apply"):
             spillway.rewrite(common.graph("cond_v1", shapes=True), plan=saved.plan)
 
-    def test_what_can_be_asked_without_a_rewrite(self):
-        self.assertEqual(spillway.inspect(common.graph("mnist_deep")).node_count, 355)
-        self.assertEqual(spillway.capabilities().strategies,
-                         ("budget", "level", "scope"))
-
-    def test_simulate_says_what_the_program_says(self):
-        graph = common.graph("bert_tiny")
-        options = {"batch_size": 8, "gpu_memory_bytes": 50 << 20}
-        report = spillway.simulate(graph, memory=True, **options)
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "graph.pb")
-            path.write_bytes(graph)
-            told = json.loads(common.command("simulate", str(path), "--json", "--batch-size", "8",
-                                             "--gpu-memory-bytes", str(50 << 20)))
-        self.assertEqual(report["forecast"], told["forecast"])
-        self.assertGreater(len(report.memory[0].timeline), 100)
-        with self.assertRaisesRegex(TypeError, "simulate has no option lb"):
-            spillway.simulate(graph, lb=3)
-
     def test_the_sample_that_fits_a_budget_draws_a_picture(self):
         sample = runpy.run_path(str(common.PACKAGE / "samples" / "fit_a_budget.py"))
         with tempfile.TemporaryDirectory() as folder:
@@ -171,31 +151,6 @@ class ReportTest(unittest.TestCase):
         unknown = [d for d in decisions if d.size_bytes is None]
         self.assertTrue(all(d.size_unknown not in ("", "UNSPECIFIED") for d in unknown))
 
-    def test_every_field_of_the_message_is_there(self):
-        """Compares names with the JSON of the library, through all levels."""
-        missing = []
-
-        def compare(data, value, path):
-            if isinstance(data, dict):
-                for key, inner in data.items():
-                    if not hasattr(value, key):
-                        missing.append(path + key)
-                    else:
-                        compare(inner, getattr(value, key), path + key + ".")
-            elif isinstance(data, list):
-                for left, right in zip(data[:3], value[:3]):
-                    compare(left, right, path)
-
-        compare(self.json, self.report, "")
-        self.assertEqual(missing, [])
-
-    def test_the_table_holds_what_was_done_and_no_markup_of_names(self):
-        table = self.report._repr_html_()
-        self.assertIn(" %d tensors will be swapped" % self.report.swapped_tensor_count, table)
-        self.assertEqual(table.count("<tr>"), 1 + min(10, len(self.report.swaps)))
-        self.assertEqual(set(re.findall(r"</?(\w+)>", table)),
-                         {"p", "b", "pre", "table", "tr", "th", "td"})
-
 
 class ErrorTest(unittest.TestCase):
 
@@ -203,6 +158,11 @@ class ErrorTest(unittest.TestCase):
         graph = common.graph("resnet50_tf1", shapes=True)
         cases = [
             (dict(strategy="scope", lb=0), spillway.InvalidOptionError, "BAD_OPTION"),
+            (dict(graph=b"no graph"), spillway.InvalidGraphError, "MALFORMED_GRAPH"),
+            (dict(graph=b""), spillway.InvalidGraphError, "EMPTY_GRAPH"),
+            # node { name: "x" op: "NoOp" }
+            (dict(graph=b"\x0a\x09\x0a\x01x\x12\x04NoOp", strategy="scope"),
+             spillway.NoBackwardPartError, "NO_BACKWARD_PART"),
             (dict(strategy="scope", optimizer_scopes=["nowhere"]), spillway.InvalidOptionError,
              "NAME_MATCHES_NOTHING"),
             (dict(gpu_memory_bytes=10**8), spillway.DoesNotFitError, "DOES_NOT_FIT"),
@@ -210,7 +170,7 @@ class ErrorTest(unittest.TestCase):
         ]
         for keywords, kind, reason in cases:
             with self.subTest(reason=reason), self.assertRaises(kind) as caught:
-                spillway.rewrite(graph, **keywords)
+                spillway.rewrite(**{"graph": graph, **keywords})
             self.assertEqual(caught.exception.reason, reason)
 
     def test_the_smallest_budget_is_one(self):
@@ -220,19 +180,6 @@ class ErrorTest(unittest.TestCase):
         self.assertEqual(caught.exception.budget_bytes, 9 * 10**7)  # Less the reserve.
         fits = spillway.rewrite(graph, gpu_memory_bytes=caught.exception.smallest_gpu_memory_bytes)
         self.assertEqual(fits.report.forecast_after.fit, "FITS")
-
-    def test_a_damaged_graph(self):
-        with self.assertRaises(spillway.InvalidGraphError) as caught:
-            spillway.rewrite(b"no graph", strategy="scope")
-        self.assertEqual((caught.exception.code, caught.exception.reason),
-                         ("INVALID_ARGUMENT", "MALFORMED_GRAPH"))
-
-    def test_an_empty_graph_and_none_without_backward_part(self):
-        with self.assertRaises(spillway.InvalidGraphError):
-            spillway.rewrite(b"")
-        # node { name: "x" op: "NoOp" }
-        with self.assertRaises(spillway.NoBackwardPartError):
-            spillway.rewrite(b"\x0a\x09\x0a\x01x\x12\x04NoOp", strategy="scope")
 
     def test_what_is_no_graph(self):
         for value in (5, "graph.pb", None, ["x"]):

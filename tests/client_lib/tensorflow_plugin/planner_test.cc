@@ -25,7 +25,6 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // Of cond_v1 at this batch: a step takes 108 MiB, and there are plans for 99 MiB.
 constexpr int64_t kBatch = 256;

@@ -83,6 +83,21 @@ def _spoiled(name, spoil, limit=4):
     return _found(name, handmade.HandRewriter(handmade.simple_plan(limit), spoil))
 
 
+def must_see(name, *seen, limit=4, right=None, live=False):
+    """A test whose function spoils a rewrite: each of `seen`, a check or one with a part of what it
+    says, must fail, and the check `right` must not."""
+    def add(spoil):
+        @functools.wraps(spoil)
+        def run(result):
+            found = (_spoiled_live if live else _spoiled)(name, spoil, limit)
+            for check in seen:
+                _must_fail(result, found, *((check,) if isinstance(check, str) else check))
+            if right in found.failed_checks():
+                result.problem("selftest", "the %s is right, and called wrong" % right)
+        return test(run)
+    return add
+
+
 def _node(graph_def, name):
     return next(n for n in graph_def.node if n.name == name)
 
@@ -165,54 +180,42 @@ def weights_are_wrong_though_the_losses_are_right(result):
         result.problem("selftest", "%d problems: %s" % (len(problems), problems))
 
 
-@test
-def an_update_is_lost(result):
+@must_see("mnist_deep", ("weights", "another value"), ("report", "waits for less"))
+def an_update_is_lost(graph_def, _report):
     """The train op no longer runs the update of one of Adam's counters."""
-    def spoil(graph_def, report):
-        del report
-        train_op = _node(graph_def, "adam_optimizer/Adam")
-        train_op.input.remove("^adam_optimizer/Adam/Assign_1")
-    found = _spoiled("mnist_deep", spoil)
-    _must_fail(result, found, "weights", "another value")
-    _must_fail(result, found, "report", "waits for less")
+    train_op = _node(graph_def, "adam_optimizer/Adam")
+    train_op.input.remove("^adam_optimizer/Adam/Assign_1")
 
 
 # --- dead branches --------------------------------------------------------------------------------
 
-@test
-def trigger_in_the_branch_that_is_not_taken(result):
+@must_see("cond_v1", "losses", limit=99, right="report")
+def trigger_in_the_branch_that_is_not_taken(graph_def, report):
     """A swap-in for one side of a tf.cond, gated by a node of the other side."""
-    def spoil(graph_def, report):
-        sides = {"Conv2D_2": [], "Conv2D_1": []}  # the sides of the cond `branch`
-        for swap in report["swaps"]:
-            for swap_in in swap["swap_ins"]:
-                consumer = swap_in["consumers"][0]["node"]
-                for side, found in sides.items():
-                    if consumer.startswith("gradients/branch/%s_grad/" % side):
-                        found.append(swap_in)
-        if not sides["Conv2D_1"]:
-            raise AssertionError("no swap-in for that side: %s" % report["swaps"])
-        swap_in = sides["Conv2D_1"][0]
-        node = _node(graph_def, swap_in["name"])
-        swap_in["triggers"] = ["branch/Conv2D_2"]
-        del node.input[1:]
-        node.input.append("^branch/Conv2D_2")
-    found = _spoiled("cond_v1", spoil, limit=99)
-    _must_fail(result, found, "losses")
-    if "report" in found.failed_checks():
-        result.problem("selftest", "the report is right, and called wrong")
+    sides = {"Conv2D_2": [], "Conv2D_1": []}  # the sides of the cond `branch`
+    for swap in report["swaps"]:
+        for swap_in in swap["swap_ins"]:
+            consumer = swap_in["consumers"][0]["node"]
+            for side, found in sides.items():
+                if consumer.startswith("gradients/branch/%s_grad/" % side):
+                    found.append(swap_in)
+    if not sides["Conv2D_1"]:
+        raise AssertionError("no swap-in for that side: %s" % report["swaps"])
+    swap_in = sides["Conv2D_1"][0]
+    node = _node(graph_def, swap_in["name"])
+    swap_in["triggers"] = ["branch/Conv2D_2"]
+    del node.input[1:]
+    node.input.append("^branch/Conv2D_2")
 
 
-@test
-def trigger_in_a_branch_for_a_consumer_outside(result):
+@must_see("cond_v1", "losses")
+def trigger_in_a_branch_for_a_consumer_outside(graph_def, report):
     """A swap-in that every step needs, gated by one side of a tf.cond."""
-    def spoil(graph_def, report):
-        swap_in = report["swaps"][0]["swap_ins"][0]
-        swap_in["triggers"] = ["branch/Conv2D_2"]
-        node = _node(graph_def, swap_in["name"])
-        del node.input[1:]
-        node.input.append("^branch/Conv2D_2")
-    _must_fail(result, _spoiled("cond_v1", spoil), "losses")
+    swap_in = report["swaps"][0]["swap_ins"][0]
+    swap_in["triggers"] = ["branch/Conv2D_2"]
+    node = _node(graph_def, swap_in["name"])
+    del node.input[1:]
+    node.input.append("^branch/Conv2D_2")
 
 
 @test
@@ -227,60 +230,42 @@ def plan_of_tflms_for_cond_v1(result):
 
 # --- swaps that do not swap -----------------------------------------------------------------------
 
-@test
-def swap_out_stays_on_the_device(result):
-    def spoil(graph_def, report):
-        _node(graph_def, report["swaps"][0]["swap_out"]).device = "/device:GPU:0"
-    found = _spoiled("mnist_deep", spoil)
-    _must_fail(result, found, "crossings", "does not leave the device")
-    _must_fail(result, found, "report", "is on '/device:GPU:0'")
+@must_see("mnist_deep", ("crossings", "does not leave the device"),
+          ("report", "is on '/device:GPU:0'"))
+def swap_out_stays_on_the_device(graph_def, report):
+    _node(graph_def, report["swaps"][0]["swap_out"]).device = "/device:GPU:0"
 
 
-@test
-def swap_in_stays_on_the_device(result):
-    def spoil(graph_def, report):
-        _node(graph_def, report["swaps"][0]["swap_ins"][0]["name"]).device = "/device:GPU:0"
-    _must_fail(result, _spoiled("mnist_deep", spoil), "crossings", "does not bring")
+@must_see("mnist_deep", ("crossings", "does not bring"))
+def swap_in_stays_on_the_device(graph_def, report):
+    _node(graph_def, report["swaps"][0]["swap_ins"][0]["name"]).device = "/device:GPU:0"
 
 
-@test
-def swap_nodes_without_a_device(result):
+@must_see("mnist_deep", ("crossings", "does not leave the device"))
+def swap_nodes_without_a_device(graph_def, report):
     """They go where the others go."""
-    def spoil(graph_def, report):
-        for name in checks.swap_node_names(report):
-            _node(graph_def, name).device = ""
-    _must_fail(result, _spoiled("mnist_deep", spoil), "crossings", "does not leave the device")
+    for name in checks.swap_node_names(report):
+        _node(graph_def, name).device = ""
 
 
-@test
-def consumer_still_reads_the_producer(result):
+@must_see("mnist_deep", ("crossings", ""), ("report", "reads"))
+def consumer_still_reads_the_producer(graph_def, report):
     """In the report only: the swap-in serves nobody, and is pruned."""
-    def spoil(graph_def, report):
-        swap = report["swaps"][0]
-        consumer = swap["swap_ins"][0]["consumers"][0]
-        _node(graph_def, consumer["node"]).input[consumer["input_index"]] = swap["tensor"]
-    found = _spoiled("mnist_deep", spoil)
-    _must_fail(result, found, "crossings", "")
-    _must_fail(result, found, "report", "reads")
+    swap = report["swaps"][0]
+    consumer = swap["swap_ins"][0]["consumers"][0]
+    _node(graph_def, consumer["node"]).input[consumer["input_index"]] = swap["tensor"]
 
 
-@test
-def something_else_crosses(result):
+@must_see("mnist_deep", ("crossings", "not planned"))
+def something_else_crosses(graph_def, _report):
     """A node of the graph moved to the host."""
-    def spoil(graph_def, report):
-        del report
-        next(n for n in graph_def.node if n.op == "MatMul").device = "/cpu:0"
-    _must_fail(result, _spoiled("mnist_deep", spoil), "crossings", "not planned")
+    next(n for n in graph_def.node if n.op == "MatMul").device = "/cpu:0"
 
 
-@test
-def one_swap_in_too_many(result):
+@must_see("mnist_deep", ("crossings", "not planned"), ("report", "is new and not in the report"))
+def one_swap_in_too_many(graph_def, report):
     """In the file, not in the report."""
-    def spoil(graph_def, report):
-        report["swaps"].pop()
-    found = _spoiled("mnist_deep", spoil)
-    _must_fail(result, found, "crossings", "not planned")
-    _must_fail(result, found, "report", "is new and not in the report")
+    report["swaps"].pop()
 
 
 def _wait_for_swap_out(graph_def, report):
@@ -299,28 +284,21 @@ def readers_that_wait_for_a_swap_out_pass(result):
     _must_pass(result, _spoiled("mnist_deep", spoil))
 
 
-@test
-def a_node_waits_and_the_report_does_not_say_so(result):
-    def spoil(graph_def, report):
-        _wait_for_swap_out(graph_def, report)
-    _must_fail(result, _spoiled("mnist_deep", spoil), "report", "which the report does not say")
+@must_see("mnist_deep", ("report", "which the report does not say"))
+def a_node_waits_and_the_report_does_not_say_so(graph_def, report):
+    _wait_for_swap_out(graph_def, report)
 
 
-@test
-def a_node_does_not_wait_though_the_report_says_so(result):
-    def spoil(graph_def, report):
-        swap = report["swaps"][0]
-        reader = next(n for n in graph_def.node if swap["tensor"] in map(names.tensor, n.input))
-        swap["deadline_nodes"] = [reader.name]
-    _must_fail(result, _spoiled("mnist_deep", spoil), "report", "does not wait for")
+@must_see("mnist_deep", ("report", "does not wait for"))
+def a_node_does_not_wait_though_the_report_says_so(graph_def, report):
+    swap = report["swaps"][0]
+    reader = next(n for n in graph_def.node if swap["tensor"] in map(names.tensor, n.input))
+    swap["deadline_nodes"] = [reader.name]
 
 
-@test
-def an_edge_between_original_nodes_is_not_counted(result):
-    def spoil(graph_def, report):
-        del report
-        _node(graph_def, "conv2/Relu").input.append("^conv1/Relu")
-    _must_fail(result, _spoiled("mnist_deep", spoil), "report", "1 control edges between original")
+@must_see("mnist_deep", ("report", "1 control edges between original"))
+def an_edge_between_original_nodes_is_not_counted(graph_def, _report):
+    _node(graph_def, "conv2/Relu").input.append("^conv1/Relu")
 
 
 @test
@@ -369,87 +347,62 @@ def right_live_edits_pass_with_grappler(result):
                                    grappler=True))
 
 
-@test
-def live_swap_in_loses_its_trigger(result):
+@must_see("mnist_deep", ("live", "control inputs of lms/swapin"),
+          ("report", "waits for nothing"), live=True)
+def live_swap_in_loses_its_trigger(tf_graph, report):
     """Every number is right; the tensor would come back at once."""
-    def spoil(tf_graph, report):
-        swap_in = next(i for _, i in checks.swap_ins_of(report) if i["triggers"])
-        _without_control(tf_graph.get_operation_by_name(swap_in["name"]), swap_in["triggers"][0])
-    found = _spoiled_live("mnist_deep", spoil)
-    _must_fail(result, found, "live", "control inputs of lms/swapin")
-    _must_fail(result, found, "report", "waits for nothing")
+    swap_in = next(i for _, i in checks.swap_ins_of(report) if i["triggers"])
+    _without_control(tf_graph.get_operation_by_name(swap_in["name"]), swap_in["triggers"][0])
 
 
-@test
-def live_node_loses_a_control_edge(result):
+@must_see("mnist_deep", ("weights", "another value"),
+          ("live", "control inputs of adam_optimizer/Adam"), ("report", "waits for less"), live=True)
+def live_node_loses_a_control_edge(tf_graph, _report):
     """The train op no longer runs the update of one of Adam's counters."""
-    def spoil(tf_graph, report):
-        del report
-        _without_control(tf_graph.get_operation_by_name("adam_optimizer/Adam"),
-                         "adam_optimizer/Adam/Assign_1")
-    found = _spoiled_live("mnist_deep", spoil)
-    _must_fail(result, found, "weights", "another value")
-    _must_fail(result, found, "live", "control inputs of adam_optimizer/Adam")
-    _must_fail(result, found, "report", "waits for less")
+    _without_control(tf_graph.get_operation_by_name("adam_optimizer/Adam"),
+                     "adam_optimizer/Adam/Assign_1")
 
 
-@test
-def live_edit_rewires_another_consumer(result):
+@must_see("mnist_deep", ("losses", "unrewritten"), ("weights", "another value"),
+          ("live", "inputs of adam_optimizer/gradients"), ("report", "reads"), live=True)
+def live_edit_rewires_another_consumer(tf_graph, report):
     """A ReluGrad is given what was swapped, which has the same shape, in the place of its
     gradient."""
-    def spoil(tf_graph, report):
-        for swap, swap_in in checks.swap_ins_of(report):
-            op = tf_graph.get_operation_by_name(swap_in["consumers"][0]["node"])
-            if op.type == "ReluGrad" and swap["tensor"].endswith("Relu:0"):
-                back = tf_graph.get_tensor_by_name(swap_in["name"] + ":0")
-                op._update_input(0, back)  # pylint: disable=protected-access
-                return
-        raise AssertionError("no ReluGrad: %s" % report["swaps"])
-    found = _spoiled_live("mnist_deep", spoil)
-    _must_fail(result, found, "losses", "unrewritten")
-    _must_fail(result, found, "weights", "another value")
-    _must_fail(result, found, "live", "inputs of adam_optimizer/gradients")
-    _must_fail(result, found, "report", "reads")
+    for swap, swap_in in checks.swap_ins_of(report):
+        op = tf_graph.get_operation_by_name(swap_in["consumers"][0]["node"])
+        if op.type == "ReluGrad" and swap["tensor"].endswith("Relu:0"):
+            back = tf_graph.get_tensor_by_name(swap_in["name"] + ":0")
+            op._update_input(0, back)  # pylint: disable=protected-access
+            return
+    raise AssertionError("no ReluGrad: %s" % report["swaps"])
 
 
-@test
-def live_consumer_is_not_rewired(result):
-    def spoil(tf_graph, report):
-        swap = report["swaps"][0]
-        consumer = swap["swap_ins"][0]["consumers"][0]
-        op = tf_graph.get_operation_by_name(consumer["node"])
-        op._update_input(  # pylint: disable=protected-access
-            consumer["input_index"], tf_graph.get_tensor_by_name(swap["tensor"]))
-    found = _spoiled_live("mnist_deep", spoil)
-    _must_fail(result, found, "crossings", "does not bring")
-    _must_fail(result, found, "live", "inputs of")
+@must_see("mnist_deep", ("crossings", "does not bring"), ("live", "inputs of"), live=True)
+def live_consumer_is_not_rewired(tf_graph, report):
+    swap = report["swaps"][0]
+    consumer = swap["swap_ins"][0]["consumers"][0]
+    op = tf_graph.get_operation_by_name(consumer["node"])
+    op._update_input(  # pylint: disable=protected-access
+        consumer["input_index"], tf_graph.get_tensor_by_name(swap["tensor"]))
 
 
-@test
-def live_swap_nodes_without_a_device(result):
+@must_see("mnist_deep", ("crossings", "does not leave the device"),
+          ("live", "device of lms/swap"), live=True)
+def live_swap_nodes_without_a_device(tf_graph, report):
     """They are pinned as the others."""
-    def spoil(tf_graph, report):
-        for name in checks.swap_node_names(report):
-            tf_graph.get_operation_by_name(name)._set_device("")  # pylint: disable=protected-access
-    found = _spoiled_live("mnist_deep", spoil)
-    _must_fail(result, found, "crossings", "does not leave the device")
-    _must_fail(result, found, "live", "device of lms/swap")
+    for name in checks.swap_node_names(report):
+        tf_graph.get_operation_by_name(name)._set_device("")  # pylint: disable=protected-access
 
 
-@test
-def live_trigger_in_the_branch_that_is_not_taken(result):
+@must_see("cond_v1", "losses", right="report", live=True)
+def live_trigger_in_the_branch_that_is_not_taken(tf_graph, report):
     """A swap-in that every step needs waits for a node of one side of a tf.cond."""
-    def spoil(tf_graph, report):
-        swap_in = report["swaps"][0]["swap_ins"][0]
-        op = tf_graph.get_operation_by_name(swap_in["name"])
-        _without_control(op, swap_in["triggers"][0])
-        swap_in["triggers"] = ["branch/Conv2D_2"]
-        op._add_control_inputs(  # pylint: disable=protected-access
-            [tf_graph.get_operation_by_name(swap_in["triggers"][0])])
-    found = _spoiled_live("cond_v1", spoil)
-    _must_fail(result, found, "losses")
-    if "report" in found.failed_checks():
-        result.problem("selftest", "the report is right, and called wrong")
+    swap_in = report["swaps"][0]["swap_ins"][0]
+    op = tf_graph.get_operation_by_name(swap_in["name"])
+    _without_control(op, swap_in["triggers"][0])
+    swap_in["triggers"] = ["branch/Conv2D_2"]
+    op._add_control_inputs(  # pylint: disable=protected-access
+        [tf_graph.get_operation_by_name(swap_in["triggers"][0])])
 
 
 @test
@@ -576,19 +529,14 @@ def an_excluded_scope_is_swapped(result):
     _must_fail(result, found, "plan", "conv1 is excluded")
 
 
-@test
-def graph_is_cut_off(result):
-    def spoil(graph_def, report):
-        del report
-        return graph_def.SerializeToString(deterministic=True)[:-7]
-    _must_fail(result, _spoiled("mnist_deep", spoil), "import", "no GraphDef")
+@must_see("mnist_deep", ("import", "no GraphDef"))
+def graph_is_cut_off(graph_def, _report):
+    return graph_def.SerializeToString(deterministic=True)[:-7]
 
 
-@test
-def graph_has_a_dangling_input(result):
-    def spoil(graph_def, report):
-        _node(graph_def, report["swaps"][0]["swap_out"]).input[0] = "nobody"
-    _must_fail(result, _spoiled("mnist_deep", spoil), "import", "import")
+@must_see("mnist_deep", ("import", "import"))
+def graph_has_a_dangling_input(graph_def, report):
+    _node(graph_def, report["swaps"][0]["swap_out"]).input[0] = "nobody"
 
 
 @test

@@ -1,7 +1,6 @@
 // `check` and what it leaves for the next rewrite, and `--hardware FILE`, as their users run them.
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -9,7 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/cli_json.h"
+#include "tests/client_lib/cli_program.h"
 #include "tests/client_lib/temp_dir.h"
 #include "tests/testing/files.h"
 
@@ -22,22 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::StartsWith;
 
-const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
 constexpr char kProfilePrefix[] = "spillway-profile-";
-
-using Arguments = std::vector<std::string>;
-
-ChildResult Spillway(Arguments arguments) {
-  arguments.insert(arguments.begin(), kProgram);
-  return RunChild(arguments);
-}
-
-json Parsed(const ChildResult& result) {
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  return json::parse(result.out, nullptr, /*allow_exceptions=*/false);
-}
 
 // A graph, and the trace that TensorFlow made of a step of it (make_run_metadata.py).
 class CliCheckTest : public ::testing::Test {
@@ -46,10 +32,8 @@ class CliCheckTest : public ::testing::Test {
       : graph_(dir_.Write("graph.pb", ReadTestGraph("mnist_deep/graph_shapes.pb"))),
         trace_(dir_.Write("step.pb", ReadTestGraph("mnist_deep/run_metadata.pb"))) {}
 
-  std::string StepTime(Arguments more) {
-    Arguments arguments = {"simulate", graph_, "--json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return Parsed(Spillway(arguments))["forecast"]["step_time_ns"];
+  std::string StepTime(const Words& more) {
+    return Parsed(Done(Words{"simulate", graph_, "--json"} + more).out)["forecast"]["step_time_ns"];
   }
 
   std::string StoredName() {
@@ -64,7 +48,7 @@ class CliCheckTest : public ::testing::Test {
 };
 
 TEST_F(CliCheckTest, OfAGraphAsItCame) {
-  const json found = Parsed(Spillway({"check", graph_, trace_, "--json"}));
+  const json found = Parsed(Done({"check", graph_, trace_, "--json"}).out);
   EXPECT_EQ(found["swap_outs"]["planned"], "0");
   // With the trace's times, as --profile has them.
   EXPECT_EQ(found["corrected_step_time_ns"], StepTime({"--profile", trace_}));
@@ -81,12 +65,12 @@ TEST_F(CliCheckTest, SwapsThatTheTraceDoesNotHaveAreNamed) {
       {"rewrite", graph_, "-o", out, "--strategy", "scope", "--n-tensors", "2", "--quiet"});
   ASSERT_EQ(rewrite.exit_code, 0) << rewrite.err;
   // The trace is of the graph without swaps.
-  const json found = Parsed(Spillway({"check", out, trace_, "--json"}));
+  const json found = Parsed(Done({"check", out, trace_, "--json"}).out);
   EXPECT_EQ(found["swap_outs"]["planned"], "2");
   EXPECT_EQ(found["swap_outs"]["seen"], "0");
   EXPECT_THAT(std::string(found["missing"][0]), HasSubstr("lms/swapout_"));
   // The same of a graph whose record is gone, by the original.
-  const json by_original = Parsed(Spillway({"check", out, trace_, "--original", graph_, "--json"}));
+  const json by_original = Parsed(Done({"check", out, trace_, "--original", graph_, "--json"}).out);
   EXPECT_EQ(by_original, found);
 }
 
@@ -118,10 +102,8 @@ TEST_F(CliCheckTest, AStoredProfileIsUsedFromThenOn) {
   Spillway({"simulate", dir_ / "out.pb", "--trace", of_file});
   EXPECT_THAT(ReadFile(of_rewrite), HasSubstr("traceEvents"));
   EXPECT_EQ(ReadFile(of_rewrite), ReadFile(of_file));
-  const auto picture = [&](const Arguments& flags) {
-    Arguments arguments = {"plot", graph_, "-o", "-", "--no-plan"};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    return Spillway(arguments).out;
+  const auto picture = [&](const Words& flags) {
+    return Spillway(Words{"plot", graph_, "-o", "-", "--no-plan"} + flags).out;
   };
   EXPECT_THAT(picture({}), HasSubstr("<svg"));
   EXPECT_EQ(picture({}), picture({"--profile", trace_}));
@@ -136,15 +118,15 @@ TEST_F(CliCheckTest, AStoredProfileIsUsedFromThenOn) {
 }
 
 TEST_F(CliCheckTest, ARunTakesItAndCachesByIt) {
-  const Arguments run = {"run",         "--graph",      graph_,     "--strategy",         "scope",
-                         "--cache-dir", dir_ / "cache", "--report", dir_ / "report.json", "--",
-                         "true"};
+  const Words run = {"run",         "--graph",      graph_,     "--strategy",         "scope",
+                     "--cache-dir", dir_ / "cache", "--report", dir_ / "report.json", "--",
+                     "true"};
   ASSERT_EQ(Spillway(run).exit_code, 0);
   const std::string before = ReadFile(dir_ / "report.json");
   ASSERT_EQ(Spillway({"check", graph_, trace_, "--save-profile"}).exit_code, 0);
   ASSERT_EQ(Spillway(run).exit_code, 0);
   EXPECT_NE(ReadFile(dir_ / "report.json"), before);
-  Arguments without = run;
+  Words without = run;
   without.insert(without.begin() + 1, "--no-stored-profile");
   ASSERT_EQ(Spillway(without).exit_code, 0);
   EXPECT_EQ(ReadFile(dir_ / "report.json"), before);
@@ -166,37 +148,6 @@ TEST_F(CliCheckTest, ADamagedProfileIsToldOfAndLeftAlone) {
   ASSERT_EQ(remove((dir_ / name).c_str()), 0);
   ASSERT_EQ(mkfifo((dir_ / name).c_str(), 0600), 0);
   EXPECT_EQ(StepTime({}), plain);
-}
-
-TEST_F(CliCheckTest, WrongInputIsOneSentence) {
-  struct Wrong {
-    Arguments arguments;
-    const char* words;
-    int exit_code;
-  };
-  const std::string other = dir_.Write("cond.pb", ReadTestGraph("cond_v1/graph_shapes.pb"));
-  const std::vector<Wrong> all = {
-      {{"check", graph_, graph_}, "FULL_TRACE", 2},
-      {{"check", graph_, dir_ / "none.pb"}, "none.pb", 4},
-      {{"check", other, trace_}, "RUN_METADATA is of another graph", 2},
-      {{"check", "-", "-"}, "only one of GRAPH, RUN_METADATA", 2},
-      {{"check", graph_}, "RUN_METADATA", 2},
-      {{"check", graph_, trace_, "--profile", trace_}, "--profile", 2},
-      {{"simulate", graph_, "--hardware", dir_ / "none.json"}, "none.json", 4},
-      {{"simulate", graph_, "--hardware", dir_.Write("bad.json", "{")}, "bad.json", 2},
-      {{"simulate", graph_, "--hardware", dir_.Write("field.json", R"({"flops": 1})")}, "flops", 2},
-      {{"simulate", graph_, "--hardware", dir_.Write("preset.json", R"({"preset": "p1000"})")},
-       "p1000",
-       2},
-      {{"simulate", graph_, "--hardware", dir_.Write("range.json", R"({"mem_eff": 2})")},
-       "mem",
-       2}};
-  for (const Wrong& wrong : all) {
-    const ChildResult result = Spillway(wrong.arguments);
-    EXPECT_EQ(result.exit_code, wrong.exit_code) << result.err;
-    EXPECT_THAT(result.err, AllOf(StartsWith("spillway: "), HasSubstr(wrong.words)));
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  }
 }
 
 TEST_F(CliCheckTest, AMachineFromAFileIsThatOfTheFlags) {

@@ -14,7 +14,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/cli_json.h"
+#include "tests/client_lib/cli_program.h"
 #include "tests/client_lib/temp_dir.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
@@ -32,45 +33,16 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
-
-using Arguments = std::vector<std::string>;
-
-ChildResult Spillway(Arguments arguments, const std::string& input = "") {
-  arguments.insert(arguments.begin(), kProgram);
-  return RunChild(arguments, input);
-}
-
 // What the program says; its failure is one of the test.
-std::string Output(const Arguments& arguments, const std::string& input = "") {
+std::string Output(const Words& arguments, const std::string& input = "") {
   const ChildResult result = Spillway(arguments, input);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
   return result.out;
 }
 
-json Json(const Arguments& arguments, const std::string& input = "") {
-  Arguments with_json = arguments;
-  with_json.push_back("--json");
-  json parsed = json::parse(Output(with_json, input), nullptr, /*allow_exceptions=*/false);
-  EXPECT_FALSE(parsed.is_discarded());
-  return parsed;
-}
-
-// 64 bits are text in protobuf's JSON.
-int64_t Number(const json& value) {
-  int64_t number = 0;
-  EXPECT_TRUE(value.is_string() && absl::SimpleAtoi(value.get<std::string>(), &number)) << value;
-  return number;
-}
-
-void ExpectError(const ChildResult& result, int exit_code, const std::vector<std::string>& texts) {
-  EXPECT_EQ(result.exit_code, exit_code) << result.err;
-  EXPECT_EQ(result.out, "");
-  EXPECT_THAT(result.err, StartsWith("spillway: "));
-  // One line: one sentence.
-  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
-  for (const std::string& text : texts) EXPECT_THAT(result.err, HasSubstr(text));
+json Json(const Words& arguments, const std::string& input = "") {
+  return Parsed(Output(arguments + Words{"--json"}, input));
 }
 
 // Lines of a table, by what stands in front of the first tab.
@@ -89,6 +61,13 @@ class CliForecastTest : public ::testing::Test {
  protected:
   std::string Graph(const std::string& name) {
     return dir_.Write(absl::StrCat(name, ".pb"), ReadTestGraph(absl::StrCat(name, "/graph.pb")));
+  }
+
+  // In a folder `bin`, a program that is `script`.
+  void InstallNvidiaSmi(const std::string& script) {
+    std::filesystem::create_directory(dir_ / "bin");
+    dir_.Write("bin/nvidia-smi", script);
+    std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
   }
 
   const TempDir dir_;
@@ -122,18 +101,16 @@ TEST_F(CliForecastTest, ShapesAreTensorFlows) {
 TEST_F(CliForecastTest, ShapesOfAPlainGraphWithItsBatch) {
   struct Case {
     std::string name, batch;
-    Arguments flags;
+    Words flags;
   };
   for (const auto& [name, batch, flags] : std::vector<Case>{
            {"mnist_deep", "1024", {"--batch-size", "1024", "--feed", "dropout/keep_prob="}},
            {"cond_v1", "256", {"--batch-size", "256"}},
            {"resnet50_free", "200", {"--feed", "images=200,224,224,3", "--feed", "labels=200"}}}) {
     const auto truth = ByName(ReadTestGraph(absl::StrCat(name, "/shapes_b", batch, ".tsv")));
-    Arguments arguments = {"inspect", "--shapes", Graph(name)};
-    const auto without = ByName(Output(arguments));
-    EXPECT_THAT(Differences(truth, without), Not(IsEmpty())) << name;
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    EXPECT_THAT(Differences(truth, ByName(Output(arguments))), IsEmpty()) << name;
+    const Words plain = {"inspect", "--shapes", Graph(name)};
+    EXPECT_THAT(Differences(truth, ByName(Output(plain))), Not(IsEmpty())) << name;
+    EXPECT_THAT(Differences(truth, ByName(Output(plain + flags))), IsEmpty()) << name;
   }
 }
 
@@ -203,14 +180,13 @@ TEST_F(CliForecastTest, WhetherItFitsMayBeUnknown) {
   EXPECT_EQ(forecast["fit"], "FIT_UNKNOWN");
   EXPECT_EQ(forecast["fit_unknown"][0]["cause"], "FIT_UNKNOWN_CAUSE_SIZES");
   for (const auto& [flags, code] :
-       std::vector<std::pair<Arguments, int>>{{{}, 9},
-                                              {{"--batch-size", "100"}, 0},
-                                              {{"--batch-size", "300"}, 8},
-                                              {{"--gpu-memory-bytes", "1MiB"}, 8},
-                                              {{"--no-budget"}, 0}}) {
-    Arguments check = {"simulate", graph, "--require-fit"};
-    check.insert(check.end(), flags.begin(), flags.end());
-    EXPECT_EQ(Spillway(check).exit_code, code) << ::testing::PrintToString(flags);
+       std::vector<std::pair<Words, int>>{{{}, 9},
+                                          {{"--batch-size", "100"}, 0},
+                                          {{"--batch-size", "300"}, 8},
+                                          {{"--gpu-memory-bytes", "1MiB"}, 8},
+                                          {{"--no-budget"}, 0}}) {
+    EXPECT_EQ(Spillway(Words{"simulate", graph, "--require-fit"} + flags).exit_code, code)
+        << ::testing::PrintToString(flags);
   }
 }
 
@@ -237,12 +213,8 @@ TEST_F(CliForecastTest, WhetherSwappingIsNeededMayBeUnknown) {
 
 // A conditional takes the side that is fed, and where that is not known the worse one.
 TEST_F(CliForecastTest, ConditionalsTakeOneSide) {
-  const Arguments simulate = {"simulate", Graph("cond_v1"), "--batch-size", "256"};
-  const auto with = [&](const std::string& feed) {
-    Arguments arguments = simulate;
-    arguments.insert(arguments.end(), {"--feed", feed});
-    return arguments;
-  };
+  const Words simulate = {"simulate", Graph("cond_v1"), "--batch-size", "256"};
+  const auto with = [&](const std::string& feed) { return simulate + Words{"--feed", feed}; };
   EXPECT_THAT(Output(simulate), HasSubstr("'wide' is taken for true"));
   EXPECT_THAT(Output(with("wide=")), HasSubstr("'wide' is taken for true"));
   EXPECT_THAT(Output(with("wide=true")), Not(HasSubstr("'wide' is taken")));
@@ -326,8 +298,8 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
   EXPECT_EQ(report["fits"][0]["budget_source"], "MEMORY_SOURCE_PRESET");
   // Told so, it takes the same setting, and makes the same graph of it.
   const json& device = report["level"]["devices"][0];
-  Arguments given = {"rewrite",    graph,   "-o",          dir_ / "again",
-                     "--strategy", "level", "--sync-mode", device["sync_mode"].dump()};
+  Words given = {"rewrite",    graph,   "-o",          dir_ / "again",
+                 "--strategy", "level", "--sync-mode", device["sync_mode"].dump()};
   for (const auto& [flag, field] :
        std::map<std::string, std::string>{{"--swapout-threshold", "swapout_threshold"},
                                           {"--swapin-ahead", "swapin_ahead"},
@@ -352,9 +324,8 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
 
 TEST_F(CliForecastTest, ExploreTellsWhatSwappingMakesPossible) {
   const std::string graph = Graph("resnet50_free");
-  const Arguments command = {"explore", graph, "--sizes", "128,192", "--multiple-of", "64"};
-  Arguments swapping = command;
-  swapping.push_back("--swapping");
+  const Words command = {"explore", graph, "--sizes", "128,192", "--multiple-of", "64"};
+  const Words swapping = command + Words{"--swapping"};
   const json report = Json(swapping);
   EXPECT_EQ(report["largest_fitting_size"], "128");
   EXPECT_GE(Number(report["largest_fitting_size_swapped"]), 192);
@@ -384,7 +355,7 @@ TEST_F(CliForecastTest, AProfileReplacesEstimates) {
 }
 
 // What a command says on both streams, with that first in PATH.
-ChildResult WithPath(const std::string& folder, const Arguments& arguments) {
+ChildResult WithPath(const std::string& folder, const Words& arguments) {
   const std::string path = getenv("PATH");
   setenv("PATH", absl::StrCat(folder, ":", path).c_str(), 1);
   const ChildResult result = Spillway(arguments);
@@ -396,36 +367,27 @@ ChildResult WithPath(const std::string& folder, const Arguments& arguments) {
 // A GPU of 24 GiB, less 700 MiB of the driver, less TensorFlow's 1536 MiB: 21.82 GiB.
 TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
   const std::string graph = Graph("mnist_deep");
-  std::filesystem::create_directory(dir_ / "bin");
-  dir_.Write("bin/nvidia-smi", "#!/bin/sh\necho 24576, 8.6\n");
-  std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
+  InstallNvidiaSmi("#!/bin/sh\necho 24576, 8.6\n");
   const std::string bin = dir_ / "bin";
   const std::string note = "spillway: 21.82 GiB per GPU, from nvidia-smi: 24.00 GiB less what ";
-  const Arguments rewrite = {"rewrite",      graph, "-o",     dir_ / "out",
-                             "--batch-size", "8",   "--feed", "dropout/keep_prob="};
-  const auto rewrite_with = [&rewrite](const Arguments& more) {
-    Arguments arguments = rewrite;
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
-  };
-
-  for (const Arguments& command : std::vector<Arguments>{{"simulate", graph},
-                                                         {"inspect", graph, "--memory"},
-                                                         {"explore", graph, "--sizes", "8"},
-                                                         rewrite,
-                                                         rewrite_with({"--strategy", "level"})}) {
+  const Words rewrite = {"rewrite",      graph, "-o",     dir_ / "out",
+                         "--batch-size", "8",   "--feed", "dropout/keep_prob="};
+  for (const Words& command : std::vector<Words>{{"simulate", graph},
+                                                 {"inspect", graph, "--memory"},
+                                                 {"explore", graph, "--sizes", "8"},
+                                                 rewrite,
+                                                 rewrite + Words{"--strategy", "level"}}) {
     EXPECT_THAT(WithPath(bin, command).err, StartsWith(note)) << ::testing::PrintToString(command);
   }
   EXPECT_THAT(
       WithPath(bin, {"simulate", graph, "--batch-size", "8", "--feed", "dropout/keep_prob="}).out,
       StartsWith("fits into 19.63 GiB per GPU"));
-  for (const Arguments& command :
-       std::vector<Arguments>{{"simulate", graph, "--hardware", "p100_pcie"},
-                              {"simulate", graph, "--gpu-memory-bytes", "8GiB"},
-                              {"simulate", graph, "--no-budget"},
-                              {"inspect", graph},
-                              rewrite_with({"--quiet"}),
-                              {"strip", graph, "-o", dir_ / "out"}}) {
+  for (const Words& command : std::vector<Words>{{"simulate", graph, "--hardware", "p100_pcie"},
+                                                 {"simulate", graph, "--gpu-memory-bytes", "8GiB"},
+                                                 {"simulate", graph, "--no-budget"},
+                                                 {"inspect", graph},
+                                                 rewrite + Words{"--quiet"},
+                                                 {"strip", graph, "-o", dir_ / "out"}}) {
     EXPECT_THAT(WithPath(bin, command).err, Not(HasSubstr("nvidia-smi")))
         << ::testing::PrintToString(command);
   }
@@ -441,28 +403,26 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
 // As `nvidia-smi --query-gpu=name` and the query of the memory answer on two L4.
 TEST_F(CliForecastTest, HardwareAutoIsTheMachineThatNvidiaSmiNames) {
   const std::string graph = Graph("mnist_deep");
-  std::filesystem::create_directory(dir_ / "bin");
-  dir_.Write("bin/nvidia-smi",
-             "#!/bin/sh\ncase $1 in *=name) echo NVIDIA L4; echo NVIDIA L4;; "
-             "*) echo 23034, 8.9; echo 23034, 8.9;; esac\n");
-  std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
-  const Arguments simulate = {"simulate", graph, "--batch-size", "8", "--hardware", "auto"};
+  InstallNvidiaSmi(
+      "#!/bin/sh\ncase $1 in *=name) echo NVIDIA L4; echo NVIDIA L4;; "
+      "*) echo 23034, 8.9; echo 23034, 8.9;; esac\n");
+  const Words simulate = {"simulate", graph, "--batch-size", "8", "--hardware", "auto"};
   const ChildResult text = WithPath(dir_ / "bin", simulate);
   EXPECT_THAT(text.err,
               StartsWith("spillway: --hardware l4, from nvidia-smi: 2 times NVIDIA L4; "));
   EXPECT_THAT(text.out, HasSubstr("  machine      l4, "));
-  Arguments as_json = simulate;
-  as_json.push_back("--json");
+  const Words as_json = simulate + Words{"--json"};
   const json machine = json::parse(WithPath(dir_ / "bin", as_json).out)["hardware"]["hardware"];
   EXPECT_EQ(machine["preset"], "l4");
   EXPECT_EQ(machine["gpu_memory_source"], "MEMORY_SOURCE_NVIDIA_SMI");
   EXPECT_EQ(machine["mem_bytes_per_s"], 300e9);
   // What the user says of the memory counts more.
-  as_json.insert(as_json.end(), {"--gpu-memory-bytes", "8GB"});
-  const json given = json::parse(WithPath(dir_ / "bin", as_json).out)["hardware"]["hardware"];
+  const json given =
+      json::parse(WithPath(dir_ / "bin", as_json + Words{"--gpu-memory-bytes", "8GB"})
+                      .out)["hardware"]["hardware"];
   EXPECT_EQ(given["gpu_memory_bytes"], "8000000000");
   EXPECT_EQ(given["gpu_memory_source"], "MEMORY_SOURCE_OPTION");
-  for (const Arguments& command : std::vector<Arguments>{
+  for (const Words& command : std::vector<Words>{
            {"explore", graph, "--sizes", "8", "--hardware", "auto"},
            {"inspect", graph, "--memory", "--hardware", "auto"},
            {"rewrite", graph, "-o", dir_ / "out", "--strategy", "level", "--batch-size", "8",
@@ -508,9 +468,7 @@ TEST_F(CliForecastTest, ALongListOfSizesIsTriedCoarseToFine) {
 // The command runs with the rewritten graph all the same.
 TEST_F(CliForecastTest, AnNvidiaSmiThatHangsLeavesTimeForTheRewrite) {
   const std::string graph = Graph("mnist_deep");
-  std::filesystem::create_directory(dir_ / "bin");
-  dir_.Write("bin/nvidia-smi", "#!/bin/sh\nsleep 1000\n");
-  std::filesystem::permissions(dir_ / "bin/nvidia-smi", std::filesystem::perms::owner_all);
+  InstallNvidiaSmi("#!/bin/sh\nsleep 1000\n");
   const ChildResult run =
       WithPath(dir_ / "bin", {"run", "--graph", graph, "--cache-dir", dir_ / "cache", "--strategy",
                               "scope", "--fail-closed", "--timeout", "4s", "--", "echo", "ran"});
@@ -526,12 +484,11 @@ TEST_F(CliForecastTest, AllFormatsAndPipes) {
   EXPECT_EQ(Json({"simulate", "-"}, meta), expected);
   // A SavedModel: one answer for each MetaGraph.
   dir_.Write("saved_model.pb", RawNumber(1, 1) + RawField(2, meta) + RawField(2, meta));
-  for (const auto& [command, key] : std::vector<std::pair<Arguments, const char*>>{
+  for (const auto& [command, key] : std::vector<std::pair<Words, const char*>>{
            {{"simulate"}, "simulation"},
            {{"inspect", "--memory"}, "simulation"},
            {{"explore", "--sizes", "4", "--no-budget"}, "exploration"}}) {
-    Arguments arguments = command;
-    arguments.push_back(dir_ / "");
+    const Words arguments = command + Words{dir_ / ""};
     const json models = Json(arguments)["meta_graphs"];
     ASSERT_THAT(models, SizeIs(2)) << command[0];
     EXPECT_TRUE(models[1].contains(key)) << models[1];
@@ -555,131 +512,6 @@ TEST_F(CliForecastTest, CapabilitiesListTheMachines) {
     EXPECT_EQ(Json({"simulate", graph, "--hardware", preset})["hardware"]["hardware"]["preset"],
               preset);
   }
-}
-
-struct BadCase {
-  Arguments flags;
-  int exit_code;
-  std::vector<std::string> texts;
-};
-
-TEST_F(CliForecastTest, BadInput) {
-  const std::string free = Graph("resnet50_free");
-  const std::string fixed = Graph("resnet50_tf1");
-  const std::string profile = dir_.Write("profile", ReadTestGraph("mnist_deep/run_metadata.pb"));
-  const std::string garbage = dir_.Write("garbage", "\xff\xff\xff garbage");
-  const std::string empty = dir_.Write("empty", "");
-  const std::vector<BadCase> of_steps = {
-      {{free, "--feed", "nope=1"}, 2, {"'nope'", "NAME_MATCHES_NOTHING"}},
-      {{fixed, "--feed", "images=8,224,224,3"},
-       2,
-       {"'images", "[8,224,224,3]", "[200,224,224,3]", "BAD_OPTION"}},
-      {{free, "--feed", "images=8,224"}, 2, {"'images", "[8,224]", "BAD_OPTION"}},
-      {{free, "--feed", "images"}, 2, {"--feed", "NAME=DIM"}},
-      {{free, "--feed", "images=true"}, 2, {"'images", "[]", "BAD_OPTION"}},
-      {{free, "--feed", "nope=true"}, 2, {"'nope'", "NAME_MATCHES_NOTHING"}},
-      {{free, "--feed", "images=yes"}, 2, {"--feed", "'images=yes'"}},
-      {{free, "--feed", "images=8,x"}, 2, {"--feed", "'images=8,x'"}},
-      {{free, "--hardware", "gtx"}, 2, {"'gtx'", "p100_pcie", "BAD_OPTION"}},
-      {{free, "--d2h-bytes-per-s", "nan"}, 2, {"--d2h-bytes-per-s is nan", "BAD_OPTION"}},
-      {{free, "--h2d-bytes-per-s", "-1"}, 2, {"--h2d-bytes-per-s is -1", "BAD_OPTION"}},
-      {{free, "--mem-bytes-per-s", "inf"}, 2, {"--mem-bytes-per-s is inf", "BAD_OPTION"}},
-      {{free, "--peak-flops", "0"}, 2, {"--peak-flops is 0", "BAD_OPTION"}},
-      {{free, "--eff-conv", "1.1"}, 2, {"--eff-conv is 1.1", "BAD_OPTION"}},
-      {{free, "--launch-s", "-0.1"}, 2, {"--launch-s is -0.1", "BAD_OPTION"}},
-      {{free, "--gpu-memory-bytes", "0"}, 2, {"--gpu-memory-bytes is 0", "BAD_OPTION"}},
-      {{free, "--gpu-memory-bytes", "12G"}, 2, {"--gpu-memory-bytes", "'12G'", "GiB"}},
-      {{free, "--gpu-memory", "10GiB"},
-       2,
-       {"'10GiB' is not DEVICE=BYTES", "for all GPUs give --gpu-memory-bytes 10GiB"}},
-      {{free, "--gpu-memory", "=x"}, 2, {"'=x' is not DEVICE=BYTES", "--gpu-memory-bytes 8GiB"}},
-      {{free, "--convolution-workspace-bytes", "-1"}, 2, {"--convolution-workspace-bytes is -1"}},
-      {{free, "--targets", "nope"}, 2, {"'nope'", "NAME_MATCHES_NOTHING"}},
-      {{free, "--targets", "images:1"}, 2, {"'images:1'"}},
-  };
-  for (const char* command : {"simulate", "explore", "rewrite"}) {
-    for (const BadCase& bad : of_steps) {
-      Arguments arguments = {command};
-      if (std::string(command) == "rewrite") arguments.insert(arguments.end(), {"-o", dir_ / "o"});
-      arguments.insert(arguments.end(), bad.flags.begin(), bad.flags.end());
-      SCOPED_TRACE(::testing::PrintToString(arguments));
-      ExpectError(Spillway(arguments), bad.exit_code, bad.texts);
-    }
-  }
-  for (const auto& [arguments, exit_code, texts] : std::vector<BadCase>{
-           {{"simulate", free, "--batch-size", "0"}, 2, {"--batch-size is 0", "BAD_OPTION"}},
-           {{"simulate", free, "--batch-size", "-3"}, 2, {"--batch-size is -3", "BAD_OPTION"}},
-           {{"simulate", free, "--feed", "images=N,224,224,3"}, 2, {"--feed", "N,224"}},
-           {{"simulate", free, "--feed", "images=2147483647,224,224,3", "--batch-size",
-             "2147483648"},
-            2,
-            {"--batch-size is 2147483648"}},
-           {{"simulate", free, "--profile", empty}, 2, {"--profile", "empty'"}},
-           {{"simulate", free, "--profile", dir_ / "none"}, 4, {"none'", "FILE"}},
-           {{"simulate", free, "--profile", profile}, 2, {"profile is of another graph"}},
-           {{"simulate", free, "--profile", garbage}, 2, {"profile is neither", "BAD_OPTION"}},
-           {{"rewrite", "-o", dir_ / "o", free, "--profile", profile},
-            2,
-            {"profile is of another graph"}},
-           {{"rewrite", "-o", dir_ / "o", free, "--profile", garbage},
-            2,
-            {"profile is neither", "BAD_OPTION"}},
-           {{"explore", free, "--profile", profile}, 2, {"--profile", "USAGE"}},
-           {{"explore", free, "--batch-size", "8"}, 2, {"--batch-size", "CONFLICTING_OPTIONS"}},
-           {{"explore", free, "--no-budget"}, 2, {"--no-budget", "CONFLICTING_OPTIONS"}},
-           {{"explore", fixed}, 2, {"the graph fixes the batch", "BAD_OPTION"}},
-           {{"explore", free, "--multiple-of", "0"}, 2, {"--multiple-of is 0", "BAD_OPTION"}},
-           {{"explore", free, "--multiple-of", "x"}, 2, {"--multiple-of", "'x'"}},
-           {{"inspect", free, "--shapes", "--memory"}, 2, {"--shapes", "--memory"}},
-           {{"inspect", free, "--shapes", "--json"}, 2, {"--shapes", "--json"}},
-           {{"inspect", free, "--shapes", "--top", "3"}, 2, {"--shapes", "--top"}},
-           {{"inspect", free, "--hardware", "p100_pcie"}, 2, {"--hardware", "--memory"}},
-           {{"inspect", free, "--shapes", "--no-budget"}, 2, {"--no-budget", "--memory"}},
-           {{"inspect", free, "--memory", "--top", "-1"}, 2, {"--top is -1"}},
-           {{"inspect", free, "--memory", "--targets", "nope"}, 2, {"'nope'"}},
-           {{"simulate", dir_ / "nothing"}, 4, {"nothing'", "FILE"}},
-           {{"simulate", garbage}, 3, {"garbage: ", "MALFORMED_GRAPH"}},
-       }) {
-    SCOPED_TRACE(::testing::PrintToString(arguments));
-    ExpectError(Spillway(arguments), exit_code, texts);
-  }
-  for (const char* sizes :
-       {"x", "8:4", "0:4", "1:2:0", "1:2:3:4", "8,,9", "", "1:100000", "99999999999999999999"}) {
-    SCOPED_TRACE(sizes);
-    ExpectError(Spillway({"explore", free, "--sizes", sizes}), 2,
-                {absl::StrCat("--sizes: '", sizes, "'"), "FROM:TO"});
-  }
-  // What is a number is the core's business.
-  for (const char* size : {"0", "-1", "2147483648"}) {
-    SCOPED_TRACE(size);
-    ExpectError(Spillway({"explore", free, "--sizes", size}), 2,
-                {absl::StrCat("--sizes is ", size, "; give sizes from 1 to")});
-  }
-}
-
-// The ranks in the graph itself do not fit.
-TEST_F(CliForecastTest, ARankMismatchInsideTheGraph) {
-  const std::string graph = dir_.Write("mismatch", GraphBytes(R"(
-    x = Placeholder() {dtype=float32, shape=(8,8,8)}
-    w = VariableV2() {dtype=float32, shape=(3,3,3,8)}
-    r = Identity(w) {T=float32}
-    broken = Conv2D(x, r) {T=float32, strides=[1,1,1,1], padding="SAME"}
-  )"));
-  for (const Arguments& command :
-       std::vector<Arguments>{{"simulate"}, {"inspect", "--memory"}, {"inspect", "--shapes"}}) {
-    Arguments arguments = command;
-    arguments.push_back(graph);
-    ExpectError(Spillway(arguments), 3, {"mismatch: node 'broken'", "BAD_INPUT"});
-  }
-}
-
-TEST_F(CliForecastTest, SizesThatOverflow) {
-  const std::string graph = dir_.Write("large", GraphBytes(R"(
-    x = Placeholder() {dtype=float32, shape=(?,?,?)}
-    y = Relu(x) {T=float32}
-  )"));
-  ExpectError(Spillway({"simulate", graph, "--feed", "x=2000000000,2000000000,2000000000"}), 3,
-              {"'x'", "63 bits"});
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/cli_json.h"
+#include "tests/client_lib/cli_program.h"
 #include "tests/client_lib/temp_dir.h"
 #include "tests/client_lib/test_graphs.h"
 #include "tests/testing/files.h"
@@ -29,45 +30,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
-
-using Words = std::vector<std::string>;
-
-ChildResult Call(Words words, const std::string& input = "") {
-  words.insert(words.begin(), kProgram);
-  return RunChild(words, input);
-}
-
-ChildResult Done(const Words& words, const std::string& input = "") {
-  ChildResult result = Call(words, input);
-  EXPECT_EQ(result.exit_code, 0) << ::testing::PrintToString(words) << result.err;
-  return result;
-}
-
-Words With(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-void ExpectFails(const ChildResult& result, int exit_code, const std::vector<std::string>& texts) {
-  EXPECT_EQ(result.exit_code, exit_code) << result.err;
-  EXPECT_THAT(result.err, StartsWith("spillway: "));
-  EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
-  for (const std::string& text : texts) EXPECT_THAT(result.err, HasSubstr(text));
-}
-
-json Parsed(const std::string& text) {
-  json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  EXPECT_FALSE(parsed.is_discarded()) << text.substr(0, 200);
-  return parsed;
-}
-
-int64_t Int(const json& value) {
-  int64_t number = 0;
-  EXPECT_TRUE(value.is_string() && absl::SimpleAtoi(value.get<std::string>(), &number)) << value;
-  return number;
-}
 
 std::vector<XmlElement> Svg(const std::string& text) {
   std::string problem;
@@ -136,14 +98,14 @@ TEST_F(CliPlotTest, TheTraceOfARewriteIsThatOfItsGraph) {
     bytes[event["cat"]] += event["args"].value("bytes", int64_t{0});
   }
   const json& device = report["forecast"]["devices"][0];
-  EXPECT_EQ(bytes["copy out"], Int(device["copy_out_bytes"]));
-  EXPECT_EQ(bytes["copy in"], Int(device["copy_in_bytes"]));
-  EXPECT_EQ(most, Int(report["memory"][0]["peak_bytes"]));
+  EXPECT_EQ(bytes["copy out"], Number(device["copy_out_bytes"]));
+  EXPECT_EQ(bytes["copy in"], Number(device["copy_in_bytes"]));
+  EXPECT_EQ(most, Number(report["memory"][0]["peak_bytes"]));
   EXPECT_EQ(report["simulated"]["execution"], "EXECUTION_LAUNCHED_AHEAD");
   EXPECT_EQ(report["simulated"]["step_time_ns"], report["forecast"]["step_time_ns"]);
   // Counted by another program of ours, which looks at the two graphs alone.
   std::set<std::string> swap_ins;
-  const json diff = Parsed(Call({"diff", graph_, swapped_, "--json"}).out);
+  const json diff = Parsed(Spillway({"diff", graph_, swapped_, "--json"}).out);
   for (const json& node : diff["added"]) {
     const std::string name = node["name"];
     if (absl::StartsWith(name, "lms/swapin_")) swap_ins.insert(name);
@@ -177,10 +139,10 @@ TEST_F(CliPlotTest, BeforeAndAfterOfARewrittenGraph) {
   const json after = Parsed(Done({"inspect", "--memory", "--json", swapped_}).out);
   const json before = Parsed(Done({"inspect", "--memory", "--json", graph_}).out);
   EXPECT_THAT(DataOf(elements, "peak-bytes"),
-              ::testing::ElementsAre(Int(before["memory"][0]["peak_bytes"]),
-                                     Int(after["memory"][0]["peak_bytes"])));
+              ::testing::ElementsAre(Number(before["memory"][0]["peak_bytes"]),
+                                     Number(after["memory"][0]["peak_bytes"])));
   EXPECT_THAT(DataOf(elements, "budget-bytes"),
-              ::testing::ElementsAre(Int(after["forecast"]["devices"][0]["budget_bytes"])));
+              ::testing::ElementsAre(Number(after["forecast"]["devices"][0]["budget_bytes"])));
   EXPECT_EQ(DataOf(elements, "out-ns").size(), 12u);  // The largest swaps.
   // Given both, it is the same picture.
   const std::string two = Done({"plot", graph_, swapped_, "-o", "-"}).out;
@@ -210,7 +172,7 @@ TEST_F(CliPlotTest, OneGraphAlone) {
   const std::string one = dir_->Write("one.pb", GraphBytes("a = NoOp() @/gpu:0"));
   Svg(Done({"plot", one, "-o", "-", "--no-plan"}).out);
   const std::string host = dir_->Write("host.pb", GraphBytes("a = NoOp() @/cpu:0"));
-  ExpectFails(Call({"plot", host, "-o", "-", "--no-plan"}), 2,
+  ExpectError(Spillway({"plot", host, "-o", "-", "--no-plan"}), 2,
               {"no node of this step runs on a GPU"});
 }
 
@@ -233,7 +195,7 @@ TEST_F(CliPlotTest, PngByAnotherProgram) {
   std::filesystem::create_directory(*dir_ / "bin");
   setenv("PATH", (*dir_ / "bin").c_str(), 1);
   const Words plot = {"plot", swapped_, "-o", picture};
-  ExpectFails(Call(plot), 2, {"rsvg-convert", "librsvg2-bin", "-o FILE.svg"});
+  ExpectError(Spillway(plot), 2, {"rsvg-convert", "librsvg2-bin", "-o FILE.svg"});
   EXPECT_FALSE(std::filesystem::exists(picture));
   // It gets the picture, light, on its standard input, and no shell is there.
   const auto install = [&](const std::string& script) {
@@ -247,9 +209,9 @@ TEST_F(CliPlotTest, PngByAnotherProgram) {
                           ::testing::EndsWith("</svg>\n"), HasSubstr(".paper{fill:#FFFFFF}"),
                           Not(HasSubstr("prefers-color-scheme"))));
   install("exit 3\n");
-  ExpectFails(Call(plot), 7, {"rsvg-convert has made no PNG"});
+  ExpectError(Spillway(plot), 7, {"rsvg-convert has made no PNG"});
   install("echo no picture\n");
-  ExpectFails(Call(plot), 7, {"rsvg-convert has made no PNG"});
+  ExpectError(Spillway(plot), 7, {"rsvg-convert has made no PNG"});
   EXPECT_EQ(ReadFile(picture), made);  // What was there stays.
   setenv("PATH", path.c_str(), 1);
 }
@@ -257,68 +219,13 @@ TEST_F(CliPlotTest, PngByAnotherProgram) {
 TEST_F(CliPlotTest, ThroughputAgainstBatch) {
   const std::string free = dir_->Write("free.pb", ReadTestGraph("resnet50_free/graph.pb"));
   const Words sizes = {"--sizes", "50,100", "--no-budget"};
-  const auto elements = Svg(Done(With({"plot", free, "--throughput", "-o", "-"}, sizes)).out);
+  const auto elements = Svg(Done(Words{"plot", free, "--throughput", "-o", "-"} + sizes).out);
   EXPECT_THAT(DataOf(elements, "size"), ::testing::ElementsAre(50, 100));
   EXPECT_THAT(AllText(elements), AllOf(HasSubstr("examples in a batch"), HasSubstr("examples/s"),
                                        HasSubstr("free.pb: throughput against batch")));
   const std::string report =
-      dir_->Write("sizes.json", Done(With({"explore", free, "--json"}, sizes)).out);
+      dir_->Write("sizes.json", Done(Words{"explore", free, "--json"} + sizes).out);
   EXPECT_EQ(DataOf(Svg(Done({"plot", report, "-o", "-"}).out), "size"), DataOf(elements, "size"));
-}
-
-TEST_F(CliPlotTest, Mistakes) {
-  const std::string svg = *dir_ / "x.svg";
-  const std::string rewrite = dir_->Write(
-      "rewrite_report.json", "{\"outcome\": \"OUTCOME_REWRITTEN\", \"forecast_before\": {}}");
-  const std::string no_memory =
-      dir_->Write("no_memory.json", "{\"forecast\": {\"fit\": \"FIT_FITS\"}}");
-  const std::string models = dir_->Write("models.json", "{\"meta_graphs\": []}");
-  const std::string other = dir_->Write("other.json", "{\"a\": [1, {\"b\": 2}]}");
-  const std::string damaged = dir_->Write("damaged.json", "{\"forecast\": ");
-  const std::string wrong = dir_->Write("wrong.json", "{\"forecast\": 5, \"memory\": []}");
-  const std::string sizes = dir_->Write("none.json", "{\"sizes\": [{\"size\": \"8\"}]}");
-  const std::string deep = dir_->Write("deep.json", "{\"forecast\":" + std::string(100'000, '['));
-  struct Mistake {
-    Words words;
-    int exit_code;
-    std::vector<std::string> texts;
-  };
-  for (const Mistake& mistake : std::vector<Mistake>{
-           {{graph_, "-o", *dir_ / "x.jpg"}, 2, {".svg, .html or .png", "--as"}},
-           {{graph_, "-o", *dir_ / "picture"}, 2, {"--as svg|html|png"}},
-           {{graph_, "-o", graph_, "--as", "svg"}, 2, {"would overwrite the input"}},
-           {{graph_, "-o", svg, "--sizes", "1,2"}, 2, {"--sizes", "--throughput"}},
-           {{graph_, swapped_, "-o", svg, "--throughput"}, 2, {"GRAPH2"}},
-           {{"-", "-", "-o", svg}, 2, {"both standard input"}},
-           {{graph_, "-o", "/nowhere/x.svg"}, 4, {"/nowhere/x.svg", "FILE"}},
-           {{*dir_ / "nothing", "-o", svg}, 4, {"nothing'", "FILE"}},
-           {{rewrite, "-o", svg}, 2, {"report of a rewrite", "spillway plot IN OUT"}},
-           {{no_memory, "-o", svg}, 2, {"no memory over time", "--trace STEP.json --json"}},
-           {{models, "-o", svg}, 2, {"MetaGraph", "jq"}},
-           {{other, "-o", svg}, 2, {"no report of simulate"}},
-           {{damaged, "-o", svg}, 2, {"damaged"}},
-           {{deep, "-o", svg}, 2, {"damaged"}},
-           {{wrong, "-o", svg}, 2, {"is not a SimulateReport"}},
-           {{sizes, "-o", svg}, 2, {"no size that fits"}},
-           {{sizes, graph_, "-o", svg}, 2, {"GRAPH2"}},
-           {{graph_, sizes, "-o", svg}, 2, {"report of explore"}},
-           {{no_memory, "-o", svg, "--throughput"}, 2, {"no memory over time"}},
-           {{graph_, "-o", svg, "--throughput", "--sizes", "x"}, 2, {"--sizes: 'x'"}},
-           {{graph_, "-o", svg, "--hardware", "gtx"}, 2, {"'gtx'"}},
-           {{graph_, "-o", svg, "--execution", "backwards"}, 2, {"--execution", "'backwards'"}},
-       }) {
-    SCOPED_TRACE(::testing::PrintToString(mistake.words));
-    ExpectFails(Call(With({"plot"}, mistake.words)), mistake.exit_code, mistake.texts);
-    EXPECT_FALSE(std::filesystem::exists(svg));
-  }
-  // Of --trace.
-  ExpectFails(Call({"simulate", graph_, "--trace", "-"}), 2, {"--trace - and what is printed"});
-  ExpectFails(Call({"simulate", graph_, "--trace", graph_}), 2, {"would overwrite the input"});
-  ExpectFails(Call({"simulate", graph_, "--execution", "synchronous"}), 2, {"--trace alone"});
-  ExpectFails(Call({"inspect", graph_, "--execution", "synchronous"}), 2,
-              {"--execution", "--memory"});
-  ExpectFails(Call({"rewrite", graph_, "--trace", "-", "--json"}), 2,
-              {"both write to standard output"});
 }
 
 // Several graphs in one file.

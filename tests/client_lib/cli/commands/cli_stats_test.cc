@@ -7,7 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/cli_json.h"
+#include "tests/client_lib/cli_program.h"
 #include "tests/client_lib/temp_dir.h"
 #include "tests/client_lib/test_graphs.h"
 
@@ -32,24 +33,16 @@ std::string ThreeJobs() {
                       SwapLine("2026-11-24T12:00:00Z", "third", 300));
 }
 
-ChildResult Stats(std::vector<std::string> words, const std::string& input = "") {
-  words.insert(words.begin(), {SPILLWAY_BIN_DIR "/spillway", "stats"});
-  return RunChild(words, input);
+ChildResult Stats(const Words& words, const std::string& input = "") {
+  return Spillway(Words{"stats"} + words, input);
 }
 
-int64_t SwapBytes(const ChildResult& result) {
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  const auto json = nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json["totals"]["swap_bytes_per_step"].get<int64_t>() : -1;
+nlohmann::json Json(const Words& words, const std::string& input = "") {
+  return Parsed(Done(Words{"stats", "--json"} + words, input).out);
 }
 
-// The rows of the table as `spillway stats --json` prints them.
-nlohmann::json Json(const std::vector<std::string>& words, const std::string& input = "") {
-  std::vector<std::string> all = words;
-  all.push_back("--json");
-  const ChildResult result = Stats(all, input);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  return nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+int64_t SwapBytes(const Words& words, const std::string& input = "") {
+  return Json(words, input)["totals"]["swap_bytes_per_step"].get<int64_t>();
 }
 
 std::vector<std::string> Names(const nlohmann::json& json) {
@@ -203,19 +196,19 @@ TEST(CliStatsTest, MovesNoTerminal) {
 TEST(CliStatsTest, LooksAtATime) {
   const TempDir dir;
   const std::string journal = dir.Write("j", ThreeJobs());
-  EXPECT_EQ(SwapBytes(Stats({journal, "--json"})), 642);
-  EXPECT_EQ(SwapBytes(Stats({journal, "--json", "--since", "2026-11-24T09:00:00Z"})), 640);
-  EXPECT_EQ(SwapBytes(Stats({journal, "--json", "--until", "2026-11-24T10:00:00+01:00"})), 42);
-  EXPECT_EQ(SwapBytes(Stats({journal, "--json", "--since", "3h"})), 640);
-  EXPECT_EQ(SwapBytes(Stats({journal, "--json", "--since", "1d"})), 642);
-  EXPECT_EQ(SwapBytes(Stats({journal, "--json", "--since", "3h", "--until", "90m"})), 40);
+  EXPECT_EQ(SwapBytes({journal}), 642);
+  EXPECT_EQ(SwapBytes({journal, "--since", "2026-11-24T09:00:00Z"}), 640);
+  EXPECT_EQ(SwapBytes({journal, "--until", "2026-11-24T10:00:00+01:00"}), 42);
+  EXPECT_EQ(SwapBytes({journal, "--since", "3h"}), 640);
+  EXPECT_EQ(SwapBytes({journal, "--since", "1d"}), 642);
+  EXPECT_EQ(SwapBytes({journal, "--since", "3h", "--until", "90m"}), 40);
   EXPECT_THAT(Stats({journal, "--since", "2027-01-01T00:00:00Z"}).out, HasSubstr("no request"));
 }
 
 // Twice, where the newest line has to be found first: from a pipe, too.
 TEST(CliStatsTest, ReadsStandardInput) {
-  EXPECT_EQ(SwapBytes(Stats({"-", "--json"}, ThreeJobs())), 642);
-  EXPECT_EQ(SwapBytes(Stats({"-", "--json", "--since", "3h"}, ThreeJobs())), 640);
+  EXPECT_EQ(SwapBytes({"-"}, ThreeJobs()), 642);
+  EXPECT_EQ(SwapBytes({"-", "--since", "3h"}, ThreeJobs()), 640);
   const ChildResult empty = Stats({"-"});
   EXPECT_EQ(empty.exit_code, 0);
   EXPECT_EQ(empty.out, "the journal has no request of that time\n");

@@ -12,6 +12,7 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client_lib/cli/flags/option_table.h"
 #include "client_lib/cli/flags/option_value.h"
 #include "gmock/gmock.h"
@@ -201,37 +202,13 @@ TEST(OptionFlagsTest, EveryFlagOfScopeSetsItsField) {
   scope->set_swap_branches(true);
   scope->set_branch_threshold(2);
   expected.set_cpu_device("/cpu:1");
-  EXPECT_THAT(Parse({"--strategy",
-                     "scope",
-                     "--optimizer-scopes",
-                     "gradients",
-                     "--optimizer-scopes",
-                     "Momentum",
-                     "--starting-scope",
-                     "conv1",
-                     "--starting-op-names",
-                     "a",
-                     "--excl-scopes",
-                     "b",
-                     "--incl-scopes",
-                     "c",
-                     "--excl-types",
-                     "Conv2D",
-                     "--incl-types",
-                     "Relu",
-                     "--n-tensors",
-                     "0",
-                     "--lb",
-                     "3",
-                     "--ub=70",
-                     "--fuse-swapins",
-                     "--ctrld-strategy",
-                     "direct_order",
-                     "--swap-branches",
-                     "--branch-threshold",
-                     "2",
-                     "--cpu-device",
-                     "/cpu:1"}),
+  EXPECT_THAT(Parse(absl::StrSplit(
+                  "--strategy scope --optimizer-scopes gradients --optimizer-scopes Momentum "
+                  "--starting-scope conv1 --starting-op-names a --excl-scopes b --incl-scopes c "
+                  "--excl-types Conv2D --incl-types Relu --n-tensors 0 --lb 3 --ub=70 "
+                  "--fuse-swapins --ctrld-strategy direct_order --swap-branches "
+                  "--branch-threshold 2 --cpu-device /cpu:1",
+                  ' ')),
               Is(expected));
 }
 
@@ -255,39 +232,14 @@ TEST(OptionFlagsTest, EveryFlagOfLevelSetsItsField) {
   level->set_is_training(false);
   level->set_pace(true);
   expected.set_cpu_device("/cpu:1");
-  EXPECT_THAT(Parse({"--strategy",
-                     "level",
-                     "--swapout-threshold",
-                     "-1",
-                     "--swapin-ahead",
-                     "7",
-                     "--swapin-groupby=0",
-                     "--sync-mode",
-                     "3",
-                     "--serialization",
-                     "12,3:5,-10:",
-                     "--serialization-by-size",
-                     "0.5",
-                     "--excl-output-by-scopes",
-                     "a",
-                     "--incl-output-by-scopes",
-                     "b",
-                     "--excl-output-by-types",
-                     "C",
-                     "--incl-output-by-types",
-                     "D",
-                     "--excl-input-by-scopes",
-                     "e",
-                     "--incl-input-by-scopes",
-                     "f",
-                     "--excl-input-by-types",
-                     "G",
-                     "--incl-input-by-types",
-                     "H",
-                     "--is-training=false",
-                     "--pace",
-                     "--cpu-device",
-                     "/cpu:1"}),
+  EXPECT_THAT(Parse(absl::StrSplit(
+                  "--strategy level --swapout-threshold -1 --swapin-ahead 7 --swapin-groupby=0 "
+                  "--sync-mode 3 --serialization 12,3:5,-10: --serialization-by-size 0.5 "
+                  "--excl-output-by-scopes a --incl-output-by-scopes b --excl-output-by-types C "
+                  "--incl-output-by-types D --excl-input-by-scopes e --incl-input-by-scopes f "
+                  "--excl-input-by-types G --incl-input-by-types H --is-training=false --pace "
+                  "--cpu-device /cpu:1",
+                  ' ')),
               Is(expected));
 }
 

@@ -25,16 +25,16 @@
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/rewriter.h"
-#include "tests/client_lib/child_process.h"
+#include "tests/client_lib/cli_program.h"
 #include "tests/client_lib/temp_dir.h"
 #include "tests/client_lib/test_graphs.h"
 #include "tests/client_lib/test_server.h"
+#include "tests/testing/raw_bytes.h"
 
 namespace spillway::testing {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -43,17 +43,8 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
-
 // Much more than any of these takes, much less than forever: what hangs without a deadline.
 constexpr absl::Duration kNotForever = absl::Seconds(60);
-
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 // A command that shows the graph it was given, and what it says of itself.
 const Words kShowGraph = {"--", "sh", "-c", "printf %s \"$SPILLWAY_GRAPH\""};
@@ -137,20 +128,10 @@ TEST_F(RunTest, TheCommandGetsTheRewrittenGraph) {
   EXPECT_EQ(RunMnist(dir_, Words{"--quiet"} + kShowGraph).err, "");
 }
 
-// One field of a message: `graph` behind its number and its size.
-std::string Wrapped(int field, const std::string& graph) {
-  std::string size;
-  for (size_t rest = graph.size();; rest >>= 7) {
-    size += static_cast<char>(rest < 128 ? rest : (rest & 127) | 128);
-    if (rest < 128) break;
-  }
-  return std::string(1, static_cast<char>(field << 3 | 2)) + size + graph;
-}
-
 TEST_F(RunTest, ReadsASavedModelButNotItsFolder) {
   // saved_model_schema_version: 1, and one MetaGraph with a graph.
   const auto saved_model = [](const std::string& graph) {
-    return absl::StrCat("\x08\x01", Wrapped(2, Wrapped(2, graph)));
+    return RawNumber(1, 1) + RawField(2, RawField(2, graph));
   };
   std::filesystem::create_directory(dir_ / "model");
   const std::string path = dir_ / "model/saved_model.pb";
@@ -323,6 +304,7 @@ TEST_F(RunTest, WrongGraphsAndOptions) {
              {dir_.Write("empty.pb", ""), {}, 3, "EMPTY_GRAPH"},
              {dir_ / "missing.pb", {}, 4, "FILE"},
              {dir_ / "", {}, 4, "FILE"},
+             {kMnistPath, {"--report", dir_ / "no/report.json"}, 4, "FILE"},
              {kMnistPath, {"--starting-scope", "nowhere"}, 2, "NAME_MATCHES_NOTHING"}});
 }
 
@@ -643,27 +625,6 @@ TEST_F(RunTest, AKillLeavesNothingOfAReport) {
     EXPECT_TRUE(
         google::protobuf::util::JsonStringToMessage(ReadFile(folder + "/report.json"), &report)
             .ok());
-  }
-}
-
-// As every command writes its files.
-TEST_F(RunTest, ReportsGoToFilesLinksAndDevices) {
-  const auto run = [&](const std::string& path) {
-    return RunMnist(dir_, Words{"--report", path} + kShowGraph);
-  };
-  const std::string file = dir_.Write("old.json", "old");
-  ASSERT_EQ(chmod(file.c_str(), 0640), 0);
-  std::filesystem::create_symlink(file, dir_ / "link.json");
-  EXPECT_THAT(run(dir_ / "link.json").out, EndsWith(".pb"));
-  EXPECT_TRUE(std::filesystem::is_symlink(dir_ / "link.json"));
-  EXPECT_THAT(ReadFile(file), HasSubstr("OUTCOME_REWRITTEN"));
-  struct stat info;
-  ASSERT_EQ(stat(file.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0640u);
-  EXPECT_THAT(run("/dev/null").out, EndsWith(".pb"));
-  EXPECT_THAT(dir_.Names(), ElementsAre("cache", "link.json", "old.json"));
-  for (const std::string& path : {dir_ / "", dir_ / "no/report.json"}) {
-    EXPECT_THAT(run(path).err, EndsWith("[FILE]\n")) << path;
   }
 }
 
