@@ -60,7 +60,8 @@ class MessageQueue {
         waited_ += now - std::exchange(since, now);
       } while (!ready());
     }
-    if (abandoned_) return absl::CancelledError("the caller disconnected while the answer was sent");
+    if (abandoned_)
+      return absl::CancelledError("the caller disconnected while the answer was sent");
     messages_.emplace_back();
     messages_.back().Swap(&message);  // A move, which the class does not have.
     bytes_ += bytes;

@@ -14,8 +14,9 @@ absl::Status CaughtException() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
-                       "the server does not have enough memory for this graph now; try again later");
+    return core::Error(
+        absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
+        "the server does not have enough memory for this graph now; try again later");
   } catch (const std::exception& error) {
     return core::Error(
         absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,

@@ -22,7 +22,7 @@ constexpr char kErase[] = "\r\033[K";
 
 // Standard error, shared by the two writers.
 std::mutex terminal_mutex;
-std::string drawn;  // The line on the terminal; guarded by terminal_mutex.
+std::string drawn;     // The line on the terminal; guarded by terminal_mutex.
 std::string activity;  // Set by ShowProgress; guarded by terminal_mutex.
 
 // Not std::cerr: a line is written in one piece.

@@ -34,8 +34,8 @@ struct RewriteMessageOptions {
   std::string tls_cert_file;
   std::string tls_key_file;
   std::string tls_server_name;
-  // spillway.v1.RewriteOptions as JSON. Empty: the defaults, which plan for a machine (hardware) and
-  // need batch_size if the graph leaves it open:
+  // spillway.v1.RewriteOptions as JSON. Empty: the defaults, which plan for a machine (hardware)
+  // and need batch_size if the graph leaves it open:
   // {"step": {"batch_size": 256, "hardware": {"preset": "v100_nvlink2"}}}.
   std::string options_json;
   // The call fails with DEADLINE_EXCEEDED after this time. Negative: no limit.

@@ -345,9 +345,8 @@ TEST(StepPictureTest, EmptyAndTiny) {
   report.mutable_simulated()->set_step_time_ns(10);
   AddSpan(v1::ENGINE_COMPUTE, "one", 0, 10, &report);
   Drawn one(DrawStep(report, nullptr, PictureOptions()));
-  EXPECT_THAT(one.Texts(),
-              AllOf(Contains("peak 256 B at 0 ns"), Contains("memory in use (bytes)"),
-                    Contains("time in the step (ns)")));
+  EXPECT_THAT(one.Texts(), AllOf(Contains("peak 256 B at 0 ns"), Contains("memory in use (bytes)"),
+                                 Contains("time in the step (ns)")));
 }
 
 // A million points, and as many operations: a picture of some hundred KB, with the peak in it.

@@ -27,9 +27,10 @@ TEST(KnownFieldsTest, AFieldOfANewerApi) {
   options.mutable_level()->set_sync_mode(1);
   EXPECT_THAT(CheckKnownFields(options), IsOk());
   Add(4000, options.mutable_step()->add_feeds());
-  EXPECT_THAT(CheckKnownFields(options),
-              IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION,
-                        "Feed has field 4000, which this server does not know; ask GetCapabilities"));
+  EXPECT_THAT(
+      CheckKnownFields(options),
+      IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION,
+                "Feed has field 4000, which this server does not know; ask GetCapabilities"));
 }
 
 TEST(KnownFieldsTest, AFieldThatWasRemovedIsNamed) {
