@@ -68,8 +68,6 @@ class BuildWithLibrary(build_py):
     def run(self):
         super().run()
         package = pathlib.Path(self.build_lib) / "spillway"
-        for file, made in generate.generated("package", package).items():
-            file.write_text(made)
         target = package / "lib"
         shutil.rmtree(target, ignore_errors=True)  # That of another build, in the same folder.
         target.mkdir(parents=True)
@@ -84,6 +82,8 @@ class BuildWithLibrary(build_py):
             make_stubs.make(self.build_lib)
         except make_stubs.StubsError as error:
             sys.exit("The wheel's gRPC stubs: %s" % error)
+        for file, made in generate.generated("package", package).items():
+            file.write_text(made)
 
 
 class PlatformWheel(bdist_wheel):
