@@ -14,6 +14,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -106,7 +107,8 @@ class ProgramTest(unittest.TestCase):
         self.assertGreaterEqual(len(planned.swaps["back"]), 3)
         self.assertEqual(len(planned.spillway), 1, planned.spillway)
         line, = planned.spillway
-        tensors = int(line.split(" nodes): fits with ")[1].split(" swap")[0])
+        # A strategy that plans for no memory leaves its step larger than the GPU, or unknown.
+        tensors = int(re.search(r" nodes\): .*fits? with (\d+) swap", line).group(1))
         self.assertEqual(len(planned.swaps["out"]), tensors)  # What was told crossed, all of it.
         return line
 
