@@ -18,6 +18,8 @@ void AddSimulateCommand(CLI::App* app, Session* session);
 void AddExploreCommand(CLI::App* app, Session* session);
 void AddPlotCommand(CLI::App* app, Session* session);
 void AddDiffCommand(CLI::App* app, Session* session);
+void AddCheckCommand(CLI::App* app, Session* session);
+void AddStatsCommand(CLI::App* app, Session* session);
 void AddAnonymizeCommand(CLI::App* app, Session* session);
 void AddCapabilitiesCommand(CLI::App* app, Session* session);
 void AddHealthCommand(CLI::App* app, Session* session);

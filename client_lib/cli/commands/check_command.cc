@@ -1,10 +1,9 @@
-#include "client_lib/cli/commands/check_command.h"
-
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/check_run.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/files/input_file.h"

@@ -1,5 +1,3 @@
-#include "client_lib/cli/commands/stats_command.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/files/journal_reader.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/print/progress_line.h"
