@@ -53,6 +53,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=deploy/steps.sh
 source deploy/steps.sh
 readonly results=$PWD/build/test-results
+# Debian's Prometheus, unpacked by deploy/install_deps.sh.
+export PATH=$PWD/build/tools/bin:$PATH
 # The tests talk to servers on this machine, never through a proxy.
 export no_proxy=127.0.0.1,localhost${no_proxy:+,$no_proxy}
 

@@ -170,7 +170,7 @@ TEST(GraphDiffTest, AgreesWithTheReportOnEverySwap) {
     ASSERT_THAT(rewritten, IsOk());
     const v1::GraphDiff diff =
         Diff(TestGraph::FromBytes(graph), TestGraph::FromBytes(rewritten->graph_def()));
-    const auto lines = [](const auto& swaps) {
+    const auto lines_of = [](const auto& swaps) {
       std::vector<std::string> lines;
       for (const auto& swap : swaps) {
         for (const auto& in : swap.swap_ins()) {
@@ -184,8 +184,8 @@ TEST(GraphDiffTest, AgreesWithTheReportOnEverySwap) {
       }
       return lines;
     };
-    EXPECT_THAT(lines(diff.swaps()),
-                ::testing::UnorderedElementsAreArray(lines(rewritten->report().swaps())));
+    EXPECT_THAT(lines_of(diff.swaps()),
+                ::testing::UnorderedElementsAreArray(lines_of(rewritten->report().swaps())));
     for (const auto& node : diff.added()) EXPECT_TRUE(node.in_swap()) << node.name();
     for (const auto& input : diff.rewired()) EXPECT_TRUE(input.in_swap()) << input.node();
     EXPECT_THAT(diff.changed(), IsEmpty());
