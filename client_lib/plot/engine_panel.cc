@@ -23,7 +23,7 @@ constexpr double kTogetherPixels = 2;
 constexpr double kGapPixels = 0.5;
 // Shapes and similar small tensors go to the host and back in every graph: those are not swaps. A
 // swap below this part of the peak would not be visible in the memory anyway.
-constexpr int64_t kLeastShare = 1000;
+constexpr int64_t kMinShare = 1000;
 
 using core::BytesText;
 
@@ -121,7 +121,7 @@ std::vector<SwapTrip> SwapTrips(const GpuStep& step) {
   std::vector<SwapTrip> trips;
   if (step.report == nullptr) return trips;
   const v1::StepTrace& trace = step.report->trace();
-  const int64_t least = step.has_memory() ? step.memory().peak_bytes() / kLeastShare : 0;
+  const int64_t least = step.has_memory() ? step.memory().peak_bytes() / kMinShare : 0;
   for (const v1::TraceSpan& in : trace.spans()) {
     if (!IsOf(in, step.gpu, v1::ENGINE_COPY_IN) || !in.has_copied_out()) continue;
     if (in.copied_out() < 0 || in.copied_out() >= trace.spans_size()) continue;

@@ -316,7 +316,7 @@ class Help:
 
 # Enums that are the values of options.
 OPTION_ENUMS = {"PlanningObjective", "PlanningEffort", "AlreadyRewritten", "Simulation",
-                "InlineCalls", "DecisionDetail", "SwapEncoding", "CtrldStrategy", "Execution"}
+                "InlineCalls", "DecisionDetail", "CtrldStrategy", "Execution"}
 
 
 # ---- option_help.inc
@@ -552,6 +552,9 @@ def main():
     parser.add_argument("what", choices=("package", "flags"))
     parser.add_argument("where", type=pathlib.Path, help="a folder, or for flags a file")
     flags = parser.parse_args()
+    folder = flags.where if flags.what == "package" else flags.where.parent
+    if not folder.is_dir():
+        parser.error("there is no folder %s; make it first" % folder)
     for file, made in generated(flags.what, flags.where).items():
         if not file.exists() or file.read_text() != made:
             file.write_text(made)

@@ -15,8 +15,8 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-constexpr size_t kIndent = 2;      // Before each column.
-constexpr size_t kLeastText = 20;  // However narrow the line.
+constexpr size_t kIndent = 2;    // Before each column.
+constexpr size_t kMinText = 20;  // However narrow the line.
 
 std::vector<size_t> Widths(const Rows& rows) {
   std::vector<size_t> widths;
@@ -76,7 +76,7 @@ std::string FormatFacts(const Rows& rows, Style style) {
   const std::vector<size_t> widths = Widths(rows);
   const size_t label_width = widths.empty() ? 0 : widths[0];
   const size_t margin = 2 * kIndent + label_width;
-  const size_t text_width = std::max(style.width(), margin + kLeastText) - margin;
+  const size_t text_width = std::max(style.width(), margin + kMinText) - margin;
   std::string text;
   std::string label;  // An empty label repeats that of the previous row.
   for (const auto& row : rows) {
@@ -107,7 +107,7 @@ std::string Shortened(absl::string_view text, size_t width) {
 std::string Paragraph(absl::string_view text, size_t indent, Style style) {
   constexpr size_t kHanging = 2;
   const std::string margin(indent, ' ');
-  const size_t width = std::max(style.width(), indent + kHanging + kLeastText) - indent - kHanging;
+  const size_t width = std::max(style.width(), indent + kHanging + kMinText) - indent - kHanging;
   const std::string lines = Wrap(WithShortWords(text, width), width);
   return absl::StrCat(
       margin,

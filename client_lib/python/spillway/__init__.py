@@ -9,6 +9,13 @@ Loads neither TensorFlow nor grpc nor protobuf; the library behind it is loaded 
 `spillway.tensorflow` edits graphs in place, in TensorFlow.
 """
 
+try:
+    from spillway._version import __version__
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "this copy of the Spillway package is not built: its messages and keywords are made from the "
+        ".proto files; run cmake --preset release && cmake --build build --target spillway_shared, "
+        "or install a wheel") from error
 from spillway._call import Progress
 from spillway._check import Check, check
 from spillway._client import Client
@@ -16,7 +23,6 @@ from spillway._native import library as _library
 from spillway._plot import plot
 from spillway._questions import capabilities, diff, explore, inspect, simulate
 from spillway._rewrite import RewriteResult, apply, rewrite, strip
-from spillway._version import __version__
 from spillway.errors import (CancelledError, DeadlineExceededError, DoesNotFitError, InternalError,
                              InvalidGraphError, InvalidOptionError, LimitExceededError,
                              LiveGraphError, NativeLibraryError, NoBackwardPartError, SpillwayError,

@@ -75,6 +75,18 @@ class GeneratedTest(unittest.TestCase):
             self.assertIn('SPILLWAY_OPTION("warmth", "--warmth", R"(How warm it is.)", "")',
                           (tree / "help.inc").read_text())
 
+    def test_a_copy_that_is_not_built_says_so(self):
+        import tempfile  # pylint: disable=import-outside-toplevel
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(common.PACKAGE / "spillway", pathlib.Path(folder, "spillway"),
+                            ignore=shutil.ignore_patterns("messages.py", "_keywords.py",
+                                                          "_version.py", "__pycache__"))
+            done = subprocess.run([sys.executable, "-c", "import spillway"], cwd=folder, text=True,
+                                  capture_output=True, timeout=common.PATIENCE_S, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is not built", done.stderr.splitlines()[-1])
+        self.assertIn("cmake --preset release", done.stderr.splitlines()[-1])
+
     def test_answers_have_the_fields_of_the_proto(self):
         """Read by another reader than the generator's: the .proto as text."""
         for file, message, kind in (
