@@ -162,14 +162,14 @@ struct Kind {
   double budget_fair_share;  // With the strategy `budget`: most are refused, or fit as they come.
 };
 
-// About 15 s together on one core, most of it in the naive executor; five minutes when long.
+// Half a minute together on one core, most of it in the naive executor; ten minutes when long.
 constexpr Kind kKinds[] = {
-    {"Plain", {20, false, false, true, true}, 700, 0.6, 0.3, 0.02},
-    {"OneDevice", {40, false, false, false, false}, 300, 0.8, 0.5, 0.05},
-    {"Conds", {20, true, false, true, true}, 900, 0.6, 0.4, 0.02},
-    {"CondsOnOneDevice", {30, true, false, false, false}, 400, 0.8, 0.5, 0.05},
-    {"Loops", {20, false, true, true, true}, 500, 0.3, 0.1, 0.02},
-    {"CondsAndLoops", {30, true, true, true, false}, 300, 0.6, 0.4, 0.05},
+    {"Plain", {20, false, false, true, true}, 350, 0.6, 0.3, 0.02},
+    {"OneDevice", {40, false, false, false, false}, 150, 0.8, 0.5, 0.05},
+    {"Conds", {20, true, false, true, true}, 450, 0.6, 0.4, 0.02},
+    {"CondsOnOneDevice", {30, true, false, false, false}, 200, 0.8, 0.5, 0.05},
+    {"Loops", {20, false, true, true, true}, 250, 0.3, 0.1, 0.02},
+    {"CondsAndLoops", {30, true, true, true, false}, 150, 0.6, 0.4, 0.05},
     {"Large", {300, true, false, true, false}, 20, 0.8, 0.6, 0.05},
 };
 

@@ -20,6 +20,12 @@ TENSORFLOW = {
     "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 
+def takes_long(test):
+    """Marks a test, or a class of tests, that run.py --short leaves out."""
+    test.takes_long = True
+    return test
+
+
 def set_up():
     """The package of this tree, with the library of this build."""
     os.environ["SPILLWAY_LIBRARY"] = str(LIBRARY)

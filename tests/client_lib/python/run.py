@@ -2,11 +2,11 @@
 """Runs the tests of the Python package with unittest. The last line is `N passed, N failed, N
 skipped`.
 
-    run.py [--tensorflow] [-k PATTERN]
+    run.py [--tensorflow] [--short] [-k PATTERN]
 
 Without --tensorflow: what needs only Python (3.9 or later) and a build. With it: what needs
-TensorFlow 2.15 (tests/tensorflow/requirements.txt), 2.16 or 2.21. SPILLWAY_BUILD is the build folder (default:
-build).
+TensorFlow 2.15 (tests/tensorflow/requirements.txt), 2.16 or 2.21. --short leaves out the longest: half
+of the time with TensorFlow. SPILLWAY_BUILD is the build folder (default: build).
 """
 
 import argparse
@@ -27,9 +27,20 @@ class Result(unittest.TextTestResult):
         self.passed += 1
 
 
+def short(suite):
+    """The tests of a suite that do not take long."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from short(test)
+        elif not (getattr(test, "takes_long", False)
+                  or getattr(getattr(test, test._testMethodName), "takes_long", False)):
+            yield test
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tensorflow", action="store_true")
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("-k", dest="pattern", help="only tests whose name holds PATTERN")
     flags = parser.parse_args()
     common.set_up()
@@ -38,6 +49,8 @@ def main():
     if flags.pattern:
         loader.testNamePatterns = ["*%s*" % flags.pattern]
     suite = loader.discover(str(folder), "tf_*_test.py" if flags.tensorflow else "py_*_test.py")
+    if flags.short:
+        suite = unittest.TestSuite(short(suite))
     result = unittest.TextTestRunner(
         stream=sys.stdout, verbosity=2, resultclass=Result).run(suite)
     failed = len(result.failures) + len(result.errors)

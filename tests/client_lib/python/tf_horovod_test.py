@@ -132,6 +132,7 @@ print(len(test.tf1.get_default_graph().get_operations()))
         self.assertEqual(done.stdout, "True\nTrue\n0\n", done.stderr[-3000:])
 
 
+@common.takes_long
 class TowersTest(unittest.TestCase):
     """A tower on each of two GPUs, variables and the average of gradients on the CPU: one call."""
 

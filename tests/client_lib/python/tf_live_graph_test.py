@@ -40,6 +40,7 @@ def by_name(graph_def):
 
 class SameAsRewriteTest(unittest.TestCase):
 
+    @common.takes_long
     def test_the_edited_graph_is_the_rewritten_one_and_can_be_stripped(self):
         rewritten_at_all = set()
         for name in GRAPHS:

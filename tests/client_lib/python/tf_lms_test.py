@@ -361,6 +361,7 @@ except RuntimeError as error:
 """
 
 
+@common.takes_long
 class ProgramTest(unittest.TestCase):
     """In processes of their own, since they switch eager execution off."""
 
@@ -396,6 +397,7 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual((losses, len(added)), (expected, 1))
 
 
+@common.takes_long
 class OneProcessTest(unittest.TestCase):
     """With TensorFlow's protobuf and grpcio, in every order of loading."""
 

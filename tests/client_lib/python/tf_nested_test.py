@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 
-import common  # pylint: disable=unused-import
+import common
 import tf_common
 from tf_common import tf
 
@@ -309,10 +309,12 @@ class FitTest(unittest.TestCase):
     def test_several_steps_per_execution(self):
         self.check(cnn, IMAGES, 2, "scope", "level")
 
+    @common.takes_long
     def test_recurrent_layers(self):
         self.check(recurrent, WORDS, 1, "scope", "level",
                    may_find_nothing=("scope",) if SCOPE_MAY_FIND_NOTHING else ())
 
+    @common.takes_long
     def test_recurrent_layers_several_steps_per_execution(self):
         self.check(recurrent, WORDS, 4, "scope", "level",
                    may_find_nothing=("scope",) if SCOPE_MAY_FIND_NOTHING else ())

@@ -16,6 +16,7 @@ def free_port():
         return server.getsockname()[1]
 
 
+@common.takes_long
 class SamplesTest(unittest.TestCase):
 
     def test_a_tower_per_gpu_asks_once(self):
