@@ -90,7 +90,8 @@ struct StepTerms {
 struct StepResult {
   // Launched ahead and synchronously.
   bool fits = false;
-  // It fits when launched ahead, but is slower than the cutoff: the rest was not simulated.
+  // It is slower than the cutoff when launched ahead: the rest was not simulated. With placed_alone
+  // it may not fit either, since the run is given up once it is known to be slower.
   bool is_partial = false;
   // Its memory was placed, not only counted.
   bool is_placed = false;

@@ -31,9 +31,9 @@ absl::StatusOr<SimulationResult> SimulationRun::Run(const PreparedWorkload& work
     do {
       EndEvents();
     } while (Round() && !Stopped());
-  } while (!Stopped() && Advance());
+  } while (!Stopped() && !GivenUp() && Advance());
   if (stopped_) return stop.status("simulate");
-  if (!result_.out_of_memory.has_value() && left_ > 0) {
+  if (!result_.out_of_memory.has_value() && left_ > 0 && !GivenUp()) {
     return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                  absl::StrCat(left_, " of the workload's ", workload.ops.size(),
                               " operations wait for each other; this is an error in Spillway."));
@@ -59,7 +59,7 @@ void SimulationRun::Start() {
   if (options_->record_order) result_.order.reserve(num_ops);
   if (options_->record_times) result_.times.resize(num_ops);
   stopped_ = diverged_ = host_touched_ = false;
-  now_ = last_end_ns_ = step_ = 0;
+  now_ = last_end_ns_ = least_time_ns_ = step_ = 0;
   left_ = static_cast<int32_t>(num_ops);
   first_wait_ = 0;
   asks_ = 0;
@@ -81,12 +81,14 @@ void SimulationRun::Start() {
     device.launcher_free_ns = device.compute_end_ns = 0;
     device.kernel_end_ns = device.in_end_ns = 0;
     device.kernels_left = workload_->kernels[d];
+    device.compute_left_ns = device.in_left_ns = 0;
     device.touched = device.diverged = false;
     device.asked.clear();
     device.memory.Reset(budget);
     device.placed = options_->placed && budget != kUnlimited;
     if (device.placed) device.allocator.Reset(budget, options_->max_fragmentation_bytes);
   }
+  if (ahead_ && options_->cutoff_ns < kUnlimited) CountWork();
   waits_left_ = workload_->waits;
   ready_ = workload_->first;
   next_.resize(num_ops);
@@ -102,6 +104,14 @@ void SimulationRun::Start() {
   if (options_->placed) {
     chunks_.assign(states_.size(), BestFitAllocator::kNoChunk);
     workspaces_.resize(num_ops);
+  }
+}
+
+// For a cutoff. CheckTimes has added up all durations.
+void SimulationRun::CountWork() {
+  for (const Op& op : workload_->ops) {
+    if (op.kind() == OpKind::kCompute) devices_[op.device()].compute_left_ns += op.duration_ns;
+    if (op.kind() == OpKind::kCopyIn) devices_[op.device()].in_left_ns += CopyTime(op);
   }
 }
 
@@ -206,7 +216,7 @@ void SimulationRun::BecomeReady(OpId id) {
         Push(&devices_[ready.device()].in, id);
         break;
       }
-      Ask(id);
+      Ask(id);  // Before the heads: "Ties" in simulator.h.
       break;
     case OpKind::kHost:
       Ask(id);
@@ -350,6 +360,8 @@ void SimulationRun::Launch(OpId id, const Op& launched) {
   const int64_t duration = launched.duration_ns;
   const int64_t end_ns = std::max(now_, device.compute_end_ns) + duration;
   device.compute_end_ns = end_ns;
+  device.compute_left_ns -= duration;
+  least_time_ns_ = std::max(least_time_ns_, end_ns + device.compute_left_ns);
   if (duration > 0) {
     CountKernel(launched);
     device.kernel_end_ns = end_ns;
@@ -414,6 +426,8 @@ void SimulationRun::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_
   if (ahead_) {
     *end_ns = std::max({now_, device.compute_end_ns, device.in_end_ns}) + duration_ns;
     device.in_end_ns = *end_ns;
+    device.in_left_ns -= duration_ns;
+    least_time_ns_ = std::max(least_time_ns_, *end_ns + device.in_left_ns);
   } else {
     Pop(&device.in);
     device.in.busy = true;

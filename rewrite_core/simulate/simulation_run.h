@@ -34,6 +34,8 @@ class SimulationRun : private SimulationRunState {
   bool Stopped() { return stopped_ = stopped_ || poll_->Tick(); }
   absl::Status CheckTimes() const;
   void Start();
+  void CountWork();
+  bool GivenUp() const { return least_time_ns_ > options_->cutoff_ns; }
   // Returns false if the resident buffers do not fit.
   bool TakeResident();
   // Places the resident buffers in an empty region, one after another or as initializers leave

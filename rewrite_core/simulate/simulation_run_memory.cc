@@ -225,7 +225,7 @@ SimulationResult SimulationRun::TakeResult() {
   if (!result_.fits()) {
     for (GpuIndex d(0); d < workload_->num_devices; ++d) Stall(d);
   }
-  result_.step_time_ns = result_.fits() ? last_end_ns_ : now_;
+  result_.step_time_ns = !result_.fits() ? now_ : GivenUp() ? least_time_ns_ : last_end_ns_;
   result_.host_peak_bytes = host_.peak_bytes();
   for (GpuIndex d(0); d < workload_->num_devices; ++d) {
     DeviceUse& use = result_.devices[d];

@@ -56,10 +56,12 @@ class SimulationRunState {
     int64_t kernel_end_ns = 0;   // and all of it that takes time,
     int64_t in_end_ns = 0;       // and all copies issued.
     int32_t kernels_left = 0;    // Operations that take time and have not been launched.
-    bool touched = false;        // To be visited in the next round.
-    bool placed = false;         // Its memory is placed,
-    bool diverged = false;       // and waiting operations are keyed by largest piece, not by sum.
-    std::vector<Asked> asked;    // The requests for its memory in this round.
+    // With a cutoff: the durations of operations that have not been launched, by engine.
+    int64_t compute_left_ns = 0, in_left_ns = 0;
+    bool touched = false;      // To be visited in the next round.
+    bool placed = false;       // Its memory is placed,
+    bool diverged = false;     // and waiting operations are keyed by largest piece, not by sum.
+    std::vector<Asked> asked;  // The requests for its memory in this round.
     MemoryPool memory{kUnlimited};
     BestFitAllocator allocator;
   };
@@ -84,7 +86,8 @@ class SimulationRunState {
 
   int64_t now_ = 0;
   int64_t last_end_ns_ = 0;
-  int32_t left_ = 0;  // Operations that have not been granted memory.
+  int64_t least_time_ns_ = 0;  // With a cutoff: what the step takes at least.
+  int32_t left_ = 0;           // Operations that have not been granted memory.
   std::vector<Device> devices_;
   MemoryPool host_{kUnlimited};
   std::vector<Event> events_;  // A heap.

@@ -64,6 +64,18 @@
 //   4. The host, then device by device, allocates; an operation that gets its memory starts or is
 //      launched.
 //
+// Ties. So, launched ahead, a copy in that gets its memory is issued before the operations that
+// become ready in the same round: it does not wait for those that its own gate lets through (the
+// pace edges from its swap-in). It is behind those of earlier rounds, which fewer host operations
+// precede at that moment. TensorFlow guarantees neither, but the copy's way is shorter (inferred
+// from its source, in core/common_runtime unless said, not measured). The copy is issued by the
+// `_Send` behind the swap-in (SameWorkerRecvDone in rendezvous_mgr.cc). A control edge between
+// devices takes a constant behind the swap-in (AddDummyConst in core/graph/graph_partition.cc) and
+// its `_Send`; then an event of the stream of copies in, which the host polls for
+// (GPUUtil::CopyCPUTensorToGPU in gpu/gpu_util.cc); then, on another thread (ScheduleReady in
+// executor.cc), an Identity (AddRecv in graph_partition.cc); only then is the operation launched.
+// Left out: that event comes after the copies that are on the stream already.
+//
 // Thread safety: pure functions; any number of calls at once.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATOR_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_SIMULATOR_H_
@@ -109,6 +121,9 @@ struct SimulationOptions {
   uint32_t ready_seed = 0;
   // The duration of copies, in percent: 1 to kMaxCopyPercent.
   int32_t copy_percent = 100;
+  // kLaunchAhead alone. A run that must take longer, by the work that its launched operations leave
+  // to an engine, is given up.
+  int64_t cutoff_ns = kUnlimited;
   // Place the memory of devices with a budget as TensorFlow's allocator does
   // (best_fit_allocator.h), not only count it: an allocation that cannot be placed does not fit.
   bool placed = false;
@@ -194,6 +209,8 @@ struct SimulationResult {
   int64_t piece_bytes = 0;
   std::vector<PlacedPiece> pieces;
   bool waited = false;  // Some allocation had to wait.
+  // More than the cutoff, and at most the time that it would have taken, if the run was given up:
+  // what would have become of it is not known, and the figures below are those of that moment.
   int64_t step_time_ns = 0;
   std::vector<DeviceUse> devices;  // As in the workload.
   int64_t host_peak_bytes = 0;

@@ -29,6 +29,7 @@ class Runs {
   // `place_first`: place memory in the first run, unless it is already known to differ.
   absl::Status Counted(SimulationMode mode, bool place_first);
   absl::Status Placed(SimulationMode mode);
+  void GiveUpAfter(int64_t cutoff_ns) { options_.cutoff_ns = cutoff_ns; }
   const SimulationResult& counted(SimulationMode mode) const { return *of(mode).counted(); }
 
   struct OfMode {
@@ -277,6 +278,7 @@ absl::Status StepSimulator::Impl::Climb(const StepTerms& terms, const Simulation
 absl::Status StepSimulator::Impl::PlaceAlone(const StepTerms& terms, Runs* runs,
                                              StepResult* result) {
   result->is_placed = true;
+  if (!terms.always_synchronous) runs->GiveUpAfter(terms.cutoff_ns);
   if (absl::Status s = runs->Placed(kAhead); !s.ok()) return s;
   const SimulationResult& ahead = *runs->of(kAhead).placed();
   const bool is_slow = ahead.step_time_ns > terms.cutoff_ns && !terms.always_synchronous;
@@ -291,7 +293,8 @@ absl::Status StepSimulator::Impl::PlaceAlone(const StepTerms& terms, Runs* runs,
 // Keeps the order of operations launched ahead with unlimited memory, which lower bounds need: that
 // of any run in which no allocation waited.
 void StepSimulator::Impl::KeepOrder(const StepTerms& terms, StepResult* result) {
-  const bool nobody_waited = result->launch_ahead.fits() && !result->launch_ahead.waited;
+  const bool nobody_waited =
+      result->launch_ahead.fits() && !result->launch_ahead.waited && !result->is_partial;
   if (result->unlimited) {
     order = std::move(result->unlimited->launch_ahead.order);
   } else if (nobody_waited) {

@@ -293,6 +293,78 @@ TEST(SimulatorTest, PaceEdgeLetsTheCopyStartBeforeWhatItHoldsBack) {
   EXPECT_EQ(result.devices[0].stall_ns, 0);
 }
 
+// A gate: two swap-ins with the trigger b, and c, which waits for the first of them. d reads what
+// both copies bring. The ids are as in a workload of a graph: kernels, swap-ins, copies.
+struct Gate {
+  Gate() {
+    y = maker.Buffer(0, kK);
+    b = maker.Compute(100, {}, {}, {y});
+    c = maker.Compute(100, {}, {y}, {});
+    d = maker.Compute(100, {}, {}, {});
+    swap_in = maker.Host(0, {b});
+    const OpId other_swap_in = maker.Host(0, {b});
+    in = CopyOf(swap_in);
+    other_in = CopyOf(other_swap_in);
+    maker.op(c).waits_for = {b, swap_in};
+    maker.op(d).waits_for = {c, in, other_in};
+  }
+  // A copy in of what lies on the host from the start.
+  OpId CopyOf(OpId after) {
+    const BufferId back = maker.Buffer(0, kK);
+    maker.op(d).reads.push_back(back);
+    return maker.CopyIn(40, {after}, maker.Resident(-1, kK), back);
+  }
+  WorkloadMaker maker;
+  BufferId y;
+  OpId b, c, d, swap_in, in, other_in;
+};
+
+TEST(SimulatorTest, CopiesAreIssuedBeforeWhatTheirGateLetsThrough) {
+  SimulationOptions options = Ahead();
+  options.record_times = true;
+  for (const ReadyOrder order :
+       {ReadyOrder::kFirstReady, ReadyOrder::kLastReady, ReadyOrder::kMixed}) {
+    options.ready_order = order;
+    const Gate gate;
+    const SimulationResult result = RunStep(gate.maker, options);
+    // b ends at 100. Both copies are issued, then c is launched, all at 100; so c runs beside them,
+    // 100-200. d is launched at 180. With c first: copies 200-280, d 280-380.
+    EXPECT_EQ(result.times[gate.in].start_ns, 100);
+    EXPECT_EQ(result.times[gate.other_in].start_ns, 140);
+    EXPECT_EQ(result.times[gate.c].given_ns, 100);
+    EXPECT_EQ(result.step_time_ns, 300);
+    EXPECT_EQ(result.devices[0].stall_ns, 0);
+  }
+}
+
+TEST(SimulatorTest, CopyWithoutMemoryIsIssuedAfterWhatItsGateLetsThrough) {
+  // Room for y and one copy. The other copy gets the memory of y when c is launched, at 100, too,
+  // and so waits for c: 200-240.
+  const Gate gate;
+  SimulationOptions options = Ahead(2 * kK);
+  options.record_times = true;
+  const SimulationResult result = RunStep(gate.maker, options);
+  EXPECT_EQ(result.times[gate.in].start_ns, 100);
+  EXPECT_EQ(result.times[gate.other_in].given_ns, 100);
+  EXPECT_EQ(result.times[gate.other_in].start_ns, 200);
+  EXPECT_EQ(result.times[gate.d].start_ns, 240);
+}
+
+TEST(SimulatorTest, CopyIsIssuedAfterWhatIsReadyOneHostNodeEarlier) {
+  // e becomes ready at 100, too, but by the end of a host operation, while the copies wait for
+  // their swap-ins, which end at 100 as well. So e is launched first: e 100-200, the copies
+  // 200-280, c 200-300, d 300-400.
+  Gate gate;
+  const OpId e = gate.maker.Compute(100, {gate.maker.Host(100, {})}, {}, {});
+  SimulationOptions options = Ahead();
+  options.record_times = true;
+  const SimulationResult result = RunStep(gate.maker, options);
+  EXPECT_EQ(result.times[e].start_ns, 100);
+  EXPECT_EQ(result.times[gate.in].start_ns, 200);
+  EXPECT_EQ(result.times[gate.c].start_ns, 200);
+  EXPECT_EQ(result.step_time_ns, 400);
+}
+
 TEST(SimulatorTest, DeadlineEdgeHoldsBackTheLaunchUntilTheCopyOutHasEnded) {
   // Without the edge, b is launched at 0 while x is live; with it, when x is gone.
   Swap swap;

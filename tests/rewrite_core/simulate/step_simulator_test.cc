@@ -148,6 +148,23 @@ TEST_F(StepSimulatorTest, APaceEdge) {
   }
 }
 
+// The trigger `b` is done long before the copy out, and `c` waits for the swap-in: when the copy
+// out ends, the copy back is issued, and does not wait for `c`.
+TEST_F(StepSimulatorTest, APaceEdgeLetsTheCopyGoFirst) {
+  SwapPlan plan = Swapped();
+  plan.swaps[0].deadlines.clear();
+  plan.swaps[0].swap_ins[0].triggers = {Node("b")};
+  plan.swaps[0].swap_ins[0].paces = {Node("c")};
+  StepTerms terms;
+  terms.record_operations = true;
+  const StepResult result = Run(plan, terms);
+  for (const SimulationResult* mode : {&result.launch_ahead, &result.synchronous}) {
+    const OpTimes in = TimesOf(result, *mode, OpKind::kCopyIn, Node("a"), /*swap_in=*/0);
+    EXPECT_EQ(in.start_ns, 1 + kOutNs);
+    EXPECT_EQ(TimesOf(result, *mode, OpKind::kCompute, Node("c")).start_ns, 1 + kOutNs);
+  }
+}
+
 TEST_F(StepSimulatorTest, TooLittleMemory) {
   StepTerms terms = StepTerms::OneGpu(GpuIndex(0), 192 * kStepKiB - 256);
   terms.unlimited_if_unfit = true;
