@@ -23,8 +23,8 @@ MOST_README_LINES = 220
 # Words that each document may have, as `wc -w` counts them, and all together. What is added somewhere
 # replaces something.
 MOST_WORDS = {
-    "README.md": 1850,
-    "DESIGN.md": 1950,
+    "README.md": 1800,
+    "DESIGN.md": 2050,
     "CONTRIBUTING.md": 1350,
     "SECURITY.md": 1350,
     "CHANGELOG.md": 400,
@@ -50,10 +50,10 @@ MOST_WORDS = {
     "deploy/scale/README.md": 700,
     "deploy/journal/README.md": 450,
     "rewrite_core/README.md": 1500,
-    "rewrite_core/strategy/README.md": 2000,
+    "rewrite_core/strategy/README.md": 2100,
     "tests/README.md": 650,
     "tests/tensorflow/README.md": 1500,
-    "tests/benchmarks/README.md": 1450,
+    "tests/benchmarks/README.md": 1580,
     "tests/graphs/README.md": 700,
     "tests/fuzz/README.md": 350,
     "tests/client_lib/python/README.md": 250,

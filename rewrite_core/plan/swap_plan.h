@@ -45,7 +45,7 @@ struct PlannedSwap {
   // The buffer (Buffers::buffers()) that this swap is to free, if the strategy chooses buffers. It
   // is freed only if all far readers of all its aliases read swap-ins. kNoBuffer: a tensor was
   // chosen.
-  int32_t buffer = kNoBuffer;
+  BufferIndex buffer = kNoBuffer;
 };
 
 // The verdict on one tensor considered.

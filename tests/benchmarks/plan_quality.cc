@@ -7,15 +7,18 @@
 //
 //   build/tests/benchmarks/plan_quality [--graphs NAME,...] [--presets NAME,...]
 //       [--shares PERCENT,...] [--strategies NAME,...] [--effort low|medium|high] [--reserve R]
-//       [--table FILE] [--quick]
+//       [--table FILE] [--against FILE] [--quick]
 //
 // Progress goes to stderr. --table writes the ratios, tab-separated, as in plan_quality.tsv.
+// --against compares with such a file: exit code 1 if a plan is lost, or is slower by more than 2
+// %.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <tuple>
@@ -23,9 +26,12 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
@@ -56,9 +62,19 @@ struct Flags {
   std::vector<std::string> strategies = {"scope", "level", "budget"};
   std::string effort = "medium";
   double reserve = 0;
-  std::string table;
+  std::string table, against;
   bool quick = false;
 };
+
+// What --quick runs, with `budget` alone: a tenth of all cases. The graphs are those of which plans
+// differ most between searches: residual and plain networks, attention, few large buffers, several
+// GPUs.
+constexpr const char* kQuickGraphs[] = {"bert_tiny",     "horovod_like",          "resnet50_2tower",
+                                        "resnet50_free", "resnet50_tf1",          "tfcnn_googlenet",
+                                        "unet3d",        "tfcnn_resnet50_nhwc_b2"};
+constexpr const char* kQuickPresets[] = {"p100_pcie", "v100_nvlink2"};
+// --against fails if a plan has less than this part of its speed in the file.
+constexpr double kAsFast = 0.98;
 
 // One strategy's answer to one case.
 struct Planned {
@@ -400,6 +416,45 @@ void WriteTable(const std::string& path, const Table& table) {
   if (!file.flush()) Fail(absl::StrCat("cannot write ", path));
 }
 
+// By column of a table, its header included: the cells of a row by the row's graph and share.
+using RatioCells = std::map<std::tuple<std::string, std::string, std::string>, std::string>;
+
+RatioCells CellsOf(const Table& table) {
+  RatioCells cells;
+  for (const auto& row : table) {
+    for (size_t i = 2; i < row.size() && i < table[0].size(); ++i) {
+      cells[{row[0], row[1], table[0][i]}] = row[i];
+    }
+  }
+  return cells;
+}
+
+// Prints what is worse than in the file, and returns whether nothing is. A case that the file does
+// not have fails, too, so that no misspelt name passes for a good plan.
+bool IsAsGoodAs(const std::string& path, const Table& table) {
+  std::ifstream file(path, std::ios::binary);
+  Table before;
+  for (std::string line; std::getline(file, line);) before.push_back(absl::StrSplit(line, '\t'));
+  if (before.empty()) Fail(absl::StrCat("cannot read ", path));
+  const RatioCells old = CellsOf(before);
+  int worse = 0, compared = 0;
+  for (const auto& [key, cell] : CellsOf(table)) {
+    const auto& [graph, share, column] = key;
+    if (graph == "graph" || absl::EndsWith(column, "bound")) continue;
+    const auto was = old.find(key);
+    double old_ratio = 0, ratio = 0;
+    const bool had_plan = was != old.end() && absl::SimpleAtod(was->second, &old_ratio);
+    const bool has_plan = absl::SimpleAtod(cell, &ratio);
+    ++compared;
+    if (was != old.end() && (!had_plan || (has_plan && ratio >= kAsFast * old_ratio))) continue;
+    ++worse;
+    std::printf("worse: %s, %s, %s: %s, in %s %s\n", graph.c_str(), share.c_str(), column.c_str(),
+                cell.c_str(), path.c_str(), was == old.end() ? "missing" : was->second.c_str());
+  }
+  std::printf("%d of %d plans are worse than in %s\n", worse, compared, path.c_str());
+  return worse == 0;
+}
+
 int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("How good the strategies' plans are, beside what no plan can beat.");
@@ -417,12 +472,14 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
   app.add_option("--table", flags.table, "A file that gets the ratios, tab-separated");
-  app.add_flag("--quick", flags.quick, "One small graph on one machine, with the least effort");
+  app.add_option("--against", flags.against,
+                 "A file that --table wrote: fail if a plan is lost, or slower by more than 2 %");
+  app.add_flag("--quick", flags.quick, "Eight graphs on two machines, with budget");
   CLI11_PARSE(app, argc, argv);
   if (flags.quick) {
-    flags.graphs = {"unet3d_s16"};
-    flags.presets.resize(1);
-    flags.effort = "low";
+    flags.graphs.assign(std::begin(kQuickGraphs), std::end(kQuickGraphs));
+    flags.presets.assign(std::begin(kQuickPresets), std::end(kQuickPresets));
+    flags.strategies = {"budget"};
   }
   if (flags.graphs.empty()) flags.graphs = testing::TestGraphNames();
   // Before anything takes minutes.
@@ -432,8 +489,9 @@ int Main(int argc, char** argv) {
   for (const std::string& graph : flags.graphs) RunGraph(graph, flags, &results);
   if (results.cases.empty()) Fail("nothing was planned");
   std::fputs(Text(results, flags).c_str(), stdout);
-  if (!flags.table.empty()) WriteTable(flags.table, RatioTable(results, flags));
-  return 0;
+  const Table ratios = RatioTable(results, flags);
+  if (!flags.table.empty()) WriteTable(flags.table, ratios);
+  return flags.against.empty() || IsAsGoodAs(flags.against, ratios) ? 0 : 1;
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ namespace {
 
 using testing::GraphDef;
 using testing::IntegerProgram;
-using testing::OrderedStep;
 using testing::Random;
+using testing::TestGpuStep;
 using testing::TestGraph;
 
 // ---- Graphs.
@@ -128,17 +128,17 @@ std::string RandomNet(uint64_t seed) {
 
 // ---- Covers.
 
-std::vector<int32_t> CoverWithin(const OrderedStep& step, int64_t target) {
+std::vector<GapId> CoverWithin(const TestGpuStep& step, int64_t target) {
   BudgetSetting setting;
   setting.targets.assign(step.order.num_slots(), target);
   return step.planner.Cover(setting);
 }
 
-int64_t MostInUse(const OrderedStep& step, const std::vector<int32_t>& chosen) {
+int64_t MostInUse(const TestGpuStep& step, const std::vector<GapId>& chosen) {
   std::vector<int64_t> live = step.order.live_bytes();
-  for (int32_t i : chosen) {
+  for (GapId i : chosen) {
     const Gap& gap = step.planner.gaps()[i];
-    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) live[slot] -= gap.bytes;
+    for (Slot slot(gap.after + 1); slot < gap.before; ++slot) live[slot] -= gap.bytes;
   }
   return *std::max_element(live.begin(), live.end());
 }
@@ -147,10 +147,10 @@ struct Traffic {
   int64_t in = 0, out = 0;
 };
 
-Traffic TrafficOf(const OrderedStep& step, const std::vector<int32_t>& chosen) {
-  std::map<int32_t, int64_t> buffers;
+Traffic TrafficOf(const TestGpuStep& step, const std::vector<GapId>& chosen) {
+  std::map<OrderBuffer, int64_t> buffers;
   Traffic traffic;
-  for (int32_t i : chosen) {
+  for (GapId i : chosen) {
     const Gap& gap = step.planner.gaps()[i];
     traffic.in += gap.bytes;
     buffers[gap.buffer] = gap.bytes;
@@ -161,11 +161,11 @@ Traffic TrafficOf(const OrderedStep& step, const std::vector<int32_t>& chosen) {
 
 // The choice of gaps within the target that has the least bytes in, out, or both. Its bytes; -1: it
 // was not found in time.
-int64_t LeastWithin(const OrderedStep& step, int64_t target, bool counts_in, bool counts_out) {
+int64_t LeastWithin(const TestGpuStep& step, int64_t target, bool counts_in, bool counts_out) {
   constexpr double kUnit = kAllocationBytes;  // All sizes are in such.
   IntegerProgram program;
   std::vector<int> away;
-  std::map<int32_t, int> out;
+  std::map<OrderBuffer, int> out;
   for (const Gap& gap : step.planner.gaps()) {
     const double units = static_cast<double>(gap.bytes) / kUnit;
     away.push_back(program.AddChoice(counts_in ? units : 0));
@@ -174,13 +174,13 @@ int64_t LeastWithin(const OrderedStep& step, int64_t target, bool counts_in, boo
     if (is_new) it->second = program.AddChoice(units);
     program.AddRow({{it->second, 1}, {away.back(), -1}}, 0);
   }
-  for (Slot slot = 0; slot < step.order.num_slots(); ++slot) {
+  for (Slot slot(0); slot < step.order.num_slots(); ++slot) {
     const int64_t lacking = step.order.live_bytes()[slot] - target;
     if (lacking <= 0) continue;
     std::vector<std::pair<int, double>> freed;
     for (size_t g = 0; g < away.size(); ++g) {
       const Gap& gap = step.planner.gaps()[g];
-      if (gap.after < slot && slot < gap.before) {
+      if (gap.spans(slot)) {
         freed.emplace_back(away[g], static_cast<double>(gap.bytes) / kUnit);
       }
     }
@@ -189,9 +189,9 @@ int64_t LeastWithin(const OrderedStep& step, int64_t target, bool counts_in, boo
   const IntegerProgram::Outcome outcome = program.Minimize();
   EXPECT_NE(outcome, IntegerProgram::Outcome::kImpossible);
   if (outcome != IntegerProgram::Outcome::kOptimal) return -1;
-  std::vector<int32_t> chosen;
+  std::vector<GapId> chosen;
   for (size_t g = 0; g < away.size(); ++g) {
-    if (program.is_chosen(away[g])) chosen.push_back(static_cast<int32_t>(g));
+    if (program.is_chosen(away[g])) chosen.push_back(GapId(g));
   }
   EXPECT_LE(MostInUse(step, chosen), target);
   const Traffic traffic = TrafficOf(step, chosen);
@@ -235,20 +235,20 @@ TEST_P(ExactCoverTest, IsNearTheLeast) {
   Excess much, little, both;
   for (int seed = 0; seed < kind.seeds && !HasFailure(); ++seed) {
     const std::string made = kind.make(seed);
-    const OrderedStep step(kind.is_text ? TestGraph(made) : TestGraph::FromBytes(made));
+    const TestGpuStep step(kind.is_text ? TestGraph(made) : TestGraph::FromBytes(made));
     const std::vector<int64_t>& live = step.order.live_bytes();
     if (live.empty() || step.planner.gaps().empty()) continue;
     most_nodes = std::max<int64_t>(most_nodes, step.order.num_slots());
     most_gaps = std::max(most_gaps, static_cast<int64_t>(step.planner.gaps().size()));
-    std::vector<int32_t> all;
-    for (size_t i = 0; i < step.planner.gaps().size(); ++i) all.push_back(static_cast<int32_t>(i));
+    std::vector<GapId> all;
+    for (GapId i(0); i < step.planner.num_gaps(); ++i) all.push_back(i);
     const int64_t most = *std::max_element(live.begin(), live.end());
     const int64_t least = MostInUse(step, all);
     for (const double share : kShares) {
       const int64_t target =
           least + static_cast<int64_t>(share * static_cast<double>(most - least));
       if (target >= most) continue;
-      const std::vector<int32_t> chosen = CoverWithin(step, target);
+      const std::vector<GapId> chosen = CoverWithin(step, target);
       ASSERT_LE(MostInUse(step, chosen), target) << seed << ", " << share;
       const int64_t least_in = LeastWithin(step, target, true, false);
       const int64_t least_out = LeastWithin(step, target, false, true);

@@ -30,6 +30,7 @@
 #include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
+#include "tests/rewrite_core/strategy/budget/dear_graphs.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/proto_graph.h"
 #include "tests/testing/sanitizers.h"
@@ -168,6 +169,7 @@ std::string Functions() {
 // ---- Calls ----
 
 constexpr char kAll[] = "outputs: OUTPUT_GRAPH outputs: OUTPUT_PATCH outputs: OUTPUT_REPORT ";
+constexpr char kLowEffort[] = "budget { planning_effort: PLANNING_EFFORT_LOW }";
 constexpr char kGiven[] = "level { swapout_threshold: 10 swapin_ahead: 5 swapin_groupby: 5 ";
 constexpr char kFanScope[] =
     "step { feeds { name: 'f0' dims: 1024 } } "
@@ -279,6 +281,16 @@ const std::vector<Case>& Cases() {
        [] {
          const std::string graph = Training(kNodes / 20);
          return Rewriting(graph, absl::StrCat(ForTuning(graph), "budget {}"));
+       }},
+      {"BudgetWeightsOnTheHost",
+       [] {
+         const std::string graph = GraphBytes(EqualGaps(kNodes / 20, /*on_host=*/true));
+         return Rewriting(graph, absl::StrCat(ForTuning(graph), kLowEffort));
+       }},
+      {"BudgetManyReaders",
+       [] {
+         const std::string graph = GraphBytes(ManyReaders(kNodes / 10));
+         return Rewriting(graph, absl::StrCat(ForTuning(graph), kLowEffort));
        }},
       {"LevelScopes",
        [] {

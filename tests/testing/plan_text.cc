@@ -12,7 +12,8 @@ std::string PrintPlan(const core::Graph& graph, const core::SwapPlan& plan) {
       absl::StrAppend(
           &text, TensorName(graph, swap.tensor), " (",
           swap.size_bytes == core::kUnknownSize ? "?" : absl::StrCat(swap.size_bytes), " bytes",
-          swap.buffer == core::kNoBuffer ? "" : absl::StrCat(" of buffer ", swap.buffer), ") -> ",
+          swap.buffer == core::kNoBuffer ? "" : absl::StrCat(" of buffer ", swap.buffer.value()),
+          ") -> ",
           absl::StrJoin(swap_in.consumers, ", ",
                         [&graph](std::string* out, const core::InputPosition& consumer) {
                           absl::StrAppend(out, graph.name(consumer.node), "[", consumer.index, "]");

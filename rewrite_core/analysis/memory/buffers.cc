@@ -313,7 +313,7 @@ class BufferFinder {
     if (element.is_control() || list == kNoNode) return;
     // The list was created full, like that of a gradient: a new element replaces an old one.
     if (graph_.op(id) == "TensorListSetItem" && graph_.op(list) == "TensorListFromTensor") return;
-    const int32_t held = row->unpacks ? out({id, 0}).buffer : out(MadeInLoop(element)).buffer;
+    const BufferIndex held = row->unpacks ? out({id, 0}).buffer : out(MadeInLoop(element)).buffer;
     if (held == kNoBuffer) return;
     Buffers::Buffer& buffer = result_.buffers_[held];
     if (buffer.storage != Storage::kAllocated) return;
@@ -353,7 +353,7 @@ class BufferFinder {
       // A list is a loop variable; the content of a stack is known where it is popped.
       const bool is_variable = graph_.op_info(id).control_flow == ControlFlow::kMerge;
       if (!is_variable && graph_.op(id) != "StackPopV2") continue;
-      const int32_t held = out(is_variable ? MadeInLoop({id, 0}) : Tensor{id, 0}).buffer;
+      const BufferIndex held = out(is_variable ? MadeInLoop({id, 0}) : Tensor{id, 0}).buffer;
       if (held == kNoBuffer) continue;
       const Buffers::Buffer& buffer = result_.buffers_[held];
       if (buffer.copies <= 1 || IsWithin(buffer.first.node, loop)) continue;
@@ -511,7 +511,7 @@ class BufferFinder {
 
   void NewBuffer(Tensor tensor, Place place) {
     Buffers::Output& output = out(tensor);
-    output.buffer = static_cast<int32_t>(result_.buffers_.size());
+    output.buffer = BufferIndex(result_.buffers_.size());
     result_.buffers_.push_back({tensor, output.bytes, place, output.storage});
   }
 

@@ -32,6 +32,7 @@
 #include "rewrite_core/analysis/machine/profile.h"
 #include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/topology.h"
 
@@ -46,7 +47,10 @@ enum class Storage : uint8_t {
 };
 
 inline constexpr int32_t kNoAlias = -1;
-inline constexpr int32_t kNoBuffer = -1;
+
+// An index in Buffers::buffers().
+using BufferIndex = StrongId<struct BufferIndexTag>;
+inline constexpr BufferIndex kNoBuffer(-1);
 
 class Buffers {
  public:
@@ -100,7 +104,7 @@ class Buffers {
   Storage storage(Tensor tensor) const { return outputs_[index(tensor)].storage; }
 
   // The buffer behind a tensor; kNoBuffer if there is none.
-  int32_t buffer_of(Tensor tensor) const { return outputs_[index(tensor)].buffer; }
+  BufferIndex buffer_of(Tensor tensor) const { return outputs_[index(tensor)].buffer; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
 
   // For a NextIteration: tensors that another loop wrote to lists, one element of which each
@@ -117,7 +121,7 @@ class Buffers {
  private:
   struct Output {
     int64_t bytes = kUnknownSize;
-    int32_t buffer = kNoBuffer;
+    BufferIndex buffer = kNoBuffer;
     int32_t alias_input = kNoAlias;
     Place place = kNoMemory;
     Storage storage = Storage::kNone;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -17,7 +16,11 @@ namespace spillway::core {
 namespace {
 
 // A trigger is searched for at most this many slots from the wanted one.
-constexpr Slot kTriggerReach = 200;
+constexpr int32_t kTriggerReach = 200;
+// At most this many times a consumer is asked whether it may wait, for one trigger: a graph may
+// have millions of consumers of one tensor (networks have some ten). The buffer stays if that is
+// not enough.
+constexpr int64_t kMaxTriggerChecks = 4'000'000;
 
 // At most this many smaller gaps are tried in place of one that exceeds the shortfall.
 constexpr int kMaxSmallerTried = 2000;
@@ -26,7 +29,7 @@ constexpr int kMaxSmallerTried = 2000;
 // Each class is a heap with the one that ends last at its front.
 class OpenGaps {
   auto Less() const {
-    return [this](int32_t a, int32_t b) {
+    return [this](GapId a, GapId b) {
       const Gap &x = gaps_[a], &y = gaps_[b];
       return std::tie(x.before, x.bytes, b) < std::tie(y.before, y.bytes, a);
     };
@@ -35,25 +38,25 @@ class OpenGaps {
  public:
   explicit OpenGaps(const std::vector<Gap>& gaps) : gaps_(gaps) {}
 
-  void Add(int32_t gap) {
-    std::vector<int32_t>& heap = classes_[ClassOf(gaps_[gap].bytes)];
+  void Add(GapId gap) {
+    std::vector<GapId>& heap = classes_[ClassOf(gaps_[gap].bytes)];
     heap.push_back(gap);
     std::push_heap(heap.begin(), heap.end(), Less());
   }
 
   // Takes the one that ends last among those of at least about `least_part` of the largest, within
-  // a factor of two. Returns -1 if none is over `slot`.
-  int32_t Take(Slot slot, double least_part) {
+  // a factor of two. Returns kNoGap if none is over `slot`.
+  GapId Take(Slot slot, double least_part) {
     int highest = kClasses - 1;
     while (highest >= 0 && !IsOpen(highest, slot)) --highest;
-    if (highest < 0) return -1;
+    if (highest < 0) return kNoGap;
     const int below = least_part > 0 ? std::max(0, -std::ilogb(least_part)) : highest;
     int best = highest;
     for (int i = highest - 1; i >= std::max(0, highest - below); --i) {
       if (IsOpen(i, slot) && Less()(classes_[best].front(), classes_[i].front())) best = i;
     }
-    std::vector<int32_t>& heap = classes_[best];
-    const int32_t taken = heap.front();
+    std::vector<GapId>& heap = classes_[best];
+    const GapId taken = heap.front();
     std::pop_heap(heap.begin(), heap.end(), Less());
     heap.pop_back();
     return taken;
@@ -68,13 +71,13 @@ class OpenGaps {
   }
 
   bool IsOpen(int i, Slot slot) {
-    std::vector<int32_t>& heap = classes_[i];
+    std::vector<GapId>& heap = classes_[i];
     if (!heap.empty() && gaps_[heap.front()].before <= slot) heap.clear();  // All have ended.
     return !heap.empty();
   }
 
   const std::vector<Gap>& gaps_;
-  std::array<std::vector<int32_t>, kClasses> classes_;
+  std::array<std::vector<GapId>, kClasses> classes_;
 };
 
 }  // namespace
@@ -104,7 +107,7 @@ bool BudgetPlanner::MayReadSwapIn(const StepOrder::Use& use) const {
 // The buffer may be away before a use if that use, and all later ones of tensors that were made
 // before it, can read a swap-in; otherwise the memory is not free. (Tensors made later, from its
 // swap-in, alias the swap-in.)
-absl::Status BudgetPlanner::FindGapsOf(int32_t buffer, StopPoller* poll) {
+absl::Status BudgetPlanner::FindGapsOf(OrderBuffer buffer, StopPoller* poll) {
   const absl::Span<const StepOrder::Use> uses = order_->uses(buffer);
   // By use: among it and later uses that cannot read a swap-in, the first slot that made a tensor
   // they read.
@@ -133,7 +136,7 @@ absl::Status BudgetPlanner::FindGapsOf(int32_t buffer, StopPoller* poll) {
 
 absl::Status BudgetPlanner::FindGaps() {
   StopPoller poll(*stop_);
-  for (int32_t i = 0; i < static_cast<int32_t>(order_->buffers().size()); ++i) {
+  for (OrderBuffer i(0); i < order_->num_buffers(); ++i) {
     // A list would hold it anyway.
     if (facts_->buffers().buffers()[order_->buffers()[i]].in_list) continue;
     if (absl::Status s = FindGapsOf(i, &poll); !s.ok()) return s;
@@ -141,43 +144,35 @@ absl::Status BudgetPlanner::FindGaps() {
   std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
     return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
   });
-  for (size_t i = 0; i < gaps_.size(); ++i) {
-    by_buffer_[order_->buffers()[gaps_[i].buffer]].push_back(static_cast<int32_t>(i));
+  for (GapId i(0); i < num_gaps(); ++i) {
+    by_buffer_[order_->buffers()[gaps_[i].buffer]].push_back(i);
+    by_bytes_.push_back(i);
   }
-  by_bytes_.resize(gaps_.size());
-  std::iota(by_bytes_.begin(), by_bytes_.end(), 0);
-  std::sort(by_bytes_.begin(), by_bytes_.end(), [this](int32_t a, int32_t b) {
+  std::sort(by_bytes_.begin(), by_bytes_.end(), [this](GapId a, GapId b) {
     return std::tie(gaps_[a].bytes, a) < std::tie(gaps_[b].bytes, b);
   });
   return absl::OkStatus();
 }
 
-std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
-  std::vector<int32_t> chosen;
+std::vector<GapId> BudgetPlanner::Cover(const BudgetSetting& setting) const {
+  std::vector<GapId> chosen;
   std::vector<int64_t> back(order_->num_slots(), 0);  // Bytes of chosen gaps, by their ends.
   // Gaps without time for their copies to overlap are taken last.
   OpenGaps with_time(gaps_), without_time(gaps_);
   int64_t away = 0;
-  size_t next = 0;
+  GapId next(0);
   StopPoller poll(*stop_);
-  for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
+  for (Slot slot(0); slot < order_->num_slots(); ++slot) {
     if (poll.Tick()) return {};
-    for (; next < gaps_.size() && gaps_[next].after < slot; ++next) {
-      const Gap& gap = gaps_[next];
-      if (setting.forced.contains(static_cast<int32_t>(next))) {
-        away += gap.bytes;
-        back[gap.before] += gap.bytes;
-        chosen.push_back(static_cast<int32_t>(next));
-        continue;
-      }
-      (HasTime(gap) ? with_time : without_time).Add(static_cast<int32_t>(next));
+    for (; next < num_gaps() && gaps_[next].after < slot; ++next) {
+      (HasTime(gaps_[next]) ? with_time : without_time).Add(next);
     }
     away -= back[slot];
     while (order_->live_bytes()[slot] - away > setting.targets[slot]) {
       if (poll.Tick()) return {};
-      int32_t taken = with_time.Take(slot, setting.least_part);
-      if (taken < 0) taken = without_time.Take(slot, setting.least_part);
-      if (taken < 0) break;
+      GapId taken = with_time.Take(slot, setting.least_part);
+      if (taken == kNoGap) taken = without_time.Take(slot, setting.least_part);
+      if (taken == kNoGap) break;
       away += gaps_[taken].bytes;
       back[gaps_[taken].before] += gaps_[taken].bytes;
       chosen.push_back(taken);
@@ -186,25 +181,25 @@ std::vector<int32_t> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   return Shrink(std::move(chosen), setting);
 }
 
-std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
-                                           const BudgetSetting& setting) const {
+std::vector<GapId> BudgetPlanner::Shrink(std::vector<GapId> chosen,
+                                         const BudgetSetting& setting) const {
   StopPoller poll(*stop_);
   std::vector<int64_t> free(order_->num_slots());
-  for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
+  for (Slot slot(0); slot < order_->num_slots(); ++slot) {
     free[slot] = setting.targets[slot] - order_->live_bytes()[slot];
   }
   SlotRoom room(free);
-  for (int32_t i : chosen) room.Add(gaps_[i].after + 1, gaps_[i].before, gaps_[i].bytes);
+  for (GapId i : chosen) room.Add(gaps_[i].after + 1, gaps_[i].before, gaps_[i].bytes);
   // Drops redundant gaps, smallest first.
-  std::sort(chosen.begin(), chosen.end(), [&](int32_t a, int32_t b) {
+  std::sort(chosen.begin(), chosen.end(), [&](GapId a, GapId b) {
     return std::make_pair(gaps_[a].bytes, a) < std::make_pair(gaps_[b].bytes, b);
   });
-  std::vector<int32_t> kept;
+  std::vector<GapId> kept;
   std::vector<bool> is_kept(gaps_.size(), false);
-  for (int32_t i : chosen) {
+  for (GapId i : chosen) {
     const Gap& gap = gaps_[i];
     if (poll.Tick()) return {};
-    if (!setting.forced.contains(i) && room.Least(gap.after + 1, gap.before) >= gap.bytes) {
+    if (room.Least(gap.after + 1, gap.before) >= gap.bytes) {
       room.Add(gap.after + 1, gap.before, -gap.bytes);
     } else {
       kept.push_back(i);
@@ -212,17 +207,16 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
     }
   }
   // Replaces a gap that exceeds the shortfall with the smallest sufficient one.
-  for (int32_t& i : kept) {
+  for (GapId& i : kept) {
     const Gap& gap = gaps_[i];
     if (poll.Tick()) return {};
-    if (setting.forced.contains(i)) continue;
     const int64_t lacking = gap.bytes - room.Least(gap.after + 1, gap.before);
     if (lacking >= gap.bytes) continue;
     const Slot first = room.FirstBelow(gap.after + 1, gap.before, gap.bytes);
     const Slot last = room.LastBelow(gap.after + 1, gap.before, gap.bytes);
-    auto other = std::lower_bound(
-        by_bytes_.begin(), by_bytes_.end(), lacking,
-        [this](int32_t index, int64_t bytes) { return gaps_[index].bytes < bytes; });
+    auto other =
+        std::lower_bound(by_bytes_.begin(), by_bytes_.end(), lacking,
+                         [this](GapId index, int64_t bytes) { return gaps_[index].bytes < bytes; });
     for (int scanned = 0; scanned < kMaxSmallerTried && other != by_bytes_.end();
          ++scanned, ++other) {
       const Gap& smaller = gaps_[*other];
@@ -241,10 +235,10 @@ std::vector<int32_t> BudgetPlanner::Shrink(std::vector<int32_t> chosen,
   return kept;
 }
 
-std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen,
+std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<GapId>& chosen,
                                               const BudgetSetting& setting) const {
   std::vector<Eviction> returns;
-  for (int32_t gap : chosen) returns.push_back({gap, kNoSlot, setting.gate_slots});
+  for (GapId gap : chosen) returns.push_back({gap, kNoSlot, setting.gate_slots});
   // As late as possible with each copy hidden.
   std::sort(returns.begin(), returns.end(), [this](const Eviction& a, const Eviction& b) {
     return std::make_pair(gaps_[a.gap].before, a.gap) < std::make_pair(gaps_[b.gap].before, b.gap);
@@ -256,11 +250,12 @@ std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen
     const int64_t end_ns = std::min(order_->begin_ns(gap.before), next_ns);
     next_ns = end_ns - static_cast<int64_t>(setting.slack * static_cast<double>(gap.in_ns));
     if (poll.Tick()) return {};
-    back->trigger = std::min(gap.before - 1, std::max(gap.after, order_->last_ended_by(next_ns)));
+    back->trigger =
+        std::min(gap.last_trigger(), std::max(gap.after, order_->last_ended_by(next_ns)));
   }
   // Not before there is memory for it.
   std::vector<int64_t> free(order_->num_slots());
-  for (Slot slot = 0; slot < order_->num_slots(); ++slot) {
+  for (Slot slot(0); slot < order_->num_slots(); ++slot) {
     const double most = setting.return_part * static_cast<double>(setting.targets[slot]);
     free[slot] = static_cast<int64_t>(most) - order_->live_bytes()[slot];
   }
@@ -273,9 +268,6 @@ std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<int32_t>& chosen
     const Gap& gap = gaps_[back.gap];
     if (poll.Tick()) return {};
     back.trigger = std::max(back.trigger, room.LastBelow(back.trigger + 1, gap.before, gap.bytes));
-    if (const auto least = setting.not_before.find(back.gap); least != setting.not_before.end()) {
-      back.trigger = std::min(gap.before - 1, std::max(back.trigger, least->second));
-    }
     room.Add(back.trigger + 1, gap.before, -gap.bytes);
   }
   return returns;
@@ -292,12 +284,13 @@ void BudgetPlanner::MakeSound(std::vector<Eviction>* evictions) const {
   }
 }
 
-// Returns, by buffer, the ends of its gaps in use.
+// Returns, by buffer, the ends of its gaps in use, ascending.
 BudgetPlanner::Ends BudgetPlanner::EndsOf(const std::vector<Eviction>& evictions) const {
   Ends ends;
   for (const Eviction& back : evictions) {
     ends[gaps_[back.gap].buffer].push_back(gaps_[back.gap].before);
   }
+  for (auto& [buffer, of] : ends) std::sort(of.begin(), of.end());
   return ends;
 }
 
@@ -305,56 +298,69 @@ BudgetPlanner::Ends BudgetPlanner::EndsOf(const std::vector<Eviction>& evictions
 std::vector<const StepOrder::Use*> BudgetPlanner::Consumers(const Eviction& back,
                                                             const Ends& ends) const {
   const Gap& gap = gaps_[back.gap];
-  Slot until = order_->num_slots();
-  StopPoller poll(*stop_);
-  for (Slot end : ends.at(gap.buffer)) {
-    if (poll.Tick()) return {};
-    if (end > gap.before) until = std::min(until, end);
-  }
+  const std::vector<Slot>& of = ends.at(gap.buffer);
+  const auto next = std::upper_bound(of.begin(), of.end(), gap.before);
+  const Slot until = next == of.end() ? order_->num_slots() : *next;
+  const absl::Span<const StepOrder::Use> uses = order_->uses(gap.buffer);
+  auto use = std::lower_bound(uses.begin(), uses.end(), gap.before,
+                              [](const StepOrder::Use& one, Slot slot) { return one.slot < slot; });
   std::vector<const StepOrder::Use*> consumers;
-  for (const StepOrder::Use& use : order_->uses(gap.buffer)) {
+  StopPoller poll(*stop_);
+  for (; use != uses.end() && use->slot < until; ++use) {
     if (poll.Tick()) return {};
-    if (use.slot < gap.before || use.slot >= until || order_->slot(use.tensor.node) >= gap.before) {
-      continue;
-    }
-    consumers.push_back(&use);
+    if (order_->slot(use->tensor.node) < gap.before) consumers.push_back(&*use);
   }
   return consumers;
 }
 
-Tensor BudgetPlanner::TensorOf(int32_t buffer) const {
+Tensor BudgetPlanner::TensorOf(OrderBuffer buffer) const {
   return facts_->buffers().buffers()[order_->buffers()[buffer]].first;
 }
 
-int32_t BudgetPlanner::FirstGapOf(int32_t buffer) const {
+GapId BudgetPlanner::FirstGapOf(OrderBuffer buffer) const {
   const auto gaps = by_buffer_.find(order_->buffers()[buffer]);
-  return gaps == by_buffer_.end() ? -1 : gaps->second.front();
+  return gaps == by_buffer_.end() ? kNoGap : gaps->second.front();
 }
 
-int32_t BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
+GapId BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
   const auto gaps = by_buffer_.find(facts_->buffers().buffer_of(tensor));
-  if (gaps == by_buffer_.end()) return -1;
-  for (int32_t i : gaps->second) {
-    if (gaps_[i].after < slot && slot < gaps_[i].before) return i;
+  if (gaps == by_buffer_.end()) return kNoGap;
+  for (GapId i : gaps->second) {
+    if (gaps_[i].spans(slot)) return i;
   }
-  return -1;
+  return kNoGap;
 }
 
+// The consumer that cannot wait for one slot's node is likely not to for the next one's: it is
+// looked at first.
 Slot BudgetPlanner::FindTrigger(const Eviction& back,
                                 const std::vector<InputPosition>& consumers) const {
+  if (consumers.empty()) return kNoSlot;
+  StopPoller poll(*stop_);
+  size_t suspect = 0;
+  int64_t checks = 0;
   const auto is_sound = [&](Slot slot) {
+    if (order_->end_ns(slot) <= order_->begin_ns(slot)) return false;
     const NodeId node = order_->node(slot);
-    return order_->end_ns(slot) > order_->begin_ns(slot) &&
-           std::all_of(consumers.begin(), consumers.end(), [&](const InputPosition& consumer) {
-             return needs_->MayWait(consumer.node, node) && soundness_.MayWait(node, consumer.node);
-           });
+    const auto may_wait = [&](const InputPosition& consumer) {
+      return needs_->MayWait(consumer.node, node) && soundness_.MayWait(node, consumer.node);
+    };
+    if (!may_wait(consumers[suspect])) return false;
+    for (size_t i = 0; i < consumers.size(); ++i) {
+      if (poll.Tick() || ++checks > kMaxTriggerChecks) return false;
+      if (may_wait(consumers[i])) continue;
+      suspect = i;
+      return false;
+    }
+    return true;
   };
-  const Slot least = std::max(gaps_[back.gap].after, back.trigger - kTriggerReach);
+  const Gap& gap = gaps_[back.gap];
+  const Slot least(std::max<int32_t>(gap.after, back.trigger - kTriggerReach));
   for (Slot slot = back.trigger; slot >= least; --slot) {
     if (is_sound(slot)) return slot;
   }
-  const Slot most = std::min(gaps_[back.gap].before, back.trigger + kTriggerReach);
-  for (Slot slot = back.trigger + 1; slot < most; ++slot) {
+  const Slot most(std::min<int32_t>(gap.before, back.trigger + kTriggerReach));
+  for (Slot slot(back.trigger + 1); slot < most; ++slot) {
     if (is_sound(slot)) return slot;
   }
   return kNoSlot;
@@ -389,7 +395,7 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
       swap_in.consumers = positions;
       swap_in.triggers.push_back(trigger);
       if (back.gate >= 0) {
-        swap_in.paces = gate.Find(tensor.node, {trigger}, slot + 1 + back.gate, all);
+        swap_in.paces = gate.Find(tensor.node, {trigger}, Slot(slot + 1 + back.gate), all);
       }
       swap.swap_ins.push_back(std::move(swap_in));
     }

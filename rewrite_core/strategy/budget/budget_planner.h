@@ -21,11 +21,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/readers.h"
@@ -35,6 +35,10 @@
 #include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
+
+// An index in BudgetPlanner::gaps().
+using GapId = StrongId<struct GapIdTag>;
+inline constexpr GapId kNoGap(-1);
 
 struct BudgetSetting {
   // By slot: the bytes that may be in use. Less than the budget if a plan for all of it does not
@@ -50,27 +54,29 @@ struct BudgetSetting {
   // At each slot, gaps smaller than about this fraction of the largest available one are passed
   // over.
   double least_part = 1.0 / 8;
-  // Gaps that are always used, by index.
-  absl::btree_set<int32_t> forced;
-  // By gap: its buffer comes back only after this slot.
-  absl::flat_hash_map<int32_t, Slot> not_before;
 };
 
 // An interval in which a buffer may be away: from one of its uses to the next.
 struct Gap {
-  int32_t buffer = 0;  // Index in StepOrder::buffers().
-  Slot after = 0;      // The last slot that uses it before the gap,
-  Slot before = 0;     // and the first one after it.
+  OrderBuffer buffer{0};
+  Slot after{0};   // The last slot that uses it before the gap,
+  Slot before{0};  // and the first one after it.
   int64_t bytes = 0;
   int64_t in_ns = 0;   // The durations of the copy in,
   int64_t out_ns = 0;  // and of the copy out.
-  int32_t slots() const { return before - after; }
+  // The last slot after which the buffer may be called back.
+  Slot last_trigger() const { return Slot(before - 1); }
+  // Whether it may be away at `slot`.
+  bool spans(Slot slot) const { return after < slot && slot < before; }
 };
 
-// A gap in use: when its buffer comes back.
+// What a plan does about a gap: the buffer stays where it is, or is copied out and back.
+enum class Lever : uint8_t { kKeep, kSwap };
+
+// A gap that is swapped: when its buffer comes back. The gaps that a plan does not list are kept.
 struct Eviction {
-  int32_t gap = 0;   // Index in BudgetPlanner::gaps().
-  Slot trigger = 0;  // The wanted one; the nearest sound one is taken.
+  GapId gap{0};
+  Slot trigger{0};   // The wanted one; the nearest sound one is taken.
   int32_t gate = 1;  // As BudgetSetting::gate_slots.
   friend bool operator==(const Eviction& a, const Eviction& b) {
     return a.gap == b.gap && a.trigger == b.trigger && a.gate == b.gate;
@@ -89,10 +95,10 @@ class BudgetPlanner {
 
   // Returns gaps that keep the memory in use within the target, by index into gaps(); if none
   // suffice, all that help. Returns nothing once `stop` has fired; likewise below.
-  std::vector<int32_t> Cover(const BudgetSetting& setting) const;
+  std::vector<GapId> Cover(const BudgetSetting& setting) const;
 
   // Returns when the buffers of these gaps come back.
-  std::vector<Eviction> Schedule(const std::vector<int32_t>& chosen,
+  std::vector<Eviction> Schedule(const std::vector<GapId>& chosen,
                                  const BudgetSetting& setting) const;
 
   // Replaces the triggers with those that Plan takes: the nearest sound ones.
@@ -102,12 +108,12 @@ class BudgetPlanner {
   absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<Eviction>& evictions) const;
 
   const std::vector<Gap>& gaps() const { return gaps_; }
+  GapId num_gaps() const { return GapId(gaps_.size()); }
 
-  // By index in StepOrder::buffers(): a tensor of the buffer, and its first gap or -1.
-  Tensor TensorOf(int32_t buffer) const;
-  int32_t FirstGapOf(int32_t buffer) const;
-  // Returns the gap of the buffer behind `tensor` that spans `slot`; -1 if there is none.
-  int32_t GapOver(Tensor tensor, Slot slot) const;
+  Tensor TensorOf(OrderBuffer buffer) const;
+  GapId FirstGapOf(OrderBuffer buffer) const;
+  // Returns the gap of the buffer behind `tensor` that spans `slot`; kNoGap if there is none.
+  GapId GapOver(Tensor tensor, Slot slot) const;
   // Whether the gap has time for both copies.
   bool HasTime(const Gap& gap) const {
     return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
@@ -127,10 +133,10 @@ class BudgetPlanner {
 
   absl::Status FindGaps();
   // Returns the chosen gaps that are needed, some of them replaced with smaller ones.
-  std::vector<int32_t> Shrink(std::vector<int32_t> chosen, const BudgetSetting& setting) const;
-  absl::Status FindGapsOf(int32_t buffer, StopPoller* poll);
+  std::vector<GapId> Shrink(std::vector<GapId> chosen, const BudgetSetting& setting) const;
+  absl::Status FindGapsOf(OrderBuffer buffer, StopPoller* poll);
   bool MayReadSwapIn(const StepOrder::Use& use) const;
-  using Ends = absl::flat_hash_map<int32_t, std::vector<Slot>>;
+  using Ends = absl::flat_hash_map<OrderBuffer, std::vector<Slot>>;
   Ends EndsOf(const std::vector<Eviction>& evictions) const;
   std::vector<const StepOrder::Use*> Consumers(const Eviction& back, const Ends& ends) const;
   // Returns the sound trigger nearest to the wanted one, preferably before it; kNoSlot if there is
@@ -144,9 +150,9 @@ class BudgetPlanner {
   const StopToken* stop_;
   SwapInReaders readers_;
   Soundness soundness_;
-  std::vector<Gap> gaps_;                                         // By `after`.
-  std::vector<int32_t> by_bytes_;                                 // Into gaps_, smallest first.
-  absl::flat_hash_map<int32_t, std::vector<int32_t>> by_buffer_;  // By id in Buffers; ascending.
+  std::vector<Gap> gaps_;                                           // By `after`.
+  std::vector<GapId> by_bytes_;                                     // Smallest first.
+  absl::flat_hash_map<BufferIndex, std::vector<GapId>> by_buffer_;  // Ascending.
 };
 
 }  // namespace spillway::core

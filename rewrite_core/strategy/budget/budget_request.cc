@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/budget/budget_request.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace spillway::core {
 namespace {
@@ -20,6 +21,16 @@ constexpr int64_t kFastEnoughPart = 1000;
 // With n GPUs, each gets 1/(n * kPartsPerGpu) of the remaining simulations: a plan takes more than
 // one search, and simulations in variations as well.
 constexpr int64_t kPartsPerGpu = 4;
+
+// The variations cycle through each of these, and each has a different placement of variables. The
+// shares are those of the reserve: fitting is not monotonic, and a part is left for what no
+// variation covers, such as kernels that run in parallel on a CPU. (In TensorFlow under a hard
+// limit, plans that fit in all of these trained, except for a few runs; of those that do not, many
+// ran out of memory: tests/tensorflow/README.md.)
+constexpr ReadyOrder kOrders[] = {ReadyOrder::kMixed, ReadyOrder::kFirstReady, ReadyOrder::kMixed,
+                                  ReadyOrder::kLastReady};
+constexpr int32_t kCopyPercents[] = {100, 33, 300, 100, 50, 200, 100};
+constexpr double kReserveShares[] = {0.9, 0.8, 0.7, 0.6, 0.5};
 
 int SimulationsOf(v1::PlanningEffort effort) {
   switch (effort) {
@@ -62,6 +73,44 @@ std::vector<int64_t> BudgetRequest::OtherBudgets(GpuIndex gpu) const {
   return budgets;
 }
 
+bool BudgetRequest::has_reserve() const {
+  const Hardware& hardware = facts.hardware();
+  return hardware.gpu_memory_bytes > hardware.device_budget_bytes();
+}
+
+std::vector<VariedStep> BudgetRequest::VariedSteps(int64_t budget_bytes) const {
+  const int64_t reserve = facts.hardware().GpuMemoryFor(budget_bytes) - budget_bytes;
+  std::vector<VariedStep> varied(kNumVariations);
+  for (uint32_t i = 0; i < kNumVariations; ++i) {
+    StepVariation& variation = varied[i].variation;
+    variation.ready_order = kOrders[i % std::size(kOrders)];
+    variation.seed = i;
+    variation.copy_percent = kCopyPercents[i % std::size(kCopyPercents)];
+    variation.initializer_seed = i + 1;
+    varied[i].bytes =
+        budget_bytes + ShareOf(reserve, kReserveShares[i % std::size(kReserveShares)]);
+  }
+  return varied;
+}
+
+absl::StatusOr<int> BudgetRequest::CountUnfit(const SwapPlan& plan, GpuIndex gpu, int most,
+                                              std::vector<VariedStep>* varied) {
+  int count = 0;
+  size_t last = 0;
+  for (size_t i = 0; i < varied->size() && count < most; ++i) {
+    StepTerms terms = StepTerms::OneGpu(gpu, (*varied)[i].bytes);
+    terms.placed_alone = true;
+    terms.variation = (*varied)[i].variation;
+    auto outcome = simulator.Simulate(plan, terms, stop);
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->fits) continue;
+    ++count;
+    last = i;
+  }
+  if (count > 0) std::rotate(varied->begin(), varied->begin() + last, varied->begin() + last + 1);
+  return count;
+}
+
 int BudgetRequest::max_simulations() const {
   const int simulations = SimulationsOf(effort);
   if (num_planned_gpus < 2) return simulations;
@@ -70,12 +119,8 @@ int BudgetRequest::max_simulations() const {
       kLowSimulations, std::min<int64_t>(simulations, simulator.simulations_left() / parts)));
 }
 
-bool BudgetRequest::IsTooSlow(int64_t step_time_ns) const {
-  return step_time_ns > objective.MaxStepTime(unswapped.step_time_ns());
-}
-
 int64_t BudgetRequest::FastEnough() const {
-  const int64_t time = objective.MaxStepTime(unswapped.step_time_ns());
+  const int64_t time = MaxStepTime();
   return time - time / kFastEnoughPart;
 }
 

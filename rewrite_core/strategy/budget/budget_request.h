@@ -1,5 +1,6 @@
-// The state that the parts of the strategy `budget` share for one request: its terms, the simulator
-// that counts all simulations, and the unswapped step.
+// The state that the parts of the strategy `budget` share for one request: its terms, in which
+// sizes of memory and which variations of the step a plan must fit, the simulator that counts all
+// simulations, and the unswapped step.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_REQUEST_H_
@@ -8,12 +9,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/objective.h"
+#include "rewrite_core/strategy/budget/plan_trials.h"
 #include "rewrite_core/strategy/common/counted_simulator.h"
 #include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/common/search_budget.h"
@@ -25,6 +29,9 @@ namespace spillway::core {
 // Plans simulated for one GPU with PLANNING_EFFORT_LOW (documented in options.proto).
 inline constexpr int kLowSimulations = 32;
 
+// Variations of the step that is simulated first.
+inline constexpr int kNumVariations = 20;
+
 struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. `from` must outlive it.
   explicit BudgetRequest(const StrategyInput& from);
@@ -33,11 +40,23 @@ struct BudgetRequest {
   // The sizes of memory between the budget and the GPU's whole memory in which a plan must fit,
   // too: the same number for each GPU.
   std::vector<int64_t> OtherBudgets(GpuIndex gpu) const;
+  // Whether there is memory for variations beyond the budget: the reserve.
+  bool has_reserve() const;
+  // TensorFlow runs any ready op, a link is not always as fast as its preset, and variables are
+  // placed as their initializers left them. Returns the steps in which a plan for `budget_bytes` is
+  // tried, each with that budget and a part of the reserve. REQUIRES: has_reserve().
+  std::vector<VariedStep> VariedSteps(int64_t budget_bytes) const;
+  // Returns in how many of `varied`, for GPU `gpu`, `plan` does not fit; it stops at `most`. Moves
+  // the last one that it found to the front. Errors: those of Simulate.
+  absl::StatusOr<int> CountUnfit(const SwapPlan& plan, GpuIndex gpu, int most,
+                                 std::vector<VariedStep>* varied);
+
   // The number of plans simulated for one GPU: that of the effort, or fewer if several GPUs are
   // planned, so that each has its share of the request's steps.
   int max_simulations() const;
 
-  bool IsTooSlow(int64_t step_time_ns) const;
+  int64_t MaxStepTime() const { return objective.MaxStepTime(unswapped.step_time_ns()); }
+  bool IsTooSlow(int64_t step_time_ns) const { return step_time_ns > MaxStepTime(); }
   // A step time that is fast enough: a search ends there, or slightly above.
   int64_t FastEnough() const;
 

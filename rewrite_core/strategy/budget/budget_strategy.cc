@@ -7,12 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/strategy/budget/all_gpus_plan.h"
-#include "rewrite_core/strategy/budget/budget_decisions.h"
 #include "rewrite_core/strategy/budget/budget_request.h"
+#include "rewrite_core/strategy/budget/gpu_plans.h"
 #include "rewrite_core/strategy/budget/objective.h"
-#include "rewrite_core/strategy/budget/ordered_step.h"
-#include "rewrite_core/strategy/budget/variations.h"
 #include "rewrite_core/strategy/common/device_fit.h"
 #include "rewrite_core/strategy/common/gpu_budgets.h"
 #include "rewrite_core/strategy/common/op_filter.h"
@@ -24,20 +21,68 @@ namespace {
 // A graph that needs at most 1/kFarFromBudget of the budget is assumed to fit in any order.
 constexpr int64_t kFarFromBudget = 2;
 
+std::pair<NodeId, int32_t> KeyOf(Tensor tensor) { return {tensor.node, tensor.port}; }
+
+// Returns the verdict on every output with a data reader, in order of nodes. `has_gap`: buffers
+// with a gap; `idle`: devices where no swapping is needed. Errors: those of `stop`.
+absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
+    const StepFacts& facts, const Eligibility& eligibility, const SwapFilters& filters,
+    const SwapPlan& plan, const std::set<BufferIndex>& has_gap, const std::set<DeviceId>& idle,
+    const StopToken& stop) {
+  const Graph& graph = facts.graph();
+  std::set<std::pair<NodeId, int32_t>> swapped;
+  for (const PlannedSwap& swap : plan.swaps) swapped.insert(KeyOf(swap.tensor));
+  const auto reason_for = [&](Tensor tensor) {
+    if (swapped.count(KeyOf(tensor)) > 0) return v1::REASON_SWAPPED;
+    const v1::Reason reason = eligibility.ReasonFor(tensor);
+    if (reason != v1::REASON_SWAPPED) return reason;
+    const v1::Reason filtered = filters.outputs.ReasonFor(tensor.node);
+    if (filtered != v1::REASON_SWAPPED) return filtered;
+    if (!facts.active_nodes().flags[tensor.node]) return v1::REASON_INACTIVE;
+    if (idle.count(graph.device_id(tensor.node)) > 0) return v1::REASON_NOT_NEEDED;
+    return has_gap.count(facts.buffers().buffer_of(tensor)) > 0 ? v1::REASON_NOT_CHOSEN
+                                                                : v1::REASON_NO_LATE_CONSUMER;
+  };
+  std::vector<TensorDecision> decisions;
+  StopPoller poll(stop);
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
+    // In order of ports, control edges first.
+    const Graph::Readers readers = graph.readers(id);
+    int32_t last = kControl;
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll.Tick()) return stop.status("strategy");
+      const Tensor tensor{id, readers[i].port};
+      if (tensor.port == kControl || tensor.port == last) continue;
+      last = tensor.port;
+      decisions.push_back({tensor, reason_for(tensor), facts.shapes().size_bytes(tensor),
+                           facts.shapes().why_unknown(tensor)});
+    }
+  }
+  return decisions;
+}
+
+// The warning MAY_RUN_OUT: `what` ("the plan for GPU ...") does not fit in `unfit` variations.
+std::string MayRunOutText(absl::string_view what, int unfit) {
+  return absl::StrCat(
+      "TensorFlow may run out of memory: ", what, " does not fit in ", unfit, " of ",
+      kNumVariations,
+      " steps that were simulated with other orders of ready operations, other copy times, and "
+      "variables where their initializers may leave them; plan for less of the memory "
+      "(allocator_reserve), or train with TF_GPU_ALLOCATOR=cuda_malloc_async, which may leave "
+      "memory in fewer pieces");
+}
+
 class BudgetRun {
  public:
   explicit BudgetRun(const StrategyInput& input)
-      : request_(input),
-        facts_(input.facts),
-        ordered_(&request_),
-        report_(*result_.report.mutable_budget()) {}
+      : request_(input), facts_(input.facts), report_(*result_.report.mutable_budget()) {}
 
   absl::StatusOr<StrategyResult> Run() {
     const Objective& objective = request_.objective;
     report_.set_planning_effort(request_.effort);
     report_.set_objective(objective.kind());
     if (objective.max_slowdown()) report_.set_max_slowdown(*objective.max_slowdown());
-    result_.plan = ordered_.base();
+    result_.plan.cpu_device = request_.options.cpu_device();
     if (absl::Status s = CheckKnownBatch(facts_, ""); !s.ok()) return s;
     if (absl::Status s = MakeFilters(); !s.ok()) return s;
     gpus_ = FindWantedGpus(facts_, request_.eligibility);
@@ -75,7 +120,7 @@ class BudgetRun {
   absl::Status SimulateUnswapped() {
     StepTerms terms;
     terms.record_operations = true;
-    auto unswapped = request_.simulator.Simulate(ordered_.base(), terms, request_.stop);
+    auto unswapped = request_.simulator.Simulate(result_.plan, terms, request_.stop);
     if (!unswapped.ok()) return unswapped.status();
     request_.unswapped = *std::move(unswapped);
     for (size_t i = 0; i < gpus_.size(); ++i) {
@@ -89,7 +134,7 @@ class BudgetRun {
     const int64_t budget = request_.budget_bytes(gpu);
     fits_.push_back(FitOfUnswapped(request_.unswapped, gpu, budget, facts_));
     auto outcome =
-        request_.simulator.Simulate(ordered_.base(), StepTerms::OneGpu(gpu, budget), request_.stop);
+        request_.simulator.Simulate(result_.plan, StepTerms::OneGpu(gpu, budget), request_.stop);
     if (!outcome.ok()) return outcome.status();
     if (!outcome->fits) {
       lacking_.push_back(i);
@@ -97,7 +142,7 @@ class BudgetRun {
     }
     const v1::DeviceFit unplanned = fits_[i];
     fits_[i].set_not_needed(true);
-    absl::Status s = AddPlanned(ordered_.base(), *outcome, gpu, facts_, &request_.simulator,
+    absl::Status s = AddPlanned(result_.plan, *outcome, gpu, facts_, &request_.simulator,
                                 request_.stop, &fits_[i]);
     if (!s.ok()) return s;
     auto unfit = CountUnfitUnswapped(i);
@@ -119,15 +164,14 @@ class BudgetRun {
   absl::StatusOr<int> CountUnfitUnswapped(size_t i) {
     const bool is_far =
         fits_[i].need_bytes() <= request_.budget_bytes(gpus_[i].index) / kFarFromBudget;
-    if (!HasReserve(request_) || request_.objective.saves_memory() || is_far) return 0;
-    return CountUnfit(ordered_.base(), gpus_[i].index, &request_);
+    if (!request_.has_reserve() || request_.objective.saves_memory() || is_far) return 0;
+    const GpuIndex gpu = gpus_[i].index;
+    std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu));
+    return request_.CountUnfit(result_.plan, gpu, kNumVariations, &steps);
   }
 
   absl::Status Plan() {
-    std::vector<GpuIndex> gpus;
-    for (size_t i : lacking_) gpus.push_back(gpus_[i].index);
-    if (absl::Status s = ordered_.AddEdges(gpus); !s.ok()) return s;
-    AllGpusPlan plan(gpus_, lacking_, &request_, &ordered_, &fits_, &report_);
+    GpuPlans plan(gpus_, lacking_, &request_, &fits_, &report_);
     const absl::Status planned = plan.Find();
     has_gap_ = plan.has_gap();
     if (MayStay() && (GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT ||
@@ -182,7 +226,6 @@ class BudgetRun {
 
   BudgetRequest request_;
   const StepFacts& facts_;
-  OrderedStep ordered_;
   std::vector<WantedGpu> gpus_;
   std::vector<v1::DeviceFit> fits_;  // By GPU.
   std::vector<size_t> lacking_;      // Indices into both, of the GPUs that need a plan.
@@ -192,7 +235,7 @@ class BudgetRun {
   };
   std::map<size_t, Unswapped> unswapped_fits_;  // Of GPUs that are planned although they fit.
   std::set<DeviceId> idle_;                     // Those of GPUs that need no plan.
-  std::set<int32_t> has_gap_;                   // Buffers with a gap.
+  std::set<BufferIndex> has_gap_;               // Buffers with a gap.
   StrategyResult result_;
   v1::BudgetReport& report_;  // Of result_.
 };

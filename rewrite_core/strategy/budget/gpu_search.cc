@@ -1,12 +1,18 @@
 #include "rewrite_core/strategy/budget/gpu_search.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/strategy/budget/variations.h"
+#include "rewrite_core/plan/fit_error.h"
+#include "rewrite_core/strategy/budget/budget_planner.h"
+#include "rewrite_core/strategy/budget/plan_search.h"
+#include "rewrite_core/strategy/common/fit_failure.h"
 #include "rewrite_core/strategy/order/order_chain.h"
-#include "rewrite_core/strategy/order/order_edges.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 namespace {
@@ -19,14 +25,19 @@ constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 // budget, until one is within 1/kHardlySlowerPart of the fastest step time, or a smaller share
 // gives a slower one. (On networks of several kinds most fit with the whole budget, a third is
 // faster with 0.97 or 0.94.)
-constexpr double kSteadyShares[] = {1.0, 0.97, 0.94, 0.91, 0.88};
+constexpr double kSteadyShares[] = {0.97, 0.94, 0.91, 0.88};
 constexpr int64_t kHardlySlowerPart = 20;
 // Each of these searches ends once a plan is within 1/kSteadyCostPart of the fastest step time.
 constexpr int64_t kSteadyCostPart = 50;
-
 // Each of these searches has 1/kSteadySimulationsPart of the simulations: plans that fit are also
 // tried in all variations.
 constexpr int kSteadySimulationsPart = 2;
+
+// So many plans of a search are tried in variations: those that were the fastest last.
+constexpr size_t kKeptPlans = 16;
+
+// Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
+constexpr int64_t kChainedPart = 256;
 
 // Reported in place of a count for a plan that does not fit in the other sizes of memory.
 constexpr int kDoesNotFitSizes = kNumVariations + 1;
@@ -34,59 +45,121 @@ constexpr int kDoesNotFitSizes = kNumVariations + 1;
 // The smallest budget with a plan is found to within 1/kSmallestBudgetParts of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
 
-}  // namespace
+class GpuSearch {
+ public:
+  GpuSearch(const GpuTerms& terms, const Needs& needs, const OrderedStep& ordered,
+            const StepOrder& order, const BudgetPlanner& planner, BudgetRequest* request,
+            v1::BudgetDevice* device)
+      : terms_(terms),
+        gpu_(terms.gpu.index),
+        usable_(terms.usable_bytes),
+        needs_(needs),
+        ordered_(ordered),
+        order_(order),
+        planner_(planner),
+        request_(*request),
+        device_(*device) {}
 
-PlanSearchTerms GpuSearch::TermsOf(int64_t budget, int64_t usable, bool in_other_sizes) const {
+  // The fastest plan that fits, or the one for the least budget, as the objective asks for; in the
+  // variations, too, if there is a reserve. Reports on it.
+  absl::StatusOr<PlanSearchResult> Find() {
+    if (request_.objective.saves_memory()) return Least();
+    // With a reserve, the other sizes are left to MakeSteady: fitting in them depends on details as
+    // small as in variations, so a search does better without them.
+    auto found = Fastest(/*in_other_sizes=*/!request_.has_reserve());
+    if (found.ok() && !found->plans.empty()) {
+      if (absl::Status s = MakeSteady(&*found); !s.ok()) return s;
+    }
+    return found;
+  }
+
+  // Returns the smallest budget known to suffice, from searches with the lowest effort; 0 if none
+  // is known.
+  absl::StatusOr<int64_t> SmallestBudget();
+
+ private:
+  // Finds, with the lowest effort, the smallest budget with a plan that is fast enough, and then a
+  // plan for that budget with the full effort. It fits the usable bytes and the other sizes, too.
+  // If there is none, returns what Fastest finds.
+  absl::StatusOr<PlanSearchResult> Least();
+  // Searches with all usable bytes; if no plan is found, searches with less for one that fits.
+  absl::StatusOr<PlanSearchResult> Fastest(bool in_other_sizes);
+  // The reserve covers other orders and times, and other placements of variables. If a plan does
+  // not fit in these variations, or in the other sizes, the operations with large buffers are
+  // chained in its order, if that is allowed. If that fails, this searches for the fastest plan
+  // that fits in all of them, or else in all sizes; if that fails too, `found` is left without a
+  // plan. REQUIRES: a best plan in `found`.
+  absl::Status MakeSteady(PlanSearchResult* found);
+  absl::Status SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
+                            PlanSearchResult* found);
+  absl::Status TakeSteady(std::vector<FoundPlan> plans, std::vector<VariedStep>* steps,
+                          FoundPlan* steady, int64_t* steady_ns);
+  absl::StatusOr<std::vector<ControlEdge>> ChainOf(const FoundPlan& found);
+  // Returns the number of variations in which the plan does not fit, counting at most `most`;
+  // kDoesNotFitSizes if the step takes longer than `most_ns`, or does not fit in all sizes.
+  absl::StatusOr<int> CountUnfit(const FoundPlan& found, int64_t most_ns, int most,
+                                 std::vector<VariedStep>* steps);
+
+  // A plan for `budget` must fit the usable bytes, too, and the other sizes, if requested.
+  PlanSearchTerms TermsOf(int64_t budget, bool in_other_sizes) const;
+  absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms);
+  SwapPlan PlanOf(const FoundPlan& found) const;
+
+  const GpuTerms& terms_;
+  const GpuIndex gpu_;
+  const int64_t usable_;
+  const Needs& needs_;
+  const OrderedStep& ordered_;
+  const StepOrder& order_;
+  const BudgetPlanner& planner_;
+  BudgetRequest& request_;
+  v1::BudgetDevice& device_;
+};
+
+PlanSearchTerms GpuSearch::TermsOf(int64_t budget, bool in_other_sizes) const {
   PlanSearchTerms terms;
   terms.gpu = gpu_;
   terms.budget_bytes = budget;
-  terms.other_swaps = other_swaps_;
+  terms.other_swaps = terms_.other_swaps;
   if (in_other_sizes) terms.other_budgets = request_.OtherBudgets(gpu_);
-  if (budget < usable) terms.other_budgets.insert(terms.other_budgets.begin(), usable);
-  terms.full_speed_ns = request_.unswapped.step_time_ns();
+  if (budget < usable_) terms.other_budgets.insert(terms.other_budgets.begin(), usable_);
+  terms.enough_ns = std::max(request_.unswapped.step_time_ns(), terms_.bounds.step_time_ns);
   terms.max_simulations = request_.max_simulations();
+  if (request_.has_reserve() || request_.num_planned_gpus > 1) terms.num_kept = kKeptPlans;
   return terms;
 }
 
 absl::StatusOr<PlanSearchResult> GpuSearch::Search(const PlanSearchTerms& terms) {
-  return SearchPlan(terms, ordered_.base(), planner_, order_, &request_.simulator, request_.stop);
+  auto found =
+      SearchPlan(terms, ordered_.base, planner_, order_, &request_.simulator, request_.stop);
+  if (!found.ok()) return found;
+  device_.set_plan_count(device_.plan_count() + found->num_simulations);
+  device_.set_fitting_plan_count(device_.fitting_plan_count() + found->num_fitting);
+  device_.set_cut_short(found->cut_short);
+  return found;
 }
 
-void GpuSearch::CountSimulations(const PlanSearchResult& found) {
-  device_.set_plan_count(device_.plan_count() + found.num_simulations);
-  device_.set_fitting_plan_count(device_.fitting_plan_count() + found.num_fitting);
-  device_.set_cut_short(found.cut_short);
-}
-
-// With a reserve, the other sizes are left to MakeSteady: fitting in them depends on details as
-// small as in variations, so a search does better without them.
-absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget) {
-  return Fastest(budget, /*in_other_sizes=*/!HasReserve(request_));
-}
-
-absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(int64_t budget, bool in_other_sizes) {
+absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(bool in_other_sizes) {
   PlanSearchResult first;
   for (const double share : kPlannedShares) {
-    auto found = Search(TermsOf(ShareOf(budget, share), budget, in_other_sizes));
-    if (!found.ok()) return found;
-    CountSimulations(*found);
-    if (found->best) return found;
+    auto found = Search(TermsOf(ShareOf(usable_, share), in_other_sizes));
+    if (!found.ok() || !found->plans.empty()) return found;
     if (share == 1) first = *std::move(found);
   }
   return first;
 }
 
-absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
+absl::StatusOr<PlanSearchResult> GpuSearch::Least() {
   PlanSearchResult best;
   const auto search = [&](int64_t budget, int max_simulations,
                           int64_t enough_ns) -> absl::StatusOr<bool> {
-    PlanSearchTerms terms = TermsOf(budget, usable, /*in_other_sizes=*/true);
+    PlanSearchTerms terms = TermsOf(budget, /*in_other_sizes=*/true);
     terms.max_simulations = max_simulations;
-    terms.full_speed_ns = enough_ns;
+    terms.enough_ns = enough_ns;
     auto found = Search(terms);
     if (!found.ok()) return found.status();
-    CountSimulations(*found);
-    if (!found->best || request_.IsTooSlow(found->best->outcome.step_time_ns())) return false;
+    if (found->plans.empty() || request_.IsTooSlow(found->plans[0].outcome.step_time_ns()))
+      return false;
     best = *std::move(found);
     device_.set_least_budget_bytes(budget);
     return true;
@@ -94,158 +167,279 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Least(int64_t usable) {
   const auto suffices = [&](int64_t budget) {
     return search(budget, kLowSimulations, request_.FastEnough());
   };
-  const int64_t peak = ordered_.step().peak_bytes(gpu_);
-  int64_t high = std::min(peak, usable);
+  const int64_t peak = ordered_.step.peak_bytes(gpu_);
+  int64_t high = std::min(peak, usable_);
   auto does = suffices(high);
-  if (does.ok() && !*does && high < usable) does = suffices(high = usable);
+  if (does.ok() && !*does && high < usable_) does = suffices(high = usable_);
   if (does.ok() && !*does) {
-    auto found = Fastest(usable, /*in_other_sizes=*/true);
-    if (found.ok() && found->best) device_.set_least_budget_bytes(usable);
+    auto found = Fastest(/*in_other_sizes=*/true);
+    if (found.ok() && !found->plans.empty()) device_.set_least_budget_bytes(usable_);
     return found;
   }
   absl::Status status = does.status();
   if (status.ok()) {
-    auto least = LeastBudget(ordered_.step().resident_bytes(gpu_), high,
+    auto least = LeastBudget(ordered_.step.resident_bytes(gpu_), high,
                              peak / kSmallestBudgetParts + 1, suffices);
-    if (least.ok()) {
-      does = search(*least, request_.max_simulations(), request_.unswapped.step_time_ns());
-      status = does.status();
-    } else {
-      status = least.status();
+    status = least.status();
+    if (status.ok()) {
+      status =
+          search(*least, request_.max_simulations(), request_.unswapped.step_time_ns()).status();
     }
   }
-  if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && best.best) {
+  if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && !best.plans.empty()) {
     best.cut_short = true;  // The results so far stand.
     device_.set_cut_short(true);
-    status = absl::OkStatus();
+    return best;
   }
   if (!status.ok()) return status;
   return best;
 }
 
 SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
-  SwapPlan plan = ordered_.base();
+  SwapPlan plan = ordered_.base;
   plan.controls.insert(plan.controls.end(), found.chain.begin(), found.chain.end());
   plan.swaps = found.swaps;
-  plan.swaps.insert(plan.swaps.end(), other_swaps_.begin(), other_swaps_.end());
+  plan.swaps.insert(plan.swaps.end(), terms_.other_swaps.begin(), terms_.other_swaps.end());
   return plan;
 }
 
-// Adds a chain to the plan if it then fits in more variations.
-absl::StatusOr<int> GpuSearch::CountUnfitChained(int64_t usable, OrderChains chains,
-                                                 FoundPlan* found) {
-  const SwapPlan plan = PlanOf(*found);
-  auto unfit = CountUnfitInAll(plan, usable, kUnlimited);
-  if (!unfit.ok() || *unfit == 0 || chains == OrderChains::kForbidden) return unfit;
-  StepTerms terms = StepTerms::OneGpu(gpu_, usable);
+absl::StatusOr<std::vector<ControlEdge>> GpuSearch::ChainOf(const FoundPlan& found) {
+  if (terms_.chains == OrderChains::kForbidden) return std::vector<ControlEdge>();
+  const SwapPlan plan = PlanOf(found);
+  StepTerms terms = StepTerms::OneGpu(gpu_, usable_);
   terms.record_operations = true;
   auto step = request_.simulator.Simulate(plan, terms, request_.stop);
   if (!step.ok()) return step.status();
-  auto chain = ChainInOrder(request_.facts, needs_, plan, *step, gpu_,
-                            ordered_.step().peak_bytes(gpu_) / kMinOrderedPart, request_.stop);
-  if (!chain.ok()) return chain.status();
-  if (chain->empty()) return unfit;
-  FoundPlan chained{found->swaps, *std::move(chain), {}};
-  auto others = CountUnfitInAll(PlanOf(chained), usable, found->outcome.step_time_ns());
-  if (!others.ok() || *others >= *unfit) return others.ok() ? unfit : others;
-  found->chain = std::move(chained.chain);
-  return others;
+  return ChainInOrder(request_.facts, needs_, plan, *step, gpu_,
+                      ordered_.step.peak_bytes(gpu_) / kChainedPart, request_.stop);
 }
 
-absl::StatusOr<int> GpuSearch::CountUnfitInAll(const SwapPlan& plan, int64_t usable,
-                                               int64_t most_ns) {
+absl::StatusOr<int> GpuSearch::CountUnfit(const FoundPlan& found, int64_t most_ns, int most,
+                                          std::vector<VariedStep>* steps) {
+  const SwapPlan plan = PlanOf(found);
+  auto count = request_.CountUnfit(plan, gpu_, most, steps);
+  if (!count.ok() || *count == most) return count;
   std::vector<int64_t> budgets = request_.OtherBudgets(gpu_);
-  budgets.insert(budgets.begin(), usable);
+  budgets.insert(budgets.begin(), usable_);
   for (int64_t budget : budgets) {
     auto outcome =
         request_.simulator.Simulate(plan, StepTerms::OneGpu(gpu_, budget), request_.stop);
     if (!outcome.ok()) return outcome.status();
-    if (!outcome->fits || (budget == usable && outcome->step_time_ns() > most_ns)) {
+    if (!outcome->fits || (budget == usable_ && outcome->step_time_ns() > most_ns)) {
       return kDoesNotFitSizes;
     }
   }
-  return CountUnfit(plan, gpu_, &request_);
+  return count;
 }
 
-void GpuSearch::TellVariations(int unfit) {
-  device_.set_variation_count(kNumVariations);
-  device_.set_unfit_variation_count(unfit);
-}
-
-absl::Status GpuSearch::ReportVariations(const SwapPlan& plan) {
-  if (!HasReserve(request_)) return absl::OkStatus();
-  auto unfit = CountUnfit(plan, gpu_, &request_);
-  if (unfit.ok()) TellVariations(*unfit);
-  return unfit.status();
-}
-
-absl::Status GpuSearch::MakeSteady(int64_t usable, OrderChains chains, PlanSearchResult* found) {
-  if (!HasReserve(request_) || found->cut_short) return absl::OkStatus();
-  const int64_t fastest_ns = found->best->outcome.step_time_ns();
-  const std::vector<Eviction> start = found->evictions;
-  auto unfit = CountUnfitChained(usable, chains, &*found->best);
-  int64_t steady_ns = unfit.ok() && *unfit == 0 ? fastest_ns : kUnlimited;
-  for (const double share : kSteadyShares) {
-    if (!unfit.ok() || steady_ns <= fastest_ns + fastest_ns / kHardlySlowerPart) break;
-    PlanSearchTerms terms = TermsOf(ShareOf(usable, share), usable, /*in_other_sizes=*/true);
-    terms.varied_steps = VariedSteps(request_, request_.budget_bytes(gpu_));
-    terms.max_simulations =
-        std::max(kLowSimulations, terms.max_simulations / kSteadySimulationsPart);
-    if (share == 1) terms.start = start;
-    terms.full_speed_ns = std::max(terms.full_speed_ns, fastest_ns + fastest_ns / kSteadyCostPart);
-    auto steady = Search(terms);
-    if (!steady.ok()) {
-      unfit = steady.status();
-      break;
-    }
-    CountSimulations(*steady);
-    if (!steady->best || request_.IsTooSlow(steady->best->outcome.step_time_ns())) continue;
-    const int64_t time_ns = steady->best->outcome.step_time_ns();
-    if (time_ns >= steady_ns) break;
-    unfit = 0;
-    steady_ns = time_ns;
-    *found = *std::move(steady);
-  }
-  if (unfit.ok() && *unfit == kDoesNotFitSizes) {  // Settle for a plan that fits in all sizes.
-    auto sized = Fastest(usable, /*in_other_sizes=*/true);
-    if (sized.ok()) {
-      *found = *std::move(sized);
-      if (found->best) unfit = CountUnfit(PlanOf(*found->best), gpu_, &request_);
-    } else {
-      unfit = sized.status();
-    }
-  }
-  if (GetErrorReason(unfit.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG && found->best) {
+absl::Status GpuSearch::MakeSteady(PlanSearchResult* found) {
+  if (!request_.has_reserve() || found->cut_short) return absl::OkStatus();
+  const int64_t fastest_ns = found->plans[0].outcome.step_time_ns();
+  std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu_));
+  int unfit = 0;
+  const absl::Status status = SearchSteady(fastest_ns, &steps, &unfit, found);
+  if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && !found->plans.empty()) {
     found->cut_short = true;  // The results so far stand, without the variations.
     device_.set_cut_short(true);
     return absl::OkStatus();
   }
-  if (!unfit.ok() || !found->best) return unfit.ok() ? absl::OkStatus() : unfit.status();
-  TellVariations(*unfit);
-  if (fastest_ns < found->best->outcome.step_time_ns()) {
+  if (!status.ok() || found->plans.empty()) return status;
+  device_.set_variation_count(kNumVariations);
+  device_.set_unfit_variation_count(unfit);
+  if (fastest_ns < found->plans[0].outcome.step_time_ns()) {
     device_.set_fastest_step_time_ns(fastest_ns);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> GpuSearch::SmallestBudget(int64_t lower_bound_bytes) {
-  const int64_t peak = ordered_.step().peak_bytes(gpu_);
-  auto need = FindNeed(&request_.simulator, ordered_.base(), StepTerms::OneGpu(gpu_, 0), peak,
-                       request_.stop);
+// Plans that fail in a variation are likely to fail in the one that failed last: few simulations
+// tell that a plan is not steady.
+absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
+                                     PlanSearchResult* found) {
+  FoundPlan& fastest = found->plans[0];
+  auto count = CountUnfit(fastest, kUnlimited, 1, steps);
+  if (!count.ok() || *count == 0) return count.status();
+  auto chain = ChainOf(fastest);
+  if (!chain.ok()) return chain.status();
+  FoundPlan chained{fastest.swaps, *std::move(chain), {}};
+  if (!chained.chain.empty()) {
+    count = CountUnfit(chained, fastest_ns, 1, steps);
+    if (!count.ok()) return count.status();
+    if (*count == 0) {
+      fastest.chain = std::move(chained.chain);
+      return absl::OkStatus();
+    }
+  }
+  FoundPlan steady;
+  int64_t steady_ns = kUnlimited;
+  absl::Status status =
+      TakeSteady({found->plans.begin() + 1, found->plans.end()}, steps, &steady, &steady_ns);
+  if (!status.ok()) return status;
+  for (const double share : kSteadyShares) {
+    if (steady_ns <= fastest_ns + fastest_ns / kHardlySlowerPart) break;
+    PlanSearchTerms terms = TermsOf(ShareOf(usable_, share), /*in_other_sizes=*/false);
+    terms.max_simulations =
+        std::max(kLowSimulations, terms.max_simulations / kSteadySimulationsPart);
+    terms.enough_ns = std::max(terms.enough_ns, fastest_ns + fastest_ns / kSteadyCostPart);
+    auto other = Search(terms);
+    if (!other.ok()) return other.status();
+    const int64_t before_ns = steady_ns;
+    status = TakeSteady(other->plans, steps, &steady, &steady_ns);
+    if (!status.ok()) return status;
+    if (steady_ns == before_ns && steady_ns < kUnlimited) break;
+  }
+  if (steady_ns < kUnlimited) {
+    found->plans = {std::move(steady)};
+    return absl::OkStatus();
+  }
+  // Settle for the plan that fits in more of them, chained or not; or for one that fits in all
+  // sizes.
+  count = CountUnfit(fastest, kUnlimited, kNumVariations, steps);
+  if (!count.ok()) return count.status();
+  *unfit = *count;
+  if (!chained.chain.empty()) {
+    count = CountUnfit(chained, fastest_ns, *unfit, steps);
+    if (!count.ok()) return count.status();
+    if (*count < *unfit) {
+      *unfit = *count;
+      fastest.chain = std::move(chained.chain);
+    }
+  }
+  if (*unfit < kDoesNotFitSizes) return absl::OkStatus();
+  auto sized = Fastest(/*in_other_sizes=*/true);
+  if (!sized.ok()) return sized.status();
+  *found = *std::move(sized);
+  if (found->plans.empty()) return absl::OkStatus();
+  count = request_.CountUnfit(PlanOf(found->plans[0]), gpu_, kNumVariations, steps);
+  if (count.ok()) *unfit = *count;
+  return count.status();
+}
+
+// Takes the first of `plans`, the fastest first, that fits in all variations and sizes, if it takes
+// less than `steady_ns`.
+absl::Status GpuSearch::TakeSteady(std::vector<FoundPlan> plans, std::vector<VariedStep>* steps,
+                                   FoundPlan* steady, int64_t* steady_ns) {
+  for (FoundPlan& plan : plans) {
+    const int64_t time_ns = plan.outcome.step_time_ns();
+    if (time_ns >= *steady_ns || request_.IsTooSlow(time_ns)) break;
+    auto count = CountUnfit(plan, kUnlimited, 1, steps);
+    if (!count.ok()) return count.status();
+    if (*count > 0) continue;
+    *steady = std::move(plan);
+    *steady_ns = time_ns;
+    break;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
+  const int64_t peak = ordered_.step.peak_bytes(gpu_);
+  auto need =
+      FindNeed(&request_.simulator, ordered_.base, StepTerms::OneGpu(gpu_, 0), peak, request_.stop);
   if (!need.ok()) return need.status();
   const auto suffices = [&](int64_t budget) -> absl::StatusOr<bool> {
     PlanSearchTerms terms;
     terms.gpu = gpu_;
     terms.budget_bytes = budget;
-    terms.full_speed_ns = request_.FastEnough();  // The first plan that is fast enough suffices.
+    terms.enough_ns = request_.FastEnough();  // The first plan that is fast enough suffices.
     terms.max_simulations = kLowSimulations;
-    if (HasReserve(request_)) terms.varied_steps = VariedSteps(request_, budget);
-    auto found = Search(terms);
+    if (request_.has_reserve()) terms.varied_steps = request_.VariedSteps(budget);
+    auto found =
+        SearchPlan(terms, ordered_.base, planner_, order_, &request_.simulator, request_.stop);
     if (!found.ok()) return found.status();
-    return found->best && !request_.IsTooSlow(found->best->outcome.step_time_ns());
+    return !found->plans.empty() && !request_.IsTooSlow(found->plans[0].outcome.step_time_ns());
   };
-  const int64_t low = std::max(request_.budget_bytes(gpu_), lower_bound_bytes - 1);
+  // Less than the lower bound never suffices.
+  const int64_t low = std::max(request_.budget_bytes(gpu_), terms_.bounds.memory_bytes - 1);
   return LeastBudget(low, *need, peak / kSmallestBudgetParts + 1, suffices);
+}
+
+// Returns a clause about the host's memory, if it cannot hold what the GPU lacks.
+std::string HostText(const BudgetRequest& request, const StepResult& step, GpuIndex gpu) {
+  const StepFacts& facts = request.facts;
+  const int64_t lacking = step.peak_bytes(gpu) - request.budget_bytes(gpu);
+  const int64_t host = facts.hardware().host_memory_bytes;
+  const auto gpus = std::max<int64_t>(1, facts.placement().devices().size());
+  if (lacking <= host / gpus) return "";
+  return absl::StrCat(" with ", BytesText(host), " of the host's (host_memory_bytes",
+                      gpus > 1 ? ", of all GPUs" : "", "), where swaps would have to hold about ",
+                      BytesText(lacking));
+}
+
+// DOES_NOT_FIT: no plan was found for `gpu`, or none exists. `step`: the one with order edges
+// alone. `failure`: that of the plan that got furthest. `smallest_budget_bytes`: a budget with
+// which a plan is found; 0: none is known.
+absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, GpuIndex gpu,
+                         const DeviceBounds& bounds, const StepResult& failure,
+                         int64_t smallest_budget_bytes) {
+  const StepFacts& facts = request.facts;
+  const std::string effect =
+      request.objective.max_slowdown()
+          ? absl::StrCat("there is one that takes at most ", request.objective.MaxSlowdownText())
+          : "there is one";
+  const std::string& name = facts.placement().devices()[gpu];
+  FitFailure why = FailureOf(failure, gpu, facts);
+  why.lower_bound_bytes = bounds.memory_bytes;
+  if (bounds.memory_op != kNoOp) {
+    const NodeId node = step.ops[bounds.memory_op].node;
+    if (node != kNoNode) why.lower_bound_node = std::string(facts.graph().name(node));
+  }
+  if (why.node.empty()) why.resident_bytes = step.resident_bytes(gpu);
+  const Hardware hardware = facts.HardwareOf(gpu);
+  const int64_t budget = request.budget_bytes(gpu);
+  const bool is_proven = bounds.memory_bytes > budget;
+  const std::string claim =
+      absl::StrCat(is_proven ? "no plan of swaps can fit the " : "no plan was found that fits the ",
+                   BudgetText(hardware, budget), " of GPU ",
+                   name.empty() ? "(no name)" : Quoted(name), HostText(request, step, gpu));
+  return DoesNotFitError(claim, why, hardware, budget, {smallest_budget_bytes, effect});
+}
+
+}  // namespace
+
+absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
+                                const OrderedStep& ordered, BudgetRequest* request,
+                                std::set<BufferIndex>* has_gap, v1::BudgetDevice* report) {
+  const GpuIndex gpu = terms.gpu.index;
+  auto order = StepOrder::Create(request->facts, gpu, ordered.step, request->stop);
+  if (!order.ok()) return order.status();
+  auto planner = BudgetPlanner::Create(request->facts, request->eligibility, needs, *order,
+                                       ordered.ranks, &*request->filters, request->stop);
+  if (!planner.ok()) return planner.status();
+  for (const Gap& gap : planner->gaps()) has_gap->insert(order->buffers()[gap.buffer]);
+  report->Clear();
+  report->set_device(request->facts.placement().devices()[gpu]);
+  report->set_gap_count(static_cast<int64_t>(planner->gaps().size()));
+  if (!ordered.base.controls.empty()) {
+    report->set_ordered_peak_bytes(ordered.step.peak_bytes(gpu));
+  }
+  // No search is needed below the lower bound.
+  const bool may_fit = terms.bounds.memory_bytes <= request->budget_bytes(gpu);
+  if (may_fit && terms.bounds.step_time_ns > 0) {
+    report->set_step_time_bound_ns(terms.bounds.step_time_ns);
+  }
+  GpuSearch search(terms, needs, ordered, *order, *planner, request, report);
+  auto found = may_fit ? search.Find() : PlanSearchResult();
+  if (!found.ok()) return found.status();
+  if (found->plans.empty() || request->IsTooSlow(found->plans[0].outcome.step_time_ns())) {
+    auto smallest = search.SmallestBudget();
+    if (!smallest.ok()) return smallest.status();
+    if (found->plans.empty()) {
+      return NoPlanError(*request, ordered.step, gpu, terms.bounds, found->failure, *smallest);
+    }
+    return TooSlowError(request->objective, request->facts.placement().devices()[gpu],
+                        found->plans[0].outcome.step_time_ns(), request->unswapped.step_time_ns(),
+                        request->facts.HardwareOf(gpu), request->budget_bytes(gpu), *smallest);
+  }
+  if (!found->cut_short) {
+    for (int64_t budget : request->OtherBudgets(gpu)) report->add_other_budget_bytes(budget);
+  }
+  GpuPlan result{
+      ordered.base.controls, {}, found->cut_short, found->plans[0].outcome.step_time_ns()};
+  result.plans = std::move(found->plans);
+  const std::vector<ControlEdge>& chain = result.plans[0].chain;
+  result.controls.insert(result.controls.end(), chain.begin(), chain.end());
+  return result;
 }
 
 }  // namespace spillway::core

@@ -16,7 +16,14 @@ constexpr int64_t kMaxLookedAt = 2'000'000;
 
 // Without a gate to hold the launcher back, a trigger has run about this many slots after its
 // launch.
-constexpr Slot kNoGateSlots = 8;
+constexpr int32_t kNoGateSlots = 8;
+
+// The maximum number of repairs of a plan; three suffice, or none do.
+constexpr int kMaxRehearsals = 6;
+
+// The maximum number of slots in all rehearsals together. (The search begins with some 40 plans, of
+// two to three rehearsals each.)
+constexpr int64_t kMaxSlots = 8'000'000;
 
 }  // namespace
 
@@ -25,11 +32,15 @@ MemoryRehearsal::MemoryRehearsal(const StepOrder& order, const BudgetPlanner& pl
     : order_(order), planner_(planner), budget_bytes_(budget_bytes), poll_(stop) {
   made_.resize(order.num_slots());
   last_used_.resize(order.num_slots());
-  for (int32_t i = 0; i < static_cast<int32_t>(order.buffers().size()); ++i) {
+  copies_ended_.resize(order.num_slots());
+  for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
     if (Stopped()) return;
     made_[order.made(i)].push_back(i);
-    const absl::Span<const StepOrder::Use> uses = order.uses(i);
-    last_used_[uses.empty() ? order.made(i) : uses.back().slot].push_back(i);
+    last_used_[order.last_used(i)].push_back(i);
+  }
+  for (size_t i = 0; i < order.copies_in().size(); ++i) {
+    if (Stopped()) return;
+    copies_ended_[order.copies_in()[i].last].push_back(static_cast<int32_t>(i));
   }
 }
 
@@ -43,13 +54,9 @@ void MemoryRehearsal::Begin(const std::vector<Eviction>& evictions, int32_t gate
   back_ns_.assign(gaps, -1);
   used_as_.assign(gaps, -1);
   delay_.assign(gaps, 0);
-  after_.assign(slots, -1);
-  before_.assign(slots, -1);
-  asking_.assign(slots, -1);
-  next_after_.assign(gaps, -1);
-  next_before_.assign(gaps, -1);
-  next_asking_.assign(gaps, -1);
-  copied_in_.clear();
+  for (auto* first : {&after_, &before_, &asking_}) first->assign(slots, kNoGap);
+  for (auto* next : {&next_after_, &next_before_, &next_asking_}) next->assign(gaps, kNoGap);
+  copied_in_.assign(order_.copies_in().size(), kNoChunk);
   waiting_.clear();
   leaving_.clear();
   ended_ns_.assign(slots, 0);
@@ -71,11 +78,11 @@ void MemoryRehearsal::Use(const Eviction& eviction) {
   after_[gap.after] = eviction.gap;
   next_before_[eviction.gap] = before_[gap.before];
   before_[gap.before] = eviction.gap;
-  AskAt(eviction.gap, eviction.trigger + (eviction.gate < 0 ? kNoGateSlots : eviction.gate));
+  AskAt(eviction.gap, Slot(eviction.trigger + (eviction.gate < 0 ? kNoGateSlots : eviction.gate)));
 }
 
-void MemoryRehearsal::AskAt(int32_t gap, Slot slot) {
-  slot = std::min(slot, planner_.gaps()[gap].before - 1);
+void MemoryRehearsal::AskAt(GapId gap, Slot slot) {
+  slot = std::min(slot, planner_.gaps()[gap].last_trigger());
   next_asking_[gap] = asking_[slot];
   asking_[slot] = gap;
 }
@@ -86,7 +93,7 @@ MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Eviction>&
   Findings findings;
   findings.fits = order_.resident_bytes() == 0 ||
                   allocator_.Allocate(AllocatedBytes(order_.resident_bytes())) != kNoChunk;
-  for (Slot slot = 0; slot < order_.num_slots() && findings.fits; ++slot) {
+  for (Slot slot(0); slot < order_.num_slots() && findings.fits; ++slot) {
     findings.fits = !Stopped() && RehearseSlot(slot);
   }
   findings.is_stopped = stopped_;
@@ -97,13 +104,13 @@ MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Eviction>&
 }
 
 bool MemoryRehearsal::RehearseSlot(Slot slot) {
-  for (int32_t gap = before_[slot]; gap >= 0; gap = next_before_[gap]) {
+  for (GapId gap = before_[slot]; gap != kNoGap; gap = next_before_[gap]) {
     if (!BringBack(gap, slot)) return false;
   }
   if (slot > 0)
     launcher_ns_ +=
         std::min(order_.launch_ns(),
-                 std::max<int64_t>(0, order_.given_ns(slot) - order_.given_ns(slot - 1)));
+                 std::max<int64_t>(0, order_.given_ns(slot) - order_.given_ns(Slot(slot - 1))));
   if (!Make(slot)) return false;
   LetGo(slot);
   Ask(slot);
@@ -111,9 +118,9 @@ bool MemoryRehearsal::RehearseSlot(Slot slot) {
 }
 
 // Brings the buffer of the gap back before `slot` uses it.
-bool MemoryRehearsal::BringBack(int32_t index, Slot slot) {
+bool MemoryRehearsal::BringBack(GapId index, Slot slot) {
   if (back_ns_[index] < 0) {
-    const int32_t buffer = planner_.gaps()[index].buffer;
+    const OrderBuffer buffer = planner_.gaps()[index].buffer;
     while (chunks_[buffer] != kNoChunk && !leaving_.empty()) {
       launcher_ns_ = std::max(launcher_ns_, leaving_.front().end_ns);
       FreeWhatLeft();
@@ -133,9 +140,9 @@ bool MemoryRehearsal::BringBack(int32_t index, Slot slot) {
 
 // Allocates the slot's memory, and launches it.
 bool MemoryRehearsal::Make(Slot slot) {
-  for (int32_t buffer : made_[slot]) {
-    const int32_t taken = order_.takes_over(buffer);
-    if (taken >= 0 && chunks_[taken] != kNoChunk) {
+  for (OrderBuffer buffer : made_[slot]) {
+    const OrderBuffer taken = order_.takes_over(buffer);
+    if (taken != kNoOrderBuffer && chunks_[taken] != kNoChunk) {
       chunks_[buffer] = std::exchange(chunks_[taken], kNoChunk);
     } else if (!Place(order_.bytes(buffer), slot, &chunks_[buffer])) {
       return false;
@@ -143,11 +150,8 @@ bool MemoryRehearsal::Make(Slot slot) {
   }
   for (; next_copy_ < order_.copies_in().size() && order_.copies_in()[next_copy_].first <= slot;
        ++next_copy_) {
-    const StepOrder::CopyIn& copy = order_.copies_in()[next_copy_];
-    Chunk chunk = kNoChunk;
-    if (copy.bytes == 0) continue;
-    if (!Place(copy.bytes, slot, &chunk)) return false;
-    copied_in_.emplace_back(copy.last, chunk);
+    const int64_t copy_bytes = order_.copies_in()[next_copy_].bytes;
+    if (copy_bytes > 0 && !Place(copy_bytes, slot, &copied_in_[next_copy_])) return false;
   }
   Chunk workspace = kNoChunk;
   const int64_t bytes = AllocatedBytes(order_.workspace_bytes(slot));
@@ -159,41 +163,35 @@ bool MemoryRehearsal::Make(Slot slot) {
 }
 
 void MemoryRehearsal::LetGo(Slot slot) {
-  for (int32_t buffer : made_[slot]) {
+  for (OrderBuffer buffer : made_[slot]) {
     if (left_ns_[buffer] < 0) continue;
-    const int32_t gap = planner_.FirstGapOf(buffer);
+    const GapId gap = planner_.FirstGapOf(buffer);
     out_ns_ = std::max(out_ns_, ended_ns_[slot]) + planner_.gaps()[gap].out_ns;
     left_ns_[buffer] = out_ns_;
   }
-  for (int32_t gap = after_[slot]; gap >= 0; gap = next_after_[gap]) {
+  for (GapId gap = after_[slot]; gap != kNoGap; gap = next_after_[gap]) {
     Leave(planner_.gaps()[gap].buffer);
   }
-  for (int32_t buffer : last_used_[slot]) Free(buffer);
-  size_t kept = 0;
-  for (const auto& copy : copied_in_) {
-    if (copy.first <= slot) {
-      allocator_.Free(copy.second);
-    } else {
-      copied_in_[kept++] = copy;
-    }
+  for (OrderBuffer buffer : last_used_[slot]) Free(buffer);
+  for (int32_t copy : copies_ended_[slot]) {
+    if (copied_in_[copy] != kNoChunk) allocator_.Free(copied_in_[copy]);
   }
-  copied_in_.resize(kept);
 }
 
 void MemoryRehearsal::Ask(Slot slot) {
-  for (int32_t gap = asking_[slot]; gap >= 0; gap = next_asking_[gap]) {
+  for (GapId gap = asking_[slot]; gap != kNoGap; gap = next_asking_[gap]) {
     launcher_ns_ = std::max(launcher_ns_, ended_ns_[evictions_[used_as_[gap]].trigger]);
     waiting_.push_back(gap);
   }
   FreeWhatLeft();
   size_t kept = 0;
-  for (int32_t gap : waiting_) {
+  for (GapId gap : waiting_) {
     if (!TryToGrant(gap)) waiting_[kept++] = gap;
   }
   waiting_.resize(kept);
 }
 
-bool MemoryRehearsal::TryToGrant(int32_t index) {
+bool MemoryRehearsal::TryToGrant(GapId index) {
   const Gap& gap = planner_.gaps()[index];
   if (chunks_[gap.buffer] != kNoChunk) return false;  // Not evicted yet.
   chunks_[gap.buffer] = allocator_.Allocate(gap.bytes);
@@ -204,14 +202,14 @@ bool MemoryRehearsal::TryToGrant(int32_t index) {
 }
 
 // Frees the buffer once its copy out has ended.
-void MemoryRehearsal::Leave(int32_t buffer) {
+void MemoryRehearsal::Leave(OrderBuffer buffer) {
   if (chunks_[buffer] == kNoChunk) return;
   if (left_ns_[buffer] <= launcher_ns_) return Free(buffer);
   leaving_.push_back({left_ns_[buffer], buffer});
   std::push_heap(leaving_.begin(), leaving_.end());
 }
 
-void MemoryRehearsal::Free(int32_t buffer) {
+void MemoryRehearsal::Free(OrderBuffer buffer) {
   if (chunks_[buffer] == kNoChunk) return;
   allocator_.Free(chunks_[buffer]);
   chunks_[buffer] = kNoChunk;
@@ -248,7 +246,7 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
   allocator_.ForEachFree([&pieces](int64_t address, int64_t free) {
     pieces.push_back({address, free, Tensor{kNoNode, 0}});
   });
-  for (int32_t i = 0; i < static_cast<int32_t>(chunks_.size()); ++i) {
+  for (OrderBuffer i(0); i < order_.num_buffers(); ++i) {
     if (Stopped()) return false;
     if (chunks_[i] == kNoChunk) continue;
     pieces.push_back(
@@ -259,22 +257,51 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
       [](const StepResult::Piece& a, const StepResult::Piece& b) { return a.address < b.address; });
   const RoomWindow window = FindRoomWindow(pieces, bytes, slot, evictions_, planner_);
   if (window.empty()) return false;
-  for (int32_t index : window.added) {
+  for (GapId index : window.added) {
     const Gap& gap = planner_.gaps()[index];
     const Slot in_time = order_.last_ended_by(order_.begin_ns(gap.before) - gap.in_ns);
-    Use({index, std::min(gap.before - 1, std::max(slot, in_time)), gate_slots_});
+    Use({index, std::min(gap.last_trigger(), std::max(slot, in_time)), gate_slots_});
     Free(gap.buffer);
   }
-  for (int32_t index : window.early) {
+  for (GapId index : window.early) {
     const Gap& gap = planner_.gaps()[index];
     Free(gap.buffer);
     back_ns_[index] = -1;
-    delay_[index] = std::max<Slot>(1, 2 * delay_[index]);
+    delay_[index] = std::max(1, 2 * delay_[index]);
     Eviction& eviction = evictions_[used_as_[index]];
-    eviction.trigger = std::min(gap.before - 1, slot + delay_[index]);
-    AskAt(index, eviction.trigger + std::max(0, eviction.gate));
+    eviction.trigger = std::min(gap.last_trigger(), Slot(slot + delay_[index]));
+    AskAt(index, Slot(eviction.trigger + std::max(0, eviction.gate)));
   }
   return true;
+}
+
+RehearsedPlanner::RehearsedPlanner(const StepOrder& order, const BudgetPlanner& planner,
+                                   int64_t budget_bytes, int max_rehearsals, const StopToken& stop)
+    : planner_(planner),
+      rehearsal_(order, planner, budget_bytes, stop),
+      left_(
+          std::min<int64_t>(max_rehearsals, kMaxSlots / std::max<int64_t>(1, order.num_slots()))) {}
+
+RehearsedPlan RehearsedPlanner::Make(const BudgetSetting& setting) {
+  if (!MayRehearse()) return RehearsedPlan();
+  return Mend(planner_.Schedule(planner_.Cover(setting), setting), setting.gate_slots);
+}
+
+RehearsedPlan RehearsedPlanner::Mend(std::vector<Eviction> evictions, int32_t gate_slots) {
+  RehearsedPlan plan;
+  plan.evictions = std::move(evictions);
+  planner_.MakeSound(&plan.evictions);
+  for (int mend = 0; mend <= kMaxRehearsals && MayRehearse(); ++mend) {
+    --left_;
+    MemoryRehearsal::Findings findings = rehearsal_.Rehearse(plan.evictions, gate_slots);
+    plan.step_time_ns = findings.step_time_ns;
+    plan.fits = findings.is_clean;
+    if (findings.is_stopped) left_ = 0;
+    if (plan.fits || !findings.fits) break;
+    plan.evictions = std::move(findings.evictions);
+    planner_.MakeSound(&plan.evictions);
+  }
+  return plan;
 }
 
 }  // namespace spillway::core

@@ -49,7 +49,7 @@ class MemoryRehearsal {
   static constexpr Chunk kNoChunk = BestFitAllocator::kNoChunk;
   struct Leaving {
     int64_t end_ns;
-    int32_t buffer;
+    OrderBuffer buffer;
     // For a heap with the one that ends first at its front; of several, the lowest number.
     bool operator<(const Leaving& other) const {
       return std::tie(other.end_ns, other.buffer) < std::tie(end_ns, buffer);
@@ -60,27 +60,28 @@ class MemoryRehearsal {
   // Whether `stop` has fired; it is not polled again once it has.
   bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
   bool RehearseSlot(Slot slot);
-  bool BringBack(int32_t gap, Slot slot);
+  bool BringBack(GapId gap, Slot slot);
   bool Make(Slot slot);
   void LetGo(Slot slot);
   void Ask(Slot slot);
   bool Place(int64_t bytes, Slot slot, Chunk* chunk);
   bool MakeRoom(int64_t bytes, Slot slot);
   void FreeWhatLeft();
-  void Leave(int32_t buffer);
-  void Free(int32_t buffer);
-  bool TryToGrant(int32_t gap);
+  void Leave(OrderBuffer buffer);
+  void Free(OrderBuffer buffer);
+  bool TryToGrant(GapId gap);
   void Use(const Eviction& eviction);
-  void AskAt(int32_t gap, Slot slot);
+  void AskAt(GapId gap, Slot slot);
 
   const StepOrder& order_;
   const BudgetPlanner& planner_;
   const int64_t budget_bytes_;
   StopPoller poll_;
   bool stopped_ = false;
-  // By slot: the buffers that it makes, and those that it uses last; indices in
-  // StepOrder::buffers().
-  std::vector<std::vector<int32_t>> made_, last_used_;
+  // By slot: the buffers that it makes, and those that it uses last; and the copies to the GPU
+  // (indices in StepOrder::copies_in()) that it uses last.
+  std::vector<std::vector<OrderBuffer>> made_, last_used_;
+  std::vector<std::vector<int32_t>> copies_ended_;
 
   // The state of one run.
   int32_t gate_slots_ = 0;
@@ -90,16 +91,43 @@ class MemoryRehearsal {
   std::vector<int64_t> left_ns_;  // By buffer: when its copy out ends; -1: it has none.
   std::vector<int64_t> back_ns_;  // By gap: when its copy in ends; -1: not granted.
   std::vector<int32_t> used_as_;  // By gap: its index in evictions_.
-  std::vector<Slot> delay_;       // By gap: how long it was postponed last.
-  std::vector<int32_t> after_, before_, asking_;  // By slot: the first gap of a list,
-  std::vector<int32_t> next_after_, next_before_, next_asking_;  // and by gap the next one.
-  std::vector<std::pair<Slot, Chunk>> copied_in_;                // By end: the live copies in.
-  std::vector<int32_t> waiting_;                                 // Gaps that asked.
-  std::vector<Leaving> leaving_;                                 // A heap: its front ends first.
-  std::vector<int64_t> ended_ns_;                                // By slot.
+  std::vector<int32_t> delay_;    // By gap: by how many slots it was postponed last.
+  std::vector<GapId> after_, before_, asking_;                 // By slot: the first gap of a list,
+  std::vector<GapId> next_after_, next_before_, next_asking_;  // and by gap the next one.
+  std::vector<Chunk> copied_in_;                               // By copy to the GPU.
+  std::vector<GapId> waiting_;                                 // Gaps that asked.
+  std::vector<Leaving> leaving_;                               // A heap: its front ends first.
+  std::vector<int64_t> ended_ns_;                              // By slot.
   int64_t launcher_ns_ = 0, out_ns_ = 0, in_ns_ = 0;
   size_t next_copy_ = 0;
   int rooms_ = 0;
+};
+
+struct RehearsedPlan {
+  std::vector<Eviction> evictions;
+  bool fits = false;         // In its last rehearsal.
+  int64_t step_time_ns = 0;  // In its last rehearsal.
+};
+
+// Makes plans that fit in rehearsals, for a setting or from another plan, and repairs them until
+// nothing runs out of memory there. This is far cheaper than finding each such place with a
+// simulation, and the step time is usually right to a percent or two.
+class RehearsedPlanner {
+ public:
+  // Makes at most `max_rehearsals`, and fewer for long steps. All must outlive it.
+  RehearsedPlanner(const StepOrder& order, const BudgetPlanner& planner, int64_t budget_bytes,
+                   int max_rehearsals, const StopToken& stop);
+
+  bool MayRehearse() const { return left_ > 0; }
+
+  RehearsedPlan Make(const BudgetSetting& setting);
+  // `gate_slots`: for the gaps that it adds.
+  RehearsedPlan Mend(std::vector<Eviction> evictions, int32_t gate_slots);
+
+ private:
+  const BudgetPlanner& planner_;
+  MemoryRehearsal rehearsal_;
+  int64_t left_;
 };
 
 }  // namespace spillway::core

@@ -12,8 +12,8 @@ namespace {
 // do not count as simulations; at most this many are tried for each simulation.
 constexpr int64_t kTriesPerSimulation = 4;
 
-// A plan within 1/kFullSpeedPart of the step time with unlimited memory is not improved.
-constexpr int64_t kFullSpeedPart = 2000;
+// A plan within 1/kEnoughPart of the step time that is enough is not improved.
+constexpr int64_t kEnoughPart = 2000;
 
 // A plan counts as better only if it is faster, or as fast with fewer bytes, by more than
 // 1/kWorthwhilePart.
@@ -41,15 +41,10 @@ bool PlanTrials::MaySimulate() const {
 }
 
 bool PlanTrials::IsDone() const {
-  if (!result_.best) return false;
-  const int64_t time = result_.best->outcome.step_time_ns();
-  return time - terms_.full_speed_ns <= terms_.full_speed_ns / kFullSpeedPart;
+  return has_best() && best_ns() - terms_.enough_ns <= terms_.enough_ns / kEnoughPart;
 }
 
-PlanSearchResult PlanTrials::TakeResult() && {
-  result_.evictions = std::move(best_);
-  return std::move(result_);
-}
+PlanSearchResult PlanTrials::TakeResult() && { return std::move(result_); }
 
 absl::StatusOr<PlanTrials::Verdict> PlanTrials::Try(const std::vector<Eviction>& evictions,
                                                     Want want) {
@@ -64,7 +59,7 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Try(const std::vector<Eviction>&
   }
   last_ = Tried();
   pieces_.clear();
-  if (result_.best && CopyTime(evictions) > result_.best->outcome.step_time_ns()) {
+  if (has_best() && CopyTime(evictions) > best_ns()) {
     return Verdict::kNotBetter;  // Whether or not it fits.
   }
   auto verdict = Simulate(evictions);
@@ -77,7 +72,7 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Try(const std::vector<Eviction>&
 // Returns the copy time of the busier copy engine.
 int64_t PlanTrials::CopyTime(const std::vector<Eviction>& evictions) const {
   int64_t in_ns = 0, out_ns = 0;
-  absl::flat_hash_set<int32_t> buffers;
+  absl::flat_hash_set<OrderBuffer> buffers;
   for (const Eviction& eviction : evictions) {
     const Gap& gap = planner_.gaps()[eviction.gap];
     in_ns += gap.in_ns;
@@ -91,9 +86,10 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Evict
   if (!swaps.ok()) return swaps.status();
   plan_.swaps = *swaps;
   plan_.swaps.insert(plan_.swaps.end(), terms_.other_swaps.begin(), terms_.other_swaps.end());
-  const int64_t best_ns = result_.best ? result_.best->outcome.step_time_ns() : kUnlimited;
-  auto outcome = Simulate(terms_.budget_bytes, best_ns, /*placed_alone=*/true);
+  auto outcome = Simulate(terms_.budget_bytes, has_best() ? best_ns() : kUnlimited,
+                          /*placed_alone=*/true);
   if (!outcome.ok()) return outcome.status();
+  ended_early_ += outcome->is_partial || !outcome->fits;
   if (outcome->is_partial) {
     ++result_.num_fitting;
     return Verdict::kNotBetter;
@@ -101,13 +97,13 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Evict
   if (!outcome->fits) return Fail(*std::move(outcome), evictions);
   int64_t bytes = 0;
   for (const Eviction& eviction : evictions) bytes += planner_.gaps()[eviction.gap].bytes;
-  if (result_.best && !IsWorthwhile(outcome->step_time_ns(), bytes)) {
+  if (has_best() && !IsWorthwhile(outcome->step_time_ns(), bytes)) {
     ++result_.num_fitting;
     return Verdict::kNotBetter;
   }
-  auto variation = FirstUnfit();
-  if (!variation.ok()) return variation.status();
-  if (*variation) return Fail(**std::move(variation), evictions);
+  auto fits_varied = FitsVaried();
+  if (!fits_varied.ok()) return fits_varied.status();
+  if (!*fits_varied) return Verdict::kDoesNotFit;
   // Also with counted memory, and in the other sizes.
   outcome = Simulate(terms_.budget_bytes, kUnlimited, /*placed_alone=*/false);
   if (!outcome.ok()) return outcome.status();
@@ -118,7 +114,9 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Evict
     if (!other->fits) return Fail(*std::move(other), evictions);
   }
   ++result_.num_fitting;
-  result_.best = FoundPlan{*std::move(swaps), {}, *std::move(outcome)};
+  result_.plans.insert(result_.plans.begin(),
+                       FoundPlan{*std::move(swaps), {}, *std::move(outcome)});
+  if (result_.plans.size() > terms_.num_kept) result_.plans.pop_back();
   best_ = evictions;
   best_bytes_ = bytes;
   return Verdict::kBetter;
@@ -126,29 +124,28 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Evict
 
 // Whether it is better than the best by enough to be worth further simulations.
 bool PlanTrials::IsWorthwhile(int64_t step_time_ns, int64_t bytes) const {
-  const int64_t best_ns = result_.best->outcome.step_time_ns();
-  return step_time_ns < best_ns - best_ns / kWorthwhilePart ||
-         (step_time_ns <= best_ns && bytes < best_bytes_ - best_bytes_ / kWorthwhilePart);
+  return step_time_ns < best_ns() - best_ns() / kWorthwhilePart ||
+         (step_time_ns <= best_ns() && bytes < best_bytes_ - best_bytes_ / kWorthwhilePart);
 }
 
-// Returns the outcome of the plan in the first variation in which it does not fit.
-absl::StatusOr<absl::optional<StepResult>> PlanTrials::FirstUnfit() {
+absl::StatusOr<bool> PlanTrials::FitsVaried() {
   for (auto it = varied_steps_.begin(); it != varied_steps_.end(); ++it) {
-    auto varied = Simulate(it->bytes, kUnlimited, /*placed_alone=*/true, it->variation);
-    if (!varied.ok()) return varied.status();
-    if (varied->fits) continue;
+    StepTerms terms = StepTerms::OneGpu(terms_.gpu, it->bytes);
+    terms.variation = it->variation;
+    terms.placed_alone = true;
+    auto outcome = simulator_->Simulate(plan_, terms, stop_);
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->fits) continue;
     std::rotate(varied_steps_.begin(), it, it + 1);  // The next plan is likely to fail here, too.
-    return absl::make_optional(*std::move(varied));
+    return false;
   }
-  return absl::optional<StepResult>();
+  return true;
 }
 
 absl::StatusOr<StepResult> PlanTrials::Simulate(int64_t budget_bytes, int64_t cutoff_ns,
-                                                bool placed_alone, const StepVariation& variation) {
+                                                bool placed_alone) {
   ++result_.num_simulations;
-  num_varied_simulations_ += !variation.is_none();
   StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
-  terms.variation = variation;
   terms.cutoff_ns = cutoff_ns;
   terms.placed_alone = placed_alone;
   terms.record_pieces = true;
@@ -159,7 +156,6 @@ PlanTrials::Verdict PlanTrials::Fail(StepResult outcome, const std::vector<Evict
   const OutOfMemory* oom = outcome.failure();
   if (oom != nullptr && oom->node != kNoNode && oom->device == terms_.gpu) {
     last_.at = SlotOf(*oom);
-    last_.missing_bytes = oom->missing_bytes;
     pieces_ = std::move(outcome.pieces);
     piece_bytes_ = outcome.piece_bytes;
   }
@@ -177,9 +173,9 @@ Slot PlanTrials::SlotOf(const OutOfMemory& oom) const {
     for (const PlannedSwap& swap : plan_.swaps) {
       if (swap.tensor.node == oom.node) return order_.slot(swap.swap_ins[0].triggers[0]);
     }
-    return 0;
+    return Slot(0);
   }
-  return order_.slot(oom.node) == kNoSlot ? order_.num_slots() / 2 : order_.slot(oom.node);
+  return order_.slot(oom.node) == kNoSlot ? Slot(order_.num_slots() / 2) : order_.slot(oom.node);
 }
 
 }  // namespace spillway::core

@@ -16,20 +16,60 @@
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
-#include "rewrite_core/strategy/budget/plan_search.h"
 #include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
+
+// A variation of the step, with this much memory.
+struct VariedStep {
+  StepVariation variation;
+  int64_t bytes = 0;
+};
+
+struct PlanSearchTerms {
+  GpuIndex gpu{0};
+  int64_t budget_bytes = 0;
+  // The swaps of other GPUs, which have unlimited memory: every plan includes them.
+  std::vector<PlannedSwap> other_swaps;
+  // Other sizes of memory in which a plan must fit: since memory is placed, a plan may fit one size
+  // and not a larger one.
+  std::vector<int64_t> other_budgets;
+  // Variations of the step in which it must fit, too; they do not count as simulations.
+  std::vector<VariedStep> varied_steps;
+  // A plan that takes no longer is not improved: the step time with unlimited memory, or more.
+  int64_t enough_ns = 0;
+  // At most this many plans are simulated; a plan in several sizes counts once for each. At
+  // least 1.
+  int max_simulations = 1;
+  // How many plans to return.
+  size_t num_kept = 1;
+};
+
+struct FoundPlan {
+  std::vector<PlannedSwap> swaps;  // Without other_swaps.
+  std::vector<ControlEdge> chain;  // Besides the base's edges (order_chain.h); none by SearchPlan.
+  StepResult outcome;              // With the budget.
+};
+
+struct PlanSearchResult {
+  // The fastest plan, if there is one, and those that were the fastest before it was found, the
+  // last one first.
+  std::vector<FoundPlan> plans;
+  // If there is none: the outcome of the plan that got furthest.
+  StepResult failure;
+  int num_simulations = 0;
+  int num_fitting = 0;  // Of these; a plan too slow to be simulated to its end counts as fitting.
+  bool cut_short = false;  // The request's search steps (max_search_steps) ended it.
+};
 
 class PlanTrials {
  public:
   enum class Verdict { kBetter, kNotBetter, kDoesNotFit };
   struct Tried {
     Verdict verdict = Verdict::kNotBetter;
-    // If the plan does not fit: the slot at which it ran out, and the bytes that were missing.
-    // kNoSlot: not on this GPU, or the resident buffers do not fit.
+    // If the plan does not fit: the slot at which it ran out. kNoSlot: not on this GPU, or the
+    // resident buffers do not fit.
     Slot at = kNoSlot;
-    int64_t missing_bytes = 0;
   };
 
   // The arguments are those of SearchPlan. All must outlive it.
@@ -58,32 +98,35 @@ class PlanTrials {
   const std::vector<StepResult::Piece>& pieces() const { return pieces_; }
   int64_t piece_bytes() const { return piece_bytes_; }
 
-  bool has_best() const { return result_.best.has_value(); }
+  bool has_best() const { return !result_.plans.empty(); }
   const std::vector<Eviction>& best() const { return best_; }
   // While there is none: the plan that got furthest.
   const std::vector<Eviction>& furthest() const { return furthest_; }
 
-  // The simulations that count.
-  int num_simulations() const { return result_.num_simulations - num_varied_simulations_; }
+  // The simulations so far, as MaySimulate counts them.
+  int num_simulations() const { return result_.num_simulations - ended_early_ / kEarlyPart; }
+  int64_t best_ns() const { return result_.plans[0].outcome.step_time_ns(); }
   bool MaySimulate() const;
   // Whether at most this share of all simulations is used, and the best plan can still be improved.
   bool MaySimulate(double share) const {
     return MaySimulate() && num_simulations() <= share * terms_.max_simulations && !IsDone();
   }
-  // Whether the best plan is as fast as with unlimited memory.
+  // Whether the best plan is fast enough (PlanSearchTerms::enough_ns).
   bool IsDone() const;
 
   PlanSearchResult TakeResult() &&;
 
  private:
-  static constexpr Slot kNoneYet = std::numeric_limits<Slot>::min();
+  // Simulations that ended early, since the plan runs out of memory or is slower than the best,
+  // cost less: 1/kEarlyPart of them does not count.
+  static constexpr int kEarlyPart = 2;
+  static constexpr Slot kNoneYet{std::numeric_limits<int32_t>::min()};
 
   int64_t CopyTime(const std::vector<Eviction>& evictions) const;
   absl::StatusOr<Verdict> Simulate(const std::vector<Eviction>& evictions);
   bool IsWorthwhile(int64_t step_time_ns, int64_t bytes) const;
-  absl::StatusOr<absl::optional<StepResult>> FirstUnfit();
-  absl::StatusOr<StepResult> Simulate(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone,
-                                      const StepVariation& variation = StepVariation());
+  absl::StatusOr<bool> FitsVaried();
+  absl::StatusOr<StepResult> Simulate(int64_t budget_bytes, int64_t cutoff_ns, bool placed_alone);
   Verdict Fail(StepResult outcome, const std::vector<Eviction>& evictions);
   Slot SlotOf(const OutOfMemory& oom) const;
 
@@ -92,7 +135,7 @@ class PlanTrials {
   const StepOrder& order_;
   PlanSimulator* const simulator_;
   const StopToken& stop_;
-  std::vector<VariedStep> varied_steps_;  // Those with the latest failures come first.
+  std::vector<VariedStep> varied_steps_;  // The one that failed last comes first.
   SwapPlan plan_;                         // The base, and the swaps under test.
   std::vector<Eviction> best_;
   int64_t best_bytes_ = 0;  // Bytes that it copies, one way.
@@ -103,7 +146,7 @@ class PlanTrials {
   std::vector<Eviction> furthest_;
   Slot furthest_slot_ = kNoneYet;
   int64_t tries_ = 0;
-  int num_varied_simulations_ = 0;
+  int ended_early_ = 0;
   PlanSearchResult result_;
 };
 

@@ -12,7 +12,7 @@ constexpr double kEarlyCost = 0.25;
 
 // A piece of memory at the point where the plan ran out.
 struct Candidate {
-  int32_t gap = -1;  // -1: the piece is free.
+  GapId gap = kNoGap;  // kNoGap: the piece is free.
   bool is_early = false;
   bool may_leave = true;
   double cost = 0;
@@ -24,13 +24,13 @@ RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t 
                           Slot at, const std::vector<Eviction>& evictions,
                           const BudgetPlanner& planner) {
   if (piece_bytes <= 0) return {};
-  absl::flat_hash_map<int32_t, Slot> triggers;  // By gap.
+  absl::flat_hash_map<GapId, Slot> triggers;  // By gap.
   for (const Eviction& eviction : evictions) triggers[eviction.gap] = eviction.trigger;
   const auto judge = [&](const StepResult::Piece& piece) {
     Candidate candidate;
     if (piece.tensor.node == kNoNode) return candidate;
     candidate.gap = planner.GapOver(piece.tensor, at);
-    candidate.may_leave = candidate.gap >= 0;
+    candidate.may_leave = candidate.gap != kNoGap;
     if (!candidate.may_leave) return candidate;
     const Gap& gap = planner.gaps()[candidate.gap];
     const double copies_ns = static_cast<double>(gap.in_ns + gap.out_ns);
@@ -75,7 +75,7 @@ RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t 
     }
   }
   for (size_t i = best_begin; i < best_end; ++i) {
-    if (candidates[i].gap < 0) continue;
+    if (candidates[i].gap == kNoGap) continue;
     (candidates[i].is_early ? best.early : best.added).push_back(candidates[i].gap);
   }
   return best;

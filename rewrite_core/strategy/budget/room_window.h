@@ -15,9 +15,9 @@
 namespace spillway::core {
 
 struct RoomWindow {
-  // Gaps by index into BudgetPlanner::gaps(), by address of their buffers.
-  std::vector<int32_t> added;  // Not used by the plan.
-  std::vector<int32_t> early;  // Used, but their buffers come back too early.
+  // By address of their buffers.
+  std::vector<GapId> added;  // Not used by the plan.
+  std::vector<GapId> early;  // Used, but their buffers come back too early.
   bool empty() const { return added.empty() && early.empty(); }
 };
 

@@ -61,7 +61,6 @@ class LevelPacing {
 
   // Whether the step that is planned for runs one of its consumers.
   bool Runs(const PlannedSwapIn& swap_in) const;
-  absl::Status FindOrderEdgesOf(const std::vector<GpuIndex>& gpus, const StopToken& stop);
 
   const StepFacts& facts_;
   const Needs needs_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "rewrite_core/plan/soundness.h"
-#include "rewrite_core/strategy/order/launch_ranks.h"
 #include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
@@ -33,10 +32,10 @@ std::vector<ControlEdge> WaitsOf(const SwapPlan& plan) {
 // Returns the slots that make a buffer of at least `least_bytes`, or use it last, ascending.
 std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
   std::vector<Slot> slots;
-  for (int32_t i = 0; i < static_cast<int32_t>(order.buffers().size()); ++i) {
+  for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
     if (order.bytes(i) < least_bytes) continue;
     slots.push_back(order.made(i));
-    if (!order.uses(i).empty()) slots.push_back(order.uses(i).back().slot);
+    slots.push_back(order.last_used(i));
   }
   std::sort(slots.begin(), slots.end());
   slots.erase(std::unique(slots.begin(), slots.end()), slots.end());

@@ -17,15 +17,13 @@ class OrderEdgeFinder {
  public:
   OrderEdgeFinder(const StepFacts& facts, const StepOrder& order)
       : graph_(facts.graph()), buffers_(facts.buffers()), order_(order), soundness_(facts) {
-    place_.assign(buffers_.buffers().size(), -1);
-    for (size_t i = 0; i < order.buffers().size(); ++i) {
-      place_[order.buffers()[i]] = static_cast<int32_t>(i);
-    }
+    place_.assign(buffers_.buffers().size(), kNoOrderBuffer);
+    for (OrderBuffer i(0); i < order.num_buffers(); ++i) place_[order.buffers()[i]] = i;
     for (NodeId target : facts.active_nodes().targets) is_target_.insert(target);
   }
 
   // Returns the node for which the maker of a buffer should wait; kNoNode if it need not wait.
-  NodeId WhomToWaitFor(int32_t buffer, StopPoller* poll) const {
+  NodeId WhomToWaitFor(OrderBuffer buffer, StopPoller* poll) const {
     const NodeId node = order_.node(order_.made(buffer));
     NodeId last = node;
     NodeId reader = OnlyReader(node);
@@ -72,11 +70,11 @@ class OrderEdgeFinder {
   }
 
   // Returns the bytes freed by waiting, less those of inputs that are kept live for it.
-  int64_t Gain(int32_t buffer, NodeId node) const {
+  int64_t Gain(OrderBuffer buffer, NodeId node) const {
     int64_t gain = order_.bytes(buffer);
     for (Tensor input : graph_.inputs(node)) {
       if (input.is_control()) break;
-      const int32_t read = buffers_.buffer_of(input);
+      const BufferIndex read = buffers_.buffer_of(input);
       if (read == kNoBuffer || place_[read] < 0) continue;
       const auto uses = order_.uses(place_[read]);
       if (!uses.empty() && uses.back().slot == order_.made(buffer)) {
@@ -91,7 +89,7 @@ class OrderEdgeFinder {
   const StepOrder& order_;
   const Soundness soundness_;
   absl::flat_hash_set<NodeId> is_target_;
-  std::vector<int32_t> place_;  // By buffer: its index in order_.buffers(), or -1.
+  std::vector<OrderBuffer> place_;  // By BufferIndex.
 };
 
 }  // namespace
@@ -102,7 +100,7 @@ absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
   std::vector<ControlEdge> edges;
   const OrderEdgeFinder finder(facts, order);
   StopPoller poll(stop);
-  for (int32_t i = 0; i < static_cast<int32_t>(order.buffers().size()); ++i) {
+  for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
     if (poll.Tick()) return stop.status("strategy");
     if (order.bytes(i) < std::max<int64_t>(least_bytes, 1)) continue;
     const NodeId latest = finder.WhomToWaitFor(i, &poll);

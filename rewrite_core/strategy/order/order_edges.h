@@ -26,9 +26,6 @@
 
 namespace spillway::core {
 
-// Outputs smaller than 1/kMinOrderedPart of the peak are not worth an edge.
-inline constexpr int64_t kMinOrderedPart = 256;
-
 // Returns the edges that postpone outputs on the GPU of `order`, where that frees more than it
 // keeps live: the inputs that must stay live for longer. Outputs below `least_bytes` are left
 // alone. The edges are in order of the nodes that wait. Errors: those of `stop`.

@@ -13,7 +13,7 @@ constexpr size_t kMaxGate = 64;
 std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> triggers, Slot slot,
                                    absl::Span<const InputPosition> consumers) const {
   std::vector<NodeId> gate;
-  const Slot end = std::min(order_.num_slots(), slot + kReach);
+  const Slot end = std::min(order_.num_slots(), Slot(slot + kReach));
   const auto add = [&](Slot s) {
     if (order_.latest_before(s) >= slot) return;
     const NodeId node = order_.node(s);
@@ -23,8 +23,8 @@ std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> tri
     if (!reads && MayWait(node, producer, triggers)) gate.push_back(node);
   };
   if (slot < end) add(slot);
-  for (Slot s = order_.NextFarWait(slot + 1, slot); s < end && gate.size() < kMaxGate;
-       s = order_.NextFarWait(s + 1, slot)) {
+  for (Slot s = order_.NextFarWait(Slot(slot + 1), slot); s < end && gate.size() < kMaxGate;
+       s = order_.NextFarWait(Slot(s + 1), slot)) {
     add(s);
   }
   return gate;

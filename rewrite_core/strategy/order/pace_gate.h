@@ -20,7 +20,7 @@ class PaceGate {
  public:
   // How many slots after a gate are searched for nodes that must wait. Kernels are launched in
   // order of readiness: a node that waits for nothing is soon launched.
-  static constexpr Slot kReach = 4096;
+  static constexpr int32_t kReach = 4096;
 
   PaceGate(const StepOrder& order, const Needs& needs, const Soundness& soundness)
       : order_(order), needs_(needs), soundness_(soundness) {}

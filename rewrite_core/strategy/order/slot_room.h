@@ -12,30 +12,31 @@
 
 namespace spillway::core {
 
-// Runs of slots are [first, last), within [0, room.size()]; empty if first >= last. Free bytes may
-// be negative, if a plan takes too much.
+// Runs of slots are [first, last), within [0, room.size()]; empty if first >= last. Their ends are
+// numbers, since the last one is no slot. Free bytes may be negative, if a plan takes too much.
 class SlotRoom {
  public:
   // `room`: bytes free, by slot.
   explicit SlotRoom(const std::vector<int64_t>& room);
 
   // Adds `bytes`, which may be negative, to each slot of the run.
-  void Add(Slot first, Slot last, int64_t bytes);
+  void Add(int32_t first, int32_t last, int64_t bytes);
   // Returns the minimum over the run; the largest int64 if the run is empty.
-  int64_t Least(Slot first, Slot last) const;
+  int64_t Least(int32_t first, int32_t last) const;
   // Return the first and the last slot of the run with fewer than `bytes` free; kNoSlot if there is
   // none.
-  Slot FirstBelow(Slot first, Slot last, int64_t bytes) const;
-  Slot LastBelow(Slot first, Slot last, int64_t bytes) const;
+  Slot FirstBelow(int32_t first, int32_t last, int64_t bytes) const;
+  Slot LastBelow(int32_t first, int32_t last, int64_t bytes) const;
 
  private:
   // A node of the tree covers the slots [begin, end); node 1 all, 2i and 2i+1 the halves of i's.
-  void Add(int32_t node, Slot begin, Slot end, Slot first, Slot last, int64_t bytes);
-  int64_t Least(int32_t node, Slot begin, Slot end, Slot first, Slot last) const;
+  void Add(int32_t node, int32_t begin, int32_t end, int32_t first, int32_t last, int64_t bytes);
+  int64_t Least(int32_t node, int32_t begin, int32_t end, int32_t first, int32_t last) const;
   template <bool kFirst>
-  Slot Below(int32_t node, Slot begin, Slot end, Slot first, Slot last, int64_t bytes) const;
+  Slot Below(int32_t node, int32_t begin, int32_t end, int32_t first, int32_t last,
+             int64_t bytes) const;
 
-  Slot size_;                   // A power of two.
+  int32_t size_;                // A power of two.
   std::vector<int64_t> least_;  // By node: the minimum, without what was added to its ancestors.
   std::vector<int64_t> added_;  // By node: what was added to all of its slots.
 };

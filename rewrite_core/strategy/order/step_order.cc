@@ -1,10 +1,14 @@
 #include "rewrite_core/strategy/order/step_order.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <queue>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/graph/topology.h"
 #include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
@@ -44,11 +48,11 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     latest[id] = std::max(before, own);
     if (own != kNoSlot) order.latest_before_[own] = before;
   }
-  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+  for (Slot slot(0); slot < order.num_slots(); ++slot) {
     if (order.latest_before_[slot] < slot - 1) order.far_waits_.push_back(slot);
   }
   while (order.num_leaves_ < order.far_waits_.size()) order.num_leaves_ *= 2;
-  order.least_before_.assign(2 * order.num_leaves_, std::numeric_limits<Slot>::max());
+  order.least_before_.assign(2 * order.num_leaves_, Slot(std::numeric_limits<int32_t>::max()));
   for (size_t i = 0; i < order.far_waits_.size(); ++i) {
     order.least_before_[order.num_leaves_ + i] = order.latest_before_[order.far_waits_[i]];
   }
@@ -57,28 +61,28 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   }
 
   // Uses by buffer, those of all its aliases together.
-  std::vector<int32_t> place(buffers.buffers().size(), -1);
-  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+  std::vector<OrderBuffer> place(buffers.buffers().size(), kNoOrderBuffer);
+  for (Slot slot(0); slot < order.num_slots(); ++slot) {
     const NodeId id = order.nodes_[slot];
     for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
       if (poll.Tick()) return stop.status("strategy");
-      const int32_t buffer = buffers.buffer_of({id, port});
+      const BufferIndex buffer = buffers.buffer_of({id, port});
       if (buffer == kNoBuffer || place[buffer] >= 0) continue;
       const Buffers::Buffer& info = buffers.buffers()[buffer];
       if (info.place != gpu || info.storage != Storage::kAllocated || info.bytes <= 0) continue;
-      place[buffer] = static_cast<int32_t>(order.buffers_.size());
+      place[buffer] = order.num_buffers();
       order.buffers_.push_back(buffer);
       order.bytes_.push_back(AllocatedBytes(info.bytes));
       order.made_.push_back(slot);
     }
   }
   std::vector<std::vector<Use>> uses(order.buffers_.size());
-  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+  for (Slot slot(0); slot < order.num_slots(); ++slot) {
     const NodeId id = order.nodes_[slot];
     const absl::Span<const Tensor> inputs = graph.inputs(id);
     for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
       if (poll.Tick()) return stop.status("strategy");
-      const int32_t buffer = buffers.buffer_of(inputs[i]);
+      const BufferIndex buffer = buffers.buffer_of(inputs[i]);
       if (buffer == kNoBuffer || place[buffer] < 0) continue;
       uses[place[buffer]].push_back({slot, {id, static_cast<int32_t>(i)}, inputs[i]});
     }
@@ -94,19 +98,17 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   order.resident_bytes_ = unswapped.resident_bytes(gpu);
   order.launch_ns_ = ToNanoseconds(facts.hardware().launch_s);
   change[0] += order.resident_bytes_;
-  order.takes_over_.assign(order.buffers_.size(), -1);
-  for (size_t i = 0; i < order.buffers_.size(); ++i) {
-    const absl::Span<const Use> of = order.uses(static_cast<int32_t>(i));
-    const Slot last = of.empty() ? order.made_[i] : of.back().slot;
+  order.takes_over_.assign(order.buffers_.size(), kNoOrderBuffer);
+  for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
     change[order.made_[i]] += order.bytes_[i];
-    change[last + 1] -= order.bytes_[i];
+    change[order.last_used(i) + 1] -= order.bytes_[i];
     // An output that reuses an input in place takes no additional memory.
     const Tensor first = buffers.buffers()[order.buffers_[i]].first;
     const uint32_t reusable = buffers.reusable_inputs(first);
     const absl::Span<const Tensor> inputs = graph.inputs(first.node);
     for (size_t k = 0; reusable != 0 && k < inputs.size() && !inputs[k].is_control(); ++k) {
       if (reusable != Buffers::kAnyInput && (k >= 32 || (reusable >> k & 1) == 0)) continue;
-      const int32_t input = buffers.buffer_of(inputs[k]);
+      const BufferIndex input = buffers.buffer_of(inputs[k]);
       if (input == kNoBuffer || place[input] < 0) continue;
       const absl::Span<const Use> others = order.uses(place[input]);
       if (others.empty() || others.back().slot != order.made_[i] ||
@@ -127,7 +129,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     change[copy.last + 1] -= copy.bytes;
   }
   int64_t live = 0;
-  for (Slot slot = 0; slot < order.num_slots(); ++slot) {
+  for (Slot slot(0); slot < order.num_slots(); ++slot) {
     live += change[slot];
     order.workspace_bytes_.push_back(facts.costs()[order.nodes_[slot]].workspace_bytes);
     order.live_bytes_.push_back(live + order.workspace_bytes_.back());
@@ -168,12 +170,13 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
   }
   if (given.empty()) return absl::OkStatus();
   // By buffer: the last slot that reads it.
-  absl::flat_hash_map<int32_t, Slot> last;
-  for (Slot slot = 0; slot < num_slots(); ++slot) {
+  absl::flat_hash_map<BufferIndex, Slot> last;
+  for (Slot slot(0); slot < num_slots(); ++slot) {
     for (Tensor input : graph.inputs(nodes_[slot])) {
       if (poll.Tick()) return stop.status("strategy");
       if (input.is_control()) break;
-      if (const int32_t buffer = buffers.buffer_of(input); buffer != kNoBuffer) last[buffer] = slot;
+      if (const BufferIndex buffer = buffers.buffer_of(input); buffer != kNoBuffer)
+        last[buffer] = slot;
     }
   }
   for (const WorkloadBuffer& copy : unswapped.buffers) {
@@ -181,10 +184,10 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
     if (copy.device != gpu || copy.resident || copy.swap >= 0) continue;
     const auto at = given.find(copy.tensor.node);
     if (at == given.end()) continue;
-    const int32_t buffer = buffers.buffer_of(copy.tensor);
+    const BufferIndex buffer = buffers.buffer_of(copy.tensor);
     if (buffer == kNoBuffer || buffers.buffers()[buffer].place == gpu) continue;
-    const Slot made = static_cast<Slot>(
-        std::lower_bound(given_ns_.begin(), given_ns_.end(), at->second) - given_ns_.begin());
+    const Slot made(std::lower_bound(given_ns_.begin(), given_ns_.end(), at->second) -
+                    given_ns_.begin());
     const auto use = last.find(buffer);
     const Slot end = std::max(made, use == last.end() ? made : use->second);
     if (made >= num_slots()) continue;
@@ -193,6 +196,54 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
   std::stable_sort(copies_in_.begin(), copies_in_.end(),
                    [](const CopyIn& a, const CopyIn& b) { return a.first < b.first; });
   return absl::OkStatus();
+}
+
+// Ready nodes without a launch come first; of kernels, the one that is launched first.
+absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
+                                                  absl::Span<const ControlEdge> added,
+                                                  const StopToken& stop) {
+  const Graph& graph = facts.graph();
+  const int32_t n = graph.num_nodes();
+  StopPoller poll(stop);
+  std::vector<int32_t> launched(n, -1);
+  for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
+    if (poll.Tick()) return stop.status("strategy");
+    const WorkloadOp& op = step.ops[step.launch_ahead.order[i]];
+    if (op.kind == OpKind::kCompute) launched[op.node] = static_cast<int32_t>(i);
+  }
+  std::vector<ControlEdge> sorted(added.begin(), added.end());
+  const auto from_less = [](const ControlEdge& a, const ControlEdge& b) { return a.from < b.from; };
+  std::stable_sort(sorted.begin(), sorted.end(), from_less);
+  std::vector<int32_t> waiting(n, 0);
+  for (const ControlEdge& edge : sorted) ++waiting[edge.to];
+  using Ready = std::pair<int32_t, NodeId>;  // By launch, then id.
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
+  for (NodeId id(0); id < n; ++id) {
+    for (Tensor input : graph.inputs(id)) {
+      if (poll.Tick()) return stop.status("strategy");
+      waiting[id] += !IsBackEdge(graph, input.node, id);
+    }
+    if (waiting[id] == 0) ready.emplace(launched[id], id);
+  }
+  std::vector<int32_t> ranks(n, 0);
+  int32_t rank = 0;
+  while (!ready.empty()) {
+    const NodeId id = ready.top().second;
+    ready.pop();
+    ranks[id] = rank++;
+    const auto done = [&](NodeId waiter) {
+      if (--waiting[waiter] == 0) ready.emplace(launched[waiter], waiter);
+    };
+    const Graph::Readers readers = graph.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll.Tick()) return stop.status("strategy");
+      if (!IsBackEdge(graph, id, readers[i].node)) done(readers[i].node);
+    }
+    auto it = std::lower_bound(sorted.begin(), sorted.end(), ControlEdge{id, kNoNode}, from_less);
+    for (; it != sorted.end() && it->from == id; ++it) done(it->to);
+  }
+  if (rank < n) ranks.clear();
+  return ranks;
 }
 
 }  // namespace spillway::core

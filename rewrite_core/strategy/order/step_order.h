@@ -17,13 +17,20 @@
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/base/strong_id.h"
+#include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 
 namespace spillway::core {
 
-using Slot = int32_t;
-inline constexpr Slot kNoSlot = -1;
+using Slot = StrongId<struct SlotTag>;
+inline constexpr Slot kNoSlot(-1);
+
+// A buffer that the step makes on the GPU: an index in StepOrder::buffers(). (BufferIndex is one in
+// Buffers::buffers(), of the whole graph.)
+using OrderBuffer = StrongId<struct OrderBufferTag>;
+inline constexpr OrderBuffer kNoOrderBuffer(-1);
 
 class StepOrder {
  public:
@@ -40,7 +47,7 @@ class StepOrder {
   static absl::StatusOr<StepOrder> Create(const StepFacts& facts, GpuIndex gpu,
                                           const StepResult& unswapped, const StopToken& stop);
 
-  Slot num_slots() const { return static_cast<Slot>(nodes_.size()); }
+  Slot num_slots() const { return Slot(nodes_.size()); }
   NodeId node(Slot slot) const { return nodes_[slot]; }
   // kNoSlot if it is not launched on this GPU.
   Slot slot(NodeId node) const { return slots_[node]; }
@@ -51,9 +58,7 @@ class StepOrder {
 
   // The last slot whose kernel, and all before it, have ended by `ns`; kNoSlot if none has.
   Slot last_ended_by(int64_t ns) const {
-    return static_cast<Slot>(std::upper_bound(ended_ns_.begin(), ended_ns_.end(), ns) -
-                             ended_ns_.begin()) -
-           1;
+    return Slot(std::upper_bound(ended_ns_.begin(), ended_ns_.end(), ns) - ended_ns_.begin() - 1);
   }
 
   // The latest slot that it waits for, directly or through the host; kNoSlot if it waits for none.
@@ -63,18 +68,21 @@ class StepOrder {
   // slot, from `from` on, whose latest_before is below `before`; num_slots() if there is none.
   Slot NextFarWait(Slot from, Slot before) const;
 
-  // The buffers (Buffers::buffers()) of the GPU that the step makes, by id.
-  const std::vector<int32_t>& buffers() const { return buffers_; }
-  // By index in buffers(): its bytes as the allocator rounds them, the slot that makes it, and its
-  // uses by slot. A buffer that is copied to the host is used when it is made.
-  int64_t bytes(int32_t i) const { return bytes_[i]; }
-  Slot made(int32_t i) const { return made_[i]; }
-  absl::Span<const Use> uses(int32_t i) const {
+  // The buffers of the GPU that the step makes, by OrderBuffer.
+  const std::vector<BufferIndex>& buffers() const { return buffers_; }
+  OrderBuffer num_buffers() const { return OrderBuffer(buffers_.size()); }
+  // Its bytes as the allocator rounds them, the slot that makes it, and its uses by slot. A buffer
+  // that is copied to the host is used when it is made.
+  int64_t bytes(OrderBuffer i) const { return bytes_[i]; }
+  Slot made(OrderBuffer i) const { return made_[i]; }
+  absl::Span<const Use> uses(OrderBuffer i) const {
     return absl::MakeSpan(uses_).subspan(first_use_[i], first_use_[i + 1] - first_use_[i]);
   }
+  // The last slot that makes or uses it.
+  Slot last_used(OrderBuffer i) const { return uses(i).empty() ? made(i) : uses(i).back().slot; }
 
-  // By index in buffers(): the one that it reuses in place when it is made; -1 if none.
-  int32_t takes_over(int32_t i) const { return takes_over_[i]; }
+  // The one that it reuses in place when it is made.
+  OrderBuffer takes_over(OrderBuffer i) const { return takes_over_[i]; }
 
   // Copies to the GPU from elsewhere, by `first`: live from slot `first` to slot `last`.
   struct CopyIn {
@@ -108,10 +116,10 @@ class StepOrder {
   // of i's; the leaves start at num_leaves_, in the order of far_waits_.
   std::vector<Slot> least_before_;
   size_t num_leaves_ = 1;
-  std::vector<int32_t> buffers_;
+  std::vector<BufferIndex> buffers_;
   std::vector<int64_t> bytes_;
   std::vector<Slot> made_;
-  std::vector<int32_t> takes_over_;
+  std::vector<OrderBuffer> takes_over_;
   std::vector<CopyIn> copies_in_;
   int64_t resident_bytes_ = 0;
   int64_t launch_ns_ = 0;
@@ -120,6 +128,19 @@ class StepOrder {
   std::vector<int32_t> first_use_;  // buffers_.size() + 1 items.
   std::vector<int64_t> live_bytes_;
 };
+
+// A total order of all nodes of a graph in which no edge goes back, for Soundness: control edges
+// that follow it close no cycle, however many are added. Kernels are in order of launch, as far as
+// the whole graph allows that. (A StepOrder alone is no such order: the nodes that lead to a fed
+// node are in the graph, but not in the step, and might come after those that the fed node leads
+// to.)
+//
+// Returns, by node, numbers that grow along every edge of the graph, except back edges of loops,
+// and along `added`; none if these close a cycle. `step`: with unlimited memory, operations
+// recorded. Errors: those of `stop`.
+absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
+                                                  absl::Span<const ControlEdge> added,
+                                                  const StopToken& stop);
 
 }  // namespace spillway::core
 

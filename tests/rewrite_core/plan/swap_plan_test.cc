@@ -67,7 +67,7 @@ TEST_F(SwapPlanTest, KindsOfEdgesArePrintedAndMoved) {
   PlannedSwap swap;
   swap.tensor = {N("a"), 0};
   swap.size_bytes = 8;
-  swap.buffer = 3;
+  swap.buffer = BufferIndex(3);
   swap.swap_ins = {PlannedSwapIn{{{N("c"), 0}}, {N("t")}, {N("u")}}};
   swap.deadlines = {N("scope/b")};
   plan.swaps.push_back(swap);

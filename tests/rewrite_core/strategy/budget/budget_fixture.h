@@ -11,15 +11,25 @@
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/simulate/step_simulator.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
-#include "rewrite_core/strategy/order/launch_ranks.h"
 #include "rewrite_core/strategy/order/step_order.h"
 #include "tests/testing/core_test_util.h"
 
 namespace spillway::testing {
 
-struct OrderedStep : TestStep {
+// Over d, a may be swapped out from b to g, and b from c to f; d uses c.
+inline constexpr char kTwoGaps[] =
+    "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+    "a = MatMul(x, x) {T=float32}\n"
+    "b = MatMul(a, a) {T=float32}\n"
+    "c = MatMul(b, b) {T=float32}\n"
+    "d = MatMul(c, c) {T=float32}\n"
+    "e = MatMul(d, c) {T=float32}\n"
+    "f = MatMul(e, b) {T=float32}\n"
+    "g = MatMul(f, a) {T=float32}\n";
+
+struct TestGpuStep : TestStep {
   template <typename Source>
-  explicit OrderedStep(Source&& source, v1::Step s = {}, const v1::RewriteOptions& options = {})
+  explicit TestGpuStep(Source&& source, v1::Step s = {}, const v1::RewriteOptions& options = {})
       : TestStep(std::forward<Source>(source), std::move(s)),
         eligibility(ValueOrDie(core::Eligibility::Create(facts, options, {}), "eligibility")),
         simulator(ValueOrDie(core::StepSimulator::Create(facts, {}), "simulator")),

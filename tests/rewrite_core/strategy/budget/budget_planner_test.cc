@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/simulate/lower_bounds.h"
 #include "tests/rewrite_core/strategy/budget/budget_fixture.h"
+#include "tests/rewrite_core/strategy/budget/dear_graphs.h"
 #include "tests/testing/files.h"
 #include "tests/testing/training_graph.h"
 
@@ -19,14 +21,14 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::OrderedStep;
+using testing::TestGpuStep;
 using ::testing::UnorderedElementsAre;
 using testing::ValueOrDie;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
 // "a: b..d": the buffer that a writes may be swapped out between b and d.
-std::vector<std::string> Gaps(const OrderedStep& step) {
+std::vector<std::string> Gaps(const TestGpuStep& step) {
   const auto name = [&](Slot slot) { return step.graph->name(step.order.node(slot)); };
   std::vector<std::string> gaps;
   for (const Gap& gap : step.planner.gaps()) {
@@ -40,7 +42,7 @@ constexpr char kInput[] =
     "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n";
 
 TEST(BudgetPlannerTest, EachTimeBetweenTwoUsesIsAGap) {
-  const OrderedStep step(absl::StrCat(
+  const TestGpuStep step(absl::StrCat(
       kInput, "a = MatMul(x, x) " KIB_256 "b = MatMul(a, a) " KIB_256 "c = MatMul(b, b) " KIB_256
               "d = MatMul(c, a) " KIB_256 "e = MatMul(d, d) " KIB_256 "f = MatMul(e, a) " KIB_256));
   EXPECT_THAT(Gaps(step), UnorderedElementsAre("a: b..d", "a: d..f"));
@@ -51,7 +53,7 @@ TEST(BudgetPlannerTest, NoGapWhereALaterReaderCannotReadASwapIn) {
   const std::string chain = absl::StrCat(
       kInput, "a = MatMul(x, x) " KIB_256 "b = MatMul(a, a) " KIB_256 "c = MatMul(b, b) " KIB_256
               "d = MatMul(c, a) " KIB_256 "e = MatMul(d, d) " KIB_256);
-  EXPECT_THAT(Gaps(OrderedStep(chain)), ElementsAre("a: b..d"));
+  EXPECT_THAT(Gaps(TestGpuStep(chain)), ElementsAre("a: b..d"));
   v1::Step fed;
   v1::Feed* feed = fed.add_feeds();
   feed->set_name("late");
@@ -59,14 +61,14 @@ TEST(BudgetPlannerTest, NoGapWhereALaterReaderCannotReadASwapIn) {
   feed->add_dims(256);
   // `late` is fed: it does not run, and holds nothing.
   EXPECT_THAT(
-      Gaps(OrderedStep(
+      Gaps(TestGpuStep(
           absl::StrCat(chain, "late = MatMul(e, a) " KIB_256 "f = MatMul(late, e) " KIB_256), fed)),
       ElementsAre("a: b..d"));
 }
 
 // A reader of an alias uses the same memory: the gap takes both into account.
 TEST(BudgetPlannerTest, AliasesAreOneBuffer) {
-  const OrderedStep step(absl::StrCat(kInput,
+  const TestGpuStep step(absl::StrCat(kInput,
                                       "a = MatMul(x, x) " KIB_256 "same = Identity(a) " KIB_256
                                       "b = MatMul(same, a) " KIB_256 "c = MatMul(b, b) " KIB_256
                                       "d = MatMul(c, same) " KIB_256 "e = MatMul(d, d) " KIB_256
@@ -75,11 +77,11 @@ TEST(BudgetPlannerTest, AliasesAreOneBuffer) {
 }
 
 // Computes by the test's own bookkeeping the memory in use at each slot, less the swapped buffers.
-int64_t MostInUse(const OrderedStep& step, const std::vector<int32_t>& chosen) {
+int64_t MostInUse(const TestGpuStep& step, const std::vector<GapId>& chosen) {
   std::vector<int64_t> live = step.order.live_bytes();
-  for (int32_t i : chosen) {
+  for (GapId i : chosen) {
     const Gap& gap = step.planner.gaps()[i];
-    for (Slot slot = gap.after + 1; slot < gap.before; ++slot) live[slot] -= gap.bytes;
+    for (Slot slot(gap.after + 1); slot < gap.before; ++slot) live[slot] -= gap.bytes;
   }
   return *std::max_element(live.begin(), live.end());
 }
@@ -88,11 +90,11 @@ TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
   testing::TrainingGraphOptions graph;
   for (const int64_t nodes : {400, 1500, 4000}) {
     graph.nodes = nodes;
-    const OrderedStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
+    const TestGpuStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
     const std::vector<int64_t>& live = step.order.live_bytes();
     const int64_t peak = *std::max_element(live.begin(), live.end());
-    std::vector<int32_t> all;
-    for (size_t i = 0; i < step.planner.gaps().size(); ++i) all.push_back(static_cast<int32_t>(i));
+    std::vector<GapId> all;
+    for (GapId i(0); i < step.planner.num_gaps(); ++i) all.push_back(i);
     const int64_t least = MostInUse(step, all);
     ASSERT_LT(least, peak * 3 / 4) << "nothing to cover";
     for (const double share : {0.95, 0.8, 0.6}) {
@@ -100,9 +102,9 @@ TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
       const int64_t target =
           std::max(least, static_cast<int64_t>(share * static_cast<double>(peak)));
       setting.targets.assign(live.size(), target);
-      const std::vector<int32_t> chosen = step.planner.Cover(setting);
+      const std::vector<GapId> chosen = step.planner.Cover(setting);
       EXPECT_LE(MostInUse(step, chosen), target) << nodes << " nodes, " << share;
-      EXPECT_EQ(std::set<int32_t>(chosen.begin(), chosen.end()).size(), chosen.size());
+      EXPECT_EQ(std::set<GapId>(chosen.begin(), chosen.end()).size(), chosen.size());
       // The minimum that is possible with any parts of buffers (lower_bounds.h, bound B).
       std::vector<StepInterval> intervals;
       for (const Gap& gap : step.planner.gaps()) {
@@ -112,7 +114,7 @@ TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
       for (int64_t bytes : live) demand.push_back(std::max<int64_t>(0, bytes - target));
       const std::vector<int64_t> cover = LeastCover(intervals, demand);
       int64_t away = 0, largest = 0;
-      for (int32_t i : chosen) {
+      for (GapId i : chosen) {
         away += step.planner.gaps()[i].bytes;
         largest = std::max(largest, step.planner.gaps()[i].bytes);
       }
@@ -128,7 +130,7 @@ TEST(BudgetPlannerTest, TheCoverSufficesAndIsNearTheLeast) {
 TEST(BudgetPlannerTest, ThePlanRuns) {
   v1::Step options;
   options.set_batch_size(16);
-  const OrderedStep step(
+  const TestGpuStep step(
       testing::TestGraph::FromBytes(testing::ReadTestGraph("resnet50_tf1/graph_shapes.pb")),
       options);
   const std::vector<int64_t>& live = step.order.live_bytes();
@@ -156,6 +158,32 @@ TEST(BudgetPlannerTest, ThePlanRuns) {
   // Launched ahead with unlimited memory, nothing waits for swap-outs.
   EXPECT_LT(result.synchronous.devices[0].peak_bytes,
             step.unswapped.synchronous.devices[0].peak_bytes);
+}
+
+// A trigger is searched for in 400 slots: 8 million looks at readers, if nothing bounded them.
+TEST(BudgetPlannerTest, ManyReadersOfWhichTheLastMayNotWait) {
+  const TestGpuStep step(testing::ManyReaders(20'000));
+  const Tensor tensor{step.graph["s"], 0};
+  const Slot wanted(step.SlotOf("a250") - 250);
+  ASSERT_EQ(step.SlotOf("b_last"), step.order.num_slots() - 1);
+  const std::vector<Eviction> evictions = {{step.planner.GapOver(tensor, wanted), wanted, 1}};
+  std::vector<Eviction> sound = evictions;
+  int64_t steps = step.stop.steps();
+  step.planner.MakeSound(&sound);
+  EXPECT_EQ(sound, evictions);
+  EXPECT_LT(step.stop.steps() - steps, 5'000'000);
+  EXPECT_THAT(ValueOrDie(step.planner.Plan(evictions), "plan"), IsEmpty());
+  // It is polled.
+  std::atomic<bool> cancelled{false};
+  const StopToken stop(absl::InfiniteFuture(), &cancelled);
+  const BudgetPlanner stopped =
+      ValueOrDie(BudgetPlanner::Create(step.facts, step.eligibility, step.needs, step.order,
+                                       step.ranks, /*filters=*/nullptr, stop),
+                 "planner");
+  cancelled = true;
+  steps = stop.steps();
+  stopped.MakeSound(&sound);
+  EXPECT_LE(stop.steps() - steps, 3 * StopPoller::kStride);
 }
 
 }  // namespace

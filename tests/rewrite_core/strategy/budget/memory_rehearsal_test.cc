@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/strategy/budget/rehearsed_planner.h"
 #include "tests/rewrite_core/strategy/budget/budget_fixture.h"
+#include "tests/rewrite_core/strategy/budget/dear_graphs.h"
 #include "tests/testing/training_graph.h"
 
 namespace spillway::core {
 namespace {
 
-using testing::OrderedStep;
+using testing::TestGpuStep;
 using testing::ValueOrDie;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
@@ -25,20 +25,20 @@ constexpr int64_t kKib256 = 256 << 10;
 
 // a is read immediately, and again at the end. The peak is at d: a, b, c, d; at f there are three
 // of them.
-OrderedStep Chain() {
-  return OrderedStep(absl::StrCat(
+TestGpuStep Chain() {
+  return TestGpuStep(absl::StrCat(
       "x = Const() {dtype=float32, _output_shapes=[(256,256)], value=(256,256)}\n",
       "a = MatMul(x, x) " KIB_256 "b = MatMul(a, a) " KIB_256 "c = MatMul(b, b) " KIB_256
       "d = MatMul(b, c) " KIB_256 "e = MatMul(d, d) " KIB_256 "f = MatMul(e, a) " KIB_256));
 }
 
-int64_t Peak(const OrderedStep& step) {
+int64_t Peak(const TestGpuStep& step) {
   const std::vector<int64_t>& live = step.order.live_bytes();
   return *std::max_element(live.begin(), live.end());
 }
 
 TEST(MemoryRehearsalTest, NothingIsChangedWhereThereIsRoom) {
-  const OrderedStep step = Chain();
+  const TestGpuStep step = Chain();
   MemoryRehearsal rehearsal(step.order, step.planner, Peak(step), step.stop);
   const MemoryRehearsal::Findings findings = rehearsal.Rehearse({}, 1);
   EXPECT_TRUE(findings.fits);
@@ -47,7 +47,7 @@ TEST(MemoryRehearsalTest, NothingIsChangedWhereThereIsRoom) {
 }
 
 TEST(MemoryRehearsalTest, WhatIsNotReadForLongMakesRoom) {
-  const OrderedStep step = Chain();
+  const TestGpuStep step = Chain();
   MemoryRehearsal rehearsal(step.order, step.planner, Peak(step) - kKib256, step.stop);
   const MemoryRehearsal::Findings findings = rehearsal.Rehearse({}, 2);
   EXPECT_TRUE(findings.fits);
@@ -65,12 +65,35 @@ TEST(MemoryRehearsalTest, WhatIsNotReadForLongMakesRoom) {
 }
 
 TEST(MemoryRehearsalTest, ItEndsWhereNothingCanMakeRoom) {
-  const OrderedStep step = Chain();
+  const TestGpuStep step = Chain();
   MemoryRehearsal rehearsal(step.order, step.planner, step.order.resident_bytes() + kKib256,
                             step.stop);
   EXPECT_FALSE(rehearsal.Rehearse({}, 1).fits);
   MemoryRehearsal none(step.order, step.planner, kAllocationBytes, step.stop);
   EXPECT_FALSE(none.Rehearse({}, 1).fits);
+}
+
+// What a plan and its rehearsal take, in steps, grows no faster than the graph.
+TEST(MemoryRehearsalTest, ManyEqualGapsAndWeightsOnTheHost) {
+  for (const bool on_host : {false, true}) {
+    int64_t steps[2] = {0, 0};
+    for (const int twice : {0, 1}) {
+      const TestGpuStep step(testing::EqualGaps(10'000 << twice, on_host));
+      ASSERT_GT(step.planner.gaps().size(), 9'900u << twice);
+      ASSERT_EQ(step.order.copies_in().size() > 9'900, on_host);
+      BudgetSetting setting;
+      setting.targets.assign(step.order.num_slots(), Peak(step) / 4 * 3);
+      MemoryRehearsal rehearsal(step.order, step.planner, Peak(step) / 8 * 7, step.stop);
+      const int64_t before = step.stop.steps();
+      std::vector<Eviction> evictions = step.planner.Schedule(step.planner.Cover(setting), setting);
+      ASSERT_GT(evictions.size(), 1'000u);
+      step.planner.MakeSound(&evictions);
+      rehearsal.Rehearse(evictions, 1);
+      steps[twice] = step.stop.steps() - before;
+    }
+    EXPECT_GT(steps[0], 0);
+    EXPECT_LT(steps[1], steps[0] * 5 / 2) << on_host;
+  }
 }
 
 // The result of a rehearsal, beside the simulation of the same plan.
@@ -80,7 +103,7 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
   for (const int64_t nodes : {600, 1500, 4000}) {
     testing::TrainingGraphOptions graph;
     graph.nodes = nodes;
-    const OrderedStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
+    const TestGpuStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
     for (const double share : {0.9, 0.8, 0.7}) {
       const int64_t budget = static_cast<int64_t>(share * static_cast<double>(Peak(step)));
       MemoryRehearsal rehearsal(step.order, step.planner, budget, step.stop);
@@ -126,7 +149,7 @@ TEST(MemoryRehearsalTest, ItForetellsSimulations) {
 }
 
 TEST(RehearsedPlannerTest, SpentRehearsalsEndIt) {
-  const OrderedStep step = Chain();
+  const TestGpuStep step = Chain();
   RehearsedPlanner planner(step.order, step.planner, Peak(step) - kKib256, 1, step.stop);
   ASSERT_TRUE(planner.MayRehearse());
   EXPECT_FALSE(planner.Mend({}, 1).fits);  // One to find what is lacking, none to confirm it.

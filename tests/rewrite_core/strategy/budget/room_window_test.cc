@@ -13,27 +13,18 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::OrderedStep;
+using testing::TestGpuStep;
 
-#define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 constexpr int64_t kKib = 1024;
 
-// Over d, a may be swapped out from b to g, and b from c to f; d uses c.
 struct RoomWindowTest : ::testing::Test {
-  RoomWindowTest()
-      : step(std::string(
-            "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
-            "a = MatMul(x, x) " KIB_256 "b = MatMul(a, a) " KIB_256 "c = MatMul(b, b) " KIB_256
-            "d = MatMul(c, c) " KIB_256 "e = MatMul(d, c) " KIB_256 "f = MatMul(e, b) " KIB_256
-            "g = MatMul(f, a) " KIB_256)) {}
-
   StepResult::Piece Of(const std::string& name, int64_t address_kib) const {
     return {address_kib * kKib, 256 * kKib, {step.graph[name], 0}};
   }
   static StepResult::Piece Free(int64_t address_kib, int64_t kib) {
     return {address_kib * kKib, kib * kKib, {kNoNode, 0}};
   }
-  int32_t GapOf(const std::string& name) const {
+  GapId GapOf(const std::string& name) const {
     return step.planner.GapOver({step.graph[name], 0}, step.SlotOf("d"));
   }
   RoomWindow Find(const std::vector<StepResult::Piece>& pieces, int64_t kib,
@@ -41,14 +32,14 @@ struct RoomWindowTest : ::testing::Test {
     return FindRoomWindow(pieces, kib * kKib, step.SlotOf("d"), evictions, step.planner);
   }
 
-  const OrderedStep step;
+  const TestGpuStep step{std::string(testing::kTwoGaps)};
 };
 
 TEST_F(RoomWindowTest, TheGapsAreThoseOfTheGraph) {
   EXPECT_GE(GapOf("a"), 0);
   EXPECT_GE(GapOf("b"), 0);
   EXPECT_NE(GapOf("a"), GapOf("b"));
-  EXPECT_EQ(GapOf("c"), -1);
+  EXPECT_EQ(GapOf("c"), kNoGap);
 }
 
 TEST_F(RoomWindowTest, WhatIsFreeBesideABufferCounts) {

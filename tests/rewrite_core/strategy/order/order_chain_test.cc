@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::OrderedStep;
+using testing::TestGpuStep;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
@@ -29,19 +29,19 @@ constexpr char kTwoChains[] =
     "r = Identity(w) " KIB_256 "a1 = MatMul(x, r) " KIB_256 "b1 = MatMul(r, x) " KIB_256
     "a2 = MatMul(a1, r) " KIB_256 "b2 = MatMul(b1, r) " KIB_256 "sum = Add(a2, b2) " KIB_256;
 
-OrderedStep TwoChains(const std::string& rest = "", const std::string& target = "sum") {
+TestGpuStep TwoChains(const std::string& rest = "", const std::string& target = "sum") {
   v1::Step options;
   options.add_targets(target);
-  return OrderedStep(absl::StrCat(kTwoChains, rest), options);
+  return TestGpuStep(absl::StrCat(kTwoChains, rest), options);
 }
 
-std::vector<ControlEdge> Chain(const OrderedStep& step, int64_t least_bytes = kHeavy) {
+std::vector<ControlEdge> Chain(const TestGpuStep& step, int64_t least_bytes = kHeavy) {
   return testing::ValueOrDie(
       ChainInOrder(step.facts, step.needs, {}, step.unswapped, GpuIndex(0), least_bytes, {}),
       "chain");
 }
 
-std::vector<std::string> Names(const OrderedStep& step, const std::vector<ControlEdge>& chain) {
+std::vector<std::string> Names(const TestGpuStep& step, const std::vector<ControlEdge>& chain) {
   std::vector<std::string> edges;
   for (const ControlEdge& edge : chain) {
     EXPECT_EQ(edge.kind, v1::EDGE_KIND_SERIALIZATION);
@@ -52,18 +52,18 @@ std::vector<std::string> Names(const OrderedStep& step, const std::vector<Contro
 
 // Launched in order of readiness: a1, b1, a2, b2, sum. The last one waits for b2 anyway.
 TEST(OrderChainTest, HeavyOpsKeepTheirOrder) {
-  const OrderedStep step = TwoChains();
+  const TestGpuStep step = TwoChains();
   EXPECT_THAT(Names(step, Chain(step)), ElementsAre("a1 => b1", "b1 => a2", "a2 => b2"));
 }
 
 TEST(OrderChainTest, LightOnesGoAsTheyLike) {
-  const OrderedStep step = TwoChains();
+  const TestGpuStep step = TwoChains();
   EXPECT_THAT(Chain(step, /*least_bytes=*/1 << 20), IsEmpty());
 }
 
 // Without the chain, other ready orders launch them differently; with it, all launch them alike.
 TEST(OrderChainTest, WithTheChainThereIsOneOrder) {
-  const OrderedStep step = TwoChains();
+  const TestGpuStep step = TwoChains();
   SwapPlan plan;
   std::set<std::vector<NodeId>> orders[2];
   for (const bool chained : {false, true}) {
@@ -89,7 +89,7 @@ TEST(OrderChainTest, WithTheChainThereIsOneOrder) {
 
 // A step that fetches only nodes depending on x must not run an iterator because of the chain.
 TEST(OrderChainTest, NobodyRunsWhatItDidWithout) {
-  const OrderedStep step = TwoChains(
+  const TestGpuStep step = TwoChains(
       "it = OneShotIterator() {}\n"
       "next = IteratorGetNext(it) {output_types=[float32], output_shapes=[(256,256)], "
       "_output_shapes=[(256,256)]}\n"

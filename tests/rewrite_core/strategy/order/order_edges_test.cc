@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::OrderedStep;
+using testing::TestGpuStep;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 #define DECAYED_SUM "sum = AddN(g, decay) {N=2, T=float32, _output_shapes=[(256,256)]}\n"
@@ -33,7 +33,7 @@ constexpr char kChain[] =
 std::vector<std::string> Edges(const std::string& rest, const std::vector<std::string>& targets) {
   v1::Step options;
   for (const std::string& target : targets) options.add_targets(target);
-  const OrderedStep step(absl::StrCat(kChain, rest), options);
+  const TestGpuStep step(absl::StrCat(kChain, rest), options);
   std::vector<std::string> edges;
   for (const ControlEdge& edge :
        testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kMinBytes, {}), "")) {
@@ -88,7 +88,7 @@ TEST(OrderEdgesTest, NotWhatIsFed) {
   feed->set_name("decay");
   feed->add_dims(256);
   feed->add_dims(256);
-  const OrderedStep step(absl::StrCat(kChain, DECAYED_SUM), options);
+  const TestGpuStep step(absl::StrCat(kChain, DECAYED_SUM), options);
   EXPECT_THAT(testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kMinBytes, {}), ""),
               IsEmpty());
 }
@@ -97,7 +97,7 @@ TEST(OrderEdgesTest, NotWhatIsFed) {
 TEST(OrderEdgesTest, ThePeakFalls) {
   v1::Step options;
   options.add_targets("sum");
-  const OrderedStep step(absl::StrCat(kChain, DECAYED_SUM), options);
+  const TestGpuStep step(absl::StrCat(kChain, DECAYED_SUM), options);
   SwapPlan plan;
   plan.controls = testing::ValueOrDie(FindOrderEdges(step.facts, step.order, kMinBytes, {}), "");
   const int64_t before = step.unswapped.peak_bytes(GpuIndex(0));

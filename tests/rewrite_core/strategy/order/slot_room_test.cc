@@ -27,17 +27,17 @@ TEST(SlotRoomTest, AsAnArrayDoesIt) {
     for (int i = 0; i < slots; ++i) plain.push_back(random.Between(-20, 100));
     SlotRoom room(plain);
     for (int i = 0; i < 60; ++i) {
-      const Slot first = random.Between(0, slots), last = random.Between(0, slots);
+      const int32_t first = random.Between(0, slots), last = random.Between(0, slots);
       if (random.OneIn(2)) {
         const int64_t bytes = random.Between(-50, 50);
         room.Add(first, last, bytes);
-        for (Slot slot = first; slot < last; ++slot) plain[slot] += bytes;
+        for (Slot slot(first); slot < last; ++slot) plain[slot] += bytes;
         continue;
       }
       const int64_t bytes = random.Between(-100, 150);
       int64_t least = std::numeric_limits<int64_t>::max();
       Slot first_below = kNoSlot, last_below = kNoSlot;
-      for (Slot slot = first; slot < last; ++slot) {
+      for (Slot slot(first); slot < last; ++slot) {
         least = std::min(least, plain[slot]);
         if (plain[slot] >= bytes) continue;
         if (first_below == kNoSlot) first_below = slot;

@@ -15,13 +15,13 @@ namespace spillway::core {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::OrderedStep;
+using testing::TestGpuStep;
 
 // 256 KiB each, so that workspaces and rounding do not matter.
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
 TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
-  const OrderedStep step(
+  const TestGpuStep step(
       "a = MatMul(x, x) " KIB_256
       "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
       "b = MatMul(a, a) " KIB_256 "c = Identity(b) " KIB_256 "d = MatMul(c, a) " KIB_256);
@@ -31,9 +31,8 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
   EXPECT_EQ(order.latest_before(step.SlotOf("d")), std::max(step.SlotOf("c"), step.SlotOf("b")));
   // a, b (which c hands on) and d.
   std::vector<int64_t> bytes;
-  int32_t of_a = -1, of_b = -1;
-  for (size_t i = 0; i < order.buffers().size(); ++i) {
-    const int32_t id = static_cast<int32_t>(i);
+  OrderBuffer of_a = kNoOrderBuffer, of_b = kNoOrderBuffer;
+  for (OrderBuffer id(0); id < order.num_buffers(); ++id) {
     if (order.made(id) == step.SlotOf("a")) of_a = id;
     if (order.made(id) == step.SlotOf("b")) of_b = id;
   }
@@ -48,7 +47,7 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
 
 // A buffer read through two inputs has two holders, so no output takes it over.
 TEST(StepOrderTest, AnInputIsTakenOverByItsOnlyReader) {
-  const OrderedStep step(
+  const TestGpuStep step(
       "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
       "a = MatMul(x, x) " KIB_256 "b = ReluGrad(a, x) " KIB_256 "c = ReluGrad(b, b) " KIB_256);
   const std::vector<int64_t>& live = step.order.live_bytes();
@@ -63,7 +62,7 @@ class StepOrderOfGraphTest : public ::testing::TestWithParam<std::string> {};
 TEST_P(StepOrderOfGraphTest, TheMostInUseIsTheSimulatorsPeak) {
   v1::Step options;
   options.set_batch_size(8);
-  const OrderedStep step(testing::TestGraph::FromBytes(testing::ReadTestGraph(GetParam())),
+  const TestGpuStep step(testing::TestGraph::FromBytes(testing::ReadTestGraph(GetParam())),
                          options);
   const std::vector<int64_t>& live = step.order.live_bytes();
   const int64_t most = *std::max_element(live.begin(), live.end());
@@ -84,11 +83,11 @@ INSTANTIATE_TEST_SUITE_P(All, StepOrderOfGraphTest,
 TEST(StepOrderTest, TheNextFarWaitIsThatOfALookAtEachSlot) {
   testing::TrainingGraphOptions graph;
   graph.nodes = 900;
-  const OrderedStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
+  const TestGpuStep step(testing::TestGraph::FromBytes(testing::MakeTrainingGraph(graph)));
   const StepOrder& order = step.order;
   int found = 0;
-  for (Slot from = 0; from <= order.num_slots() + 7; from += 7) {
-    for (Slot before = 0; before <= order.num_slots() + 11; before += 11) {
+  for (Slot from(0); from <= order.num_slots() + 7; from = Slot(from + 7)) {
+    for (Slot before(0); before <= order.num_slots() + 11; before = Slot(before + 11)) {
       Slot slot = from;
       while (slot < order.num_slots() &&
              (order.latest_before(slot) >= slot - 1 || order.latest_before(slot) >= before)) {

@@ -1,0 +1,159 @@
+#include "rewrite_core/strategy/budget/gpu_plans.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "rewrite_core/strategy/common/device_fit.h"
+#include "rewrite_core/strategy/common/fit_failure.h"
+#include "rewrite_core/strategy/common/gpu_budgets.h"
+
+namespace spillway::core {
+namespace {
+
+// The shares of a GPU's budget that it is planned for, one after the other, while it runs out
+// together with the others: first again with all of it, since the others' swaps have changed.
+constexpr double kShares[] = {1.0, 1.0, 0.97, 0.94, 0.91, 0.88, 0.84, 0.8};
+// Before that, other plans of its search are tried that take at most 1/kTogetherPart longer.
+constexpr int64_t kTogetherPart = 50;
+
+// With several GPUs, plans that are too slow together are remade at most this many times per GPU.
+constexpr size_t kRemadePerGpu = 2;
+
+// Many outputs that are smaller than kLargeOutputs are worth order edges only together.
+constexpr OrderEdgeTerms kManyOutputs = {16384, 0.03};
+
+}  // namespace
+
+absl::Status GpuPlans::Find() {
+  const StepFacts& facts = request_.facts;
+  const StopToken& stop = request_.stop;
+  auto needs = Needs::Find(facts, stop);
+  if (!needs.ok()) return needs.status();
+  needs_.emplace(*std::move(needs));
+  plan_.cpu_device = request_.options.cpu_device();
+  std::vector<GpuIndex> lacking;
+  for (size_t i : lacking_) lacking.push_back(gpus_[i].index);
+  auto ordered =
+      OrderedStep::Create(facts, plan_, request_.unswapped, lacking, {kLargeOutputs, kManyOutputs},
+                          request_.MaxStepTime(), &request_.simulator, stop);
+  if (!ordered.ok()) return ordered.status();
+  ordered_ = *std::move(ordered);
+  auto bounds = request_.simulator.LowerBounds(ordered_.step.launch_ahead.order, stop);
+  if (!bounds.ok()) return bounds.status();
+  bounds_ = *std::move(bounds);
+  request_.num_planned_gpus = lacking_.size();
+  planned_.resize(lacking_.size());
+  for (size_t k = 0; k < lacking_.size(); ++k) {
+    report_.add_devices();
+    if (absl::Status s = PlanOne(k, kShares[0]); !s.ok()) return s;
+  }
+  std::vector<size_t> shares(lacking_.size(), 0);  // By GPU of lacking_, in kShares.
+  FitFailure failure;
+  for (size_t remade = 0;;) {
+    CollectSwaps();
+    if (gpus_.size() > 1 && is_whole_machine()) {
+      auto fits = SimulateTogether(plan_, facts, &request_.simulator, stop, &failure);
+      if (!fits.ok()) return fits.status();
+      if (!*fits) {
+        const auto failed = std::find_if(lacking_.begin(), lacking_.end(), [&](size_t i) {
+          return facts.placement().devices()[gpus_[i].index] == failure.gpu;
+        });
+        if (failure.on_host || failed == lacking_.end()) break;
+        const auto k = static_cast<size_t>(failed - lacking_.begin());
+        if (TakeNext(k)) continue;
+        if (++shares[k] == std::size(kShares)) break;
+        if (absl::Status s = PlanOne(k, kShares[shares[k]]); !s.ok()) return s;
+        continue;
+      }
+    }
+    auto slow_ns = TooSlowTogether();
+    if (!slow_ns.ok()) return slow_ns.status();
+    if (*slow_ns == 0) return ReportFits();
+    if (remade == kRemadePerGpu * lacking_.size()) {
+      return TooSlowError(request_.objective, "", *slow_ns, request_.unswapped.step_time_ns(),
+                          facts.hardware(), facts.hardware().device_budget_bytes(),
+                          /*smallest_budget_bytes=*/0);
+    }
+    const size_t k = remade++ % lacking_.size();
+    if (absl::Status s = PlanOne(k, kShares[shares[k]]); !s.ok()) return s;
+  }
+  int64_t unswapped_peak_bytes = 0;
+  for (const WantedGpu& gpu : gpus_) {
+    unswapped_peak_bytes = std::max(unswapped_peak_bytes, request_.unswapped.peak_bytes(gpu.index));
+  }
+  return NotTogetherError(failure, unswapped_peak_bytes, facts, &request_.simulator, stop);
+}
+
+absl::Status GpuPlans::PlanOne(size_t k, double share) {
+  const size_t i = lacking_[k];
+  const WantedGpu& gpu = gpus_[i];
+  const std::vector<PlannedSwap> others = OtherSwaps(k);
+  const GpuTerms terms{gpu, ShareOf(request_.budget_bytes(gpu.index), share), others,
+                       lacking_.size() == 1 ? OrderChains::kAllowed : OrderChains::kForbidden,
+                       bounds_[gpu.index]};
+  auto planned = PlanGpu(terms, *needs_, ordered_, &request_, &has_gap_,
+                         report_.mutable_devices(static_cast<int>(k)));
+  if (!planned.ok()) return planned.status();
+  planned_[k] = *std::move(planned);
+  plan_.controls = planned_[k].controls;
+  return absl::OkStatus();
+}
+
+bool GpuPlans::TakeNext(size_t k) {
+  std::vector<FoundPlan>& plans = planned_[k].plans;
+  const int64_t fastest_ns = planned_[k].fastest_ns;
+  if (plans.size() < 2 ||
+      plans[1].outcome.step_time_ns() > fastest_ns + fastest_ns / kTogetherPart) {
+    return false;
+  }
+  plans.erase(plans.begin());
+  return true;
+}
+
+absl::Status GpuPlans::ReportFits() {
+  for (size_t k = 0; k < lacking_.size(); ++k) {
+    const GpuPlan& planned = planned_[k];
+    SwapPlan plan = plan_;
+    plan.swaps = planned.plans[0].swaps;
+    // A search that was cut short has left no steps for the need.
+    absl::Status s = AddPlanned(plan, planned.plans[0].outcome, gpus_[lacking_[k]].index,
+                                request_.facts, planned.cut_short ? nullptr : &request_.simulator,
+                                request_.stop, &fits_[lacking_[k]]);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+void GpuPlans::CollectSwaps() {
+  plan_.swaps = OtherSwaps(lacking_.size());
+  SortSwaps(&plan_.swaps);
+}
+
+// Returns the swaps so far of the GPUs other than lacking_[k].
+std::vector<PlannedSwap> GpuPlans::OtherSwaps(size_t k) const {
+  std::vector<PlannedSwap> others;
+  for (size_t i = 0; i < planned_.size(); ++i) {
+    if (i == k || planned_[i].plans.empty()) continue;
+    const std::vector<PlannedSwap>& swaps = planned_[i].plans[0].swaps;
+    others.insert(others.end(), swaps.begin(), swaps.end());
+  }
+  return others;
+}
+
+// Plans that were made one by one may slow each other down. Returns the step time if it is too
+// slow; 0 if it is fast enough.
+absl::StatusOr<int64_t> GpuPlans::TooSlowTogether() {
+  if (!request_.objective.max_slowdown() || gpus_.size() < 2) return 0;
+  auto outcome = request_.simulator.Simulate(
+      plan_, is_whole_machine() ? StepTerms::AllGpus(request_.facts.Budgets()) : StepTerms(),
+      request_.stop);
+  if (!outcome.ok()) return outcome.status();
+  return request_.IsTooSlow(outcome->step_time_ns()) ? outcome->step_time_ns() : 0;
+}
+
+bool GpuPlans::is_whole_machine() const {
+  return gpus_.size() == request_.facts.placement().devices().size();
+}
+
+}  // namespace spillway::core
