@@ -260,6 +260,29 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
   EXPECT_GT(taken_over, 0);
 }
 
+// What a run must take at least is never more than what it takes.
+TEST(SimulatorPropertyTest, GivesUpWhatTakesLongerThanTheCutoff) {
+  int given_up_early = 0;
+  for (uint64_t seed = 0; seed < kWorkloads && !HasFailure(); ++seed) {
+    Random random(seed);
+    const Workload workload = RandomWorkload(RandomWorkloadOptions(), &random);
+    SimulationOptions options;
+    options.launch_ns = random.Pick(std::vector<int64_t>{0, 4});
+    const SimulationResult whole = NaiveSimulate(workload, options);
+    options.cutoff_ns = whole.step_time_ns;
+    ASSERT_EQ(Text(RunStep(workload, options)), Text(whole)) << seed;
+    for (const int64_t cutoff : {whole.step_time_ns - 1, whole.step_time_ns / 2}) {
+      if (cutoff < 0 || cutoff == whole.step_time_ns) continue;
+      options.cutoff_ns = cutoff;
+      const SimulationResult given_up = RunStep(workload, options);
+      EXPECT_GT(given_up.step_time_ns, cutoff) << seed;
+      EXPECT_LE(given_up.step_time_ns, whole.step_time_ns) << seed;
+      given_up_early += given_up.step_time_ns < whole.step_time_ns;
+    }
+  }
+  EXPECT_GT(given_up_early, kWorkloads / 10);
+}
+
 TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
   int64_t runs = 0, other_order = 0, other_peak = 0, other_fate = 0, out_of_memory = 0;
   for (uint64_t seed = 0; seed < kWorkloads && !HasFailure(); ++seed) {
