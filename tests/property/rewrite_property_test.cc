@@ -169,7 +169,7 @@ constexpr Kind kKinds[] = {
     {"Conds", {20, true, false, true, true}, 450, 0.6, 0.4, 0.02},
     {"CondsOnOneDevice", {30, true, false, false, false}, 200, 0.8, 0.5, 0.05},
     {"Loops", {20, false, true, true, true}, 250, 0.3, 0.1, 0.02},
-    {"CondsAndLoops", {30, true, true, true, false}, 150, 0.6, 0.4, 0.05},
+    {"CondsAndLoops", {30, true, true, true, false}, 150, 0.6, 0.4, 0.03},
     {"Large", {300, true, false, true, false}, 20, 0.8, 0.6, 0.05},
 };
 

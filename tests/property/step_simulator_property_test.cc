@@ -218,7 +218,7 @@ class Reference {
 
 struct Seen {
   int plans = 0, patched = 0, fits = 0, fails = 0, fragmented = 0, placed = 0, partial = 0;
-  int paced = 0, placed_alone = 0, varied = 0, dead = 0;
+  int paced = 0, placed_alone = 0, varied = 0, given_up = 0, dead = 0;
 };
 
 void Compare(StepSimulator* simulator, const SwapPlan& plan, const StepTerms& terms,
@@ -228,6 +228,16 @@ void Compare(StepSimulator* simulator, const SwapPlan& plan, const StepTerms& te
   const StepResult result = ValueOrDie(simulator->Simulate(plan, terms, {}), "step");
   const auto& ops = reference.workload().ops;
   const auto& buffers = reference.workload().buffers;
+  if (terms.placed_alone && result.is_partial) {  // Given up: all that is known is that it is slow.
+    ++seen->given_up;
+    const SimulationResult& whole = expected.launch_ahead;
+    ASSERT_GT(result.launch_ahead.step_time_ns, terms.cutoff_ns);
+    ASSERT_FALSE(result.fits || result.has_synchronous);
+    if (whole.fits()) {
+      ASSERT_LE(result.launch_ahead.step_time_ns, whole.step_time_ns);
+    }
+    return;
+  }
   ASSERT_EQ(Text(result.launch_ahead, result.ops, result.buffers),
             Text(expected.launch_ahead, ops, buffers));
   ASSERT_EQ(result.has_synchronous, !expected.is_partial);
@@ -361,11 +371,11 @@ TEST(StepSimulatorPropertyTest, RandomGraphs) {
   std::cout << seen.plans << " plans: " << seen.fits << " fit, " << seen.partial << " slow, "
             << seen.placed << " placed, " << seen.fails << " fail, " << seen.fragmented
             << " in pieces, " << seen.paced << " with pace edges, " << seen.placed_alone
-            << " only placed, " << seen.varied << " varied; " << seen.dead
-            << " nodes dead; patched " << seen.patched << " of " << counted << "\n";
+            << " only placed, " << seen.varied << " varied, " << seen.given_up << " given up; "
+            << seen.dead << " nodes dead; patched " << seen.patched << " of " << counted << "\n";
   EXPECT_GT(seen.patched, counted / 2);
   for (int count : {seen.fits, seen.fails, seen.fragmented, seen.placed, seen.partial, seen.paced,
-                    seen.placed_alone, seen.varied, seen.dead}) {
+                    seen.placed_alone, seen.varied, seen.given_up, seen.dead}) {
     EXPECT_GT(count, 10);
   }
 }

@@ -41,6 +41,8 @@ constexpr double kMaybeFaster = 1.002;
 constexpr double kPlainTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
 constexpr size_t kPlainTargetsBeside = 3;
 constexpr size_t kPlainConstructions = 2;
+// While there is no plan, then for this one, without gates.
+constexpr Construction kUngated = {1.0, -1, 1.0 / 8};
 // If no plan fits in rehearsals, room is made up to this many times where such a plan runs out.
 constexpr int kMaxPlainRooms = 4;
 
@@ -59,6 +61,8 @@ constexpr int32_t kAddedGate = 1;
 // A replacement has at least 1/kMinPart of the size of the buffer that it replaces.
 constexpr int64_t kMinPart = 4;
 constexpr int kMaxGateSlots = 9;
+// If no plan fits in rehearsals, the best one is crude: 1 to 2^(kMaxKept - 1) of its gaps are kept.
+constexpr int kMaxKept = 5;
 constexpr int kMaxStride = 7;  // Of a trigger, in powers of two.
 
 using Verdict = PlanTrials::Verdict;
@@ -231,9 +235,10 @@ absl::StatusOr<bool> PlanSearch::LowerTargets() {
     ++plain_construction_;
     next_plain_ = 0;
   }
-  if (plain_construction_ == kPlainConstructions) return false;
-  const BudgetSetting setting =
-      Setting(kPlainTargets[next_plain_++], kConstructions[plain_construction_]);
+  if (plain_construction_ >= kPlainConstructions + !trials_.has_best()) return false;
+  const Construction& construction =
+      plain_construction_ < kPlainConstructions ? kConstructions[plain_construction_] : kUngated;
+  const BudgetSetting setting = Setting(kPlainTargets[next_plain_++], construction);
   std::vector<Eviction> evictions = planner_.Schedule(planner_.Cover(setting), setting);
   for (int room = candidates_.empty() ? 0 : kMaxPlainRooms; trials_.MaySimulate(); ++room) {
     auto verdict = trials_.Try(evictions, PlanTrials::Want::kPieces);
@@ -312,7 +317,13 @@ void PlanSearch::Change(std::vector<Eviction>* evictions) {
       eviction.gate = Random(kMaxGateSlots);
       return;
     case 3:
-      return SetLever(Lever::kKeep, eviction.gap, evictions);
+      SetLever(Lever::kKeep, eviction.gap, evictions);
+      if (!candidates_.empty()) return;
+      for (int more = (1 << Random(kMaxKept)) - 1; more > 0 && !evictions->empty(); --more) {
+        const int next = Random(static_cast<int>(evictions->size()));
+        SetLever(Lever::kKeep, (*evictions)[next].gap, evictions);
+      }
+      return;
     case 4: {
       const GapId kept = eviction.gap, other = AnotherFor(kept, *evictions);
       if (other == kNoGap) return;

@@ -133,6 +133,20 @@ TEST_F(PlanSearchTest, TargetsAreLoweredWhileNothingFits) {
   EXPECT_THAT(Search().plans, ::testing::Not(::testing::IsEmpty()));
 }
 
+// Gates may be what makes a plan run out.
+TEST_F(PlanSearchTest, AtLastPlansHaveNoGates) {
+  terms.max_simulations = 128;
+  simulator.answer = [this](const SwapPlan& plan, const StepTerms&) {
+    for (const PlannedSwap& swap : plan.swaps) {
+      for (const PlannedSwapIn& swap_in : swap.swap_ins) {
+        if (!swap_in.paces.empty()) return failed;
+      }
+    }
+    return plan.swaps.empty() ? failed : Fits(kStepTime);
+  };
+  EXPECT_THAT(Search().plans, ::testing::Not(::testing::IsEmpty()));
+}
+
 // 8 simulations of 1 node. They are an error only if there is no plan by then.
 TEST_F(PlanSearchTest, SpentSearchSteps) {
   const auto search = [this] {
