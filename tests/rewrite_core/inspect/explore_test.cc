@@ -12,6 +12,7 @@
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::core {
 namespace {
@@ -265,6 +266,7 @@ TEST(ExploreTest, SizesAreToldOnceEachAsTheyAreFound) {
   const std::string dense = GraphBytes(kDense);
   ExpectRowsAreTheReport(dense, Budget(kWeightBytes + 100 * kExampleBytes));
   ExpectRowsAreTheReport(dense, Budget(kWeightBytes + 100 * kExampleBytes, {104, 96, 96}));
+  if (testing::kAddressSanitizer) return;  // Searches take minutes.
   v1::ExploreOptions swapping = TestSwapping({8, 1});
   ExpectRowsAreTheReport(testing::ReadTestGraph("unet3d_s16/graph.pb"), swapping);
 }
@@ -302,6 +304,7 @@ TEST(ExploreTest, OptionsAreCheckedBeforeTheGraphIsRead) {
 
 // Every row equals the forecast of a rewrite at that size.
 TEST(ExploreTest, WithSwapping) {
+  if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string graph = testing::ReadTestGraph("unet3d_s16/graph.pb");
   const v1::ExploreOptions options = TestSwapping();
   const auto report = Explore(graph, options, DefaultLimits(), StopToken());
