@@ -11,11 +11,6 @@
 namespace spillway::core {
 namespace {
 
-// TensorFlow's spelling: port 0 is omitted.
-std::string Spelling(absl::string_view name, int port) {
-  return port == 0 ? std::string(name) : absl::StrCat(name, ":", port);
-}
-
 // It copies because it is on the host.
 constexpr char kSwapOp[] = "Identity";
 

@@ -6,7 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/flow/training_ops.h"
+#include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/apply/clone_match.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -16,6 +22,7 @@
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/graph/topology.h"
+#include "rewrite_core/plan/clone_rules.h"
 
 namespace spillway::core {
 namespace {
@@ -60,6 +67,7 @@ class Verifier {
       : before_(before),
         after_(after),
         original_(std::move(edited.origins)),
+        stands_for_(original_),
         changed_(std::move(edited.changed)),
         control_flow_(control_flow),
         stop_(stop) {}
@@ -86,13 +94,55 @@ class Verifier {
     return absl::OkStatus();
   }
 
+  // Finds the originals of all clones. Before Edges.
+  absl::Status Clones(const v1::Step& step) {
+    std::vector<NodeId> clones;
+    absl::flat_hash_set<absl::string_view> ops;
+    for (NodeId id : changed_) {
+      if (original_[id] != kNoNode || IsSwapNode(id)) continue;
+      clones.push_back(id);
+      ops.insert(after_.op(id));
+    }
+    if (clones.empty()) return absl::OkStatus();
+    absl::flat_hash_set<NodeId> fed;
+    for (const v1::Feed& feed : step.feeds()) {
+      fed.insert(before_.Find(absl::string_view(feed.name()).substr(0, feed.name().rfind(':'))));
+    }
+    auto match = CloneMatch::Create(before_, ops, fed, stop_);
+    if (!match.ok()) return match.status();
+    // Each after those that it reads.
+    StopPoller poll(stop_);
+    absl::flat_hash_set<NodeId> left(clones.begin(), clones.end());
+    for (NodeId first : clones) {
+      std::vector<NodeId> path = {first};
+      while (!path.empty()) {
+        const NodeId id = path.back();
+        NodeId unread = kNoNode;
+        for (Tensor input : after_.inputs(id)) {
+          if (poll.Tick()) return stop_.status("verify");
+          if (left.contains(id) && left.contains(input.node) && input.node != id) {
+            unread = input.node;
+          }
+        }
+        if (unread != kNoNode && path.size() <= clones.size()) {
+          path.push_back(unread);
+          continue;
+        }
+        path.pop_back();
+        if (left.erase(id) == 0) continue;
+        if (absl::Status s = FindOriginal(id, *match, fed); !s.ok()) return s;
+      }
+    }
+    return Variables(clones);
+  }
+
   absl::Status Edges() {
     // New nodes first: the checks of the others follow their inputs.
     StopPoller poll(stop_);
     for (const bool is_new : {true, false}) {
       for (NodeId id : changed_) {
         if (poll.Tick()) return stop_.status("verify");
-        if ((original_[id] == kNoNode) != is_new) continue;
+        if ((original_[id] == kNoNode) != is_new || IsClone(id)) continue;
         absl::Status status = is_new ? NewNode(id) : OriginalNode(id);
         if (!status.ok()) return status;
       }
@@ -221,14 +271,284 @@ class Verifier {
   }
 
   bool SameTensor(Tensor now, Tensor then) const {
-    return original_[now.node] == then.node && now.port == then.port;
+    if (now.port != then.port) return false;
+    if (stands_for_[now.node] == then.node) return true;
+    const auto others = also_.find(now.node);
+    return others != also_.end() && others->second.contains(then.node);
+  }
+
+  bool IsClone(NodeId id) const { return original_[id] == kNoNode && stands_for_[id] != kNoNode; }
+
+  // Whether a new node is written as a swap node. A clone of an Identity lacks the attribute.
+  bool IsSwapNode(NodeId id) const {
+    const absl::string_view op = after_.op(id);
+    return op == "_CopyFromGpuToHost" || op == "_CopyFromHostToGpu" ||
+           (op == "Identity" && after_.attr(id, kGrapplerKeepAttr).has_value());
+  }
+
+  // The tensor behind `tensor`, if that is a swap-in's.
+  Tensor BehindSwap(Tensor tensor) const {
+    for (int hop = 0; hop < kMaxSwapNodes && stands_for_[tensor.node] == kNoNode; ++hop) {
+      const absl::Span<const Tensor> of = after_.inputs(tensor.node);
+      if (!of.empty() && !of[0].is_control()) tensor = of[0];
+    }
+    return tensor;
+  }
+
+  // Finds the nodes that the new node `id` is a clone of: it may be one of several, which have the
+  // same values. What it reads was looked at before. An Identity that is none may still be a swap
+  // node.
+  absl::Status FindOriginal(NodeId id, const CloneMatch& match,
+                            const absl::flat_hash_set<NodeId>& fed) {
+    std::vector<Tensor> inputs;
+    for (Tensor input : after_.inputs(id)) {
+      if (input.is_control()) break;
+      const Tensor behind = BehindSwap(input);
+      inputs.push_back({stands_for_[behind.node], behind.port});
+    }
+    absl::Status status = Fail("clone", after_.name(id), "it is a copy of no node");
+    size_t tried = 0;
+    StopPoller poll(stop_);
+    for (NodeId original : match.Find(after_.node_bytes(id), inputs)) {
+      if (poll.Tick()) return stop_.status("verify");
+      // Of very many, those after which it is named.
+      if (++tried > kMaxOriginals && !IsNamedAfter(id, original)) continue;
+      absl::Status is_clone = Clone(id, original, fed);
+      if (!is_clone.ok()) {
+        if (stands_for_[id] == kNoNode) status = is_clone;
+        continue;
+      }
+      if (stands_for_[id] == kNoNode) {
+        stands_for_[id] = original;
+      } else {
+        also_[id].insert(original);
+      }
+    }
+    return stands_for_[id] != kNoNode || after_.op(id) == "Identity" ? absl::OkStatus() : status;
+  }
+  static constexpr size_t kMaxOriginals = 64;
+
+  bool IsNamedAfter(NodeId id, NodeId original) const {
+    std::string stem(before_.name(original));
+    std::replace(stem.begin(), stem.end(), '/', '_');
+    return absl::StrContains(after_.name(id), stem);
+  }
+
+  // Checks that `id`, which has the op, attributes and data inputs of `original`, is a clone of it.
+  absl::Status Clone(NodeId id, NodeId original, const absl::flat_hash_set<NodeId>& fed) const {
+    const absl::string_view name = after_.name(id);
+    if (!after_.has_undo(id)) return Fail("undo", name, "a new node carries no undo record");
+    if (RunAgainOf(before_.op_info(original)) == RunAgain::kNever) {
+      return Fail("clone", name, absl::StrCat("a ", before_.op(original), " may not run twice"));
+    }
+    if (fed.contains(original)) return Fail("clone", name, "its original is fed");
+    if (control_flow_.input_frame(original) != kRootFrame ||
+        control_flow_.output_frame(original) != kRootFrame) {
+      return Fail("frames", name, "a clone is in a loop");
+    }
+    const auto is_value = [](OutputType type) {
+      return !type.is_ref && type.dtype != kDtInvalid && type.dtype != kDtResource &&
+             type.dtype != kDtVariant;
+    };
+    std::vector<NodeId> waits, waited;
+    const absl::Span<const Tensor> then = before_.inputs(original), now = after_.inputs(id);
+    for (size_t i = 0; i < then.size(); ++i) {
+      if (then[i].is_control()) {
+        waits.push_back(then[i].node);
+      } else if (!SameTensor(BehindSwap(now[i]), then[i])) {
+        return Fail("clone", name, "it reads another tensor than its original");
+      } else if (!is_value(GetOutputType(before_, then[i]))) {
+        return Fail("clone", name, "it reads a reference or a resource");
+      }
+    }
+    std::vector<int32_t> ports;
+    const Graph::Readers readers = after_.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      const int32_t port = readers[i].port;
+      if (port != kControl && (ports.empty() || ports.back() != port)) ports.push_back(port);
+    }
+    for (OutputType type : GetOutputTypes(before_, original, ports)) {
+      if (!is_value(type)) return Fail("clone", name, "it outputs a reference or a resource");
+    }
+    bool differs = false;
+    for (Tensor input : after_.inputs(id)) {
+      if (!input.is_control()) {
+        differs = differs || IsClone(input.node);
+        if (stands_for_[input.node] != kNoNode) continue;
+        if (absl::Status s = WaitsForSwap(input.node, original, name); !s.ok()) return s;
+        continue;
+      }
+      if (original_[input.node] == kNoNode) {
+        return Fail("clone", name, "it waits for a new node");
+      }
+      waited.push_back(original_[input.node]);
+    }
+    std::sort(waits.begin(), waits.end());
+    std::sort(waited.begin(), waited.end());
+    if (!std::includes(waited.begin(), waited.end(), waits.begin(), waits.end())) {
+      return Fail("clone", name, "a control input is lost");
+    }
+    for (NodeId node : waited) {
+      if (std::binary_search(waits.begin(), waits.end(), node)) continue;
+      differs = true;
+      if (before_.op_info(node).control_flow == ControlFlow::kSwitch) {
+        return Fail("deadness", name, "it waits for one side of a Switch");
+      }
+      if (!control_flow_.MayControl(node, original)) {
+        return Fail("deadness", name,
+                    "it waits for a node that may be dead while its original is not");
+      }
+    }
+    if (!differs)
+      return Fail("clone", name,
+                  "nothing tells it from its original, which TensorFlow would merge it with");
+    return absl::OkStatus();
+  }
+
+  // `reader_was` now reads a tensor through the swap node `node`.
+  absl::Status WaitsForSwap(NodeId node, NodeId reader_was, absl::string_view name) const {
+    for (int hop = 0; hop < kMaxSwapNodes && stands_for_[node] == kNoNode; ++hop) {
+      const absl::Span<const Tensor> inputs = after_.inputs(node);
+      if (inputs.empty() || inputs[0].is_control()) {
+        return Fail("data", name, "it reads a new node that reads nothing");
+      }
+      if (absl::Status s = WaitsForControlsOf(node, reader_was, name); !s.ok()) return s;
+      node = inputs[0].node;
+    }
+    return absl::OkStatus();
+  }
+
+  // ---- Variables ----
+
+  // The variable behind a reference; kNoNode if `tensor` is none.
+  NodeId VariableOf(Tensor tensor) const {
+    for (int hop = 0; hop < kMaxReferences; ++hop) {
+      if (!GetOutputType(before_, tensor).is_ref) return kNoNode;
+      const absl::Span<const Tensor> inputs = before_.inputs(tensor.node);
+      if (inputs.empty() || inputs[0].is_control() || !GetOutputType(before_, inputs[0]).is_ref) {
+        return tensor.node;
+      }
+      tensor = inputs[0];
+    }
+    return tensor.node;
+  }
+  static constexpr int kMaxReferences = 64;
+
+  // A clone of a node that reads a variable by reference has to read it before the updates that
+  // come after the node: these must wait for the clone.
+  absl::Status Variables(const std::vector<NodeId>& clones) const {
+    StopPoller poll(stop_);
+    absl::flat_hash_map<NodeId, std::vector<NodeId>> writers;  // By variable.
+    std::vector<NodeId> now(before_.num_nodes(), kNoNode);
+    for (NodeId id(0); id < after_.num_nodes(); ++id) {
+      if (poll.Tick()) return stop_.status("verify");
+      const NodeId was = original_[id];
+      if (was == kNoNode) continue;
+      now[was] = id;
+      if (WriteOf(before_.op(was)) == Write::kNone) continue;
+      for (Tensor input : before_.inputs(was)) {
+        if (poll.Tick()) return stop_.status("verify");
+        if (input.is_control()) break;
+        if (const NodeId variable = VariableOf(input); variable != kNoNode) {
+          writers[variable].push_back(was);
+        }
+      }
+    }
+    if (writers.empty()) return absl::OkStatus();
+    // Clones, and the updates that do not wait for them.
+    std::vector<std::pair<NodeId, NodeId>> open;
+    for (NodeId id : clones) {
+      if (!IsClone(id)) continue;
+      auto variables = ReadByReference(stands_for_[id], &poll);
+      if (!variables.ok()) return variables.status();
+      for (NodeId variable : *variables) {
+        const auto found = writers.find(variable);
+        if (found == writers.end()) continue;
+        for (NodeId writer : found->second) {
+          const absl::Span<const Tensor> inputs = after_.inputs(now[writer]);
+          if (poll.Tick(1 + static_cast<int64_t>(inputs.size()))) return stop_.status("verify");
+          if (std::none_of(inputs.begin(), inputs.end(),
+                           [id](Tensor input) { return input.node == id; })) {
+            open.emplace_back(writer, id);
+          }
+        }
+      }
+    }
+    return NoneLeadsTo(std::move(open));
+  }
+
+  // The variables whose memory the node reads, perhaps through nodes that hand it on.
+  absl::StatusOr<std::vector<NodeId>> ReadByReference(NodeId node, StopPoller* poll) const {
+    std::vector<NodeId> variables, todo = {node};
+    absl::flat_hash_set<NodeId> seen = {node};
+    while (!todo.empty()) {
+      const NodeId id = todo.back();
+      todo.pop_back();
+      for (Tensor input : before_.inputs(id)) {
+        if (poll->Tick()) return stop_.status("verify");
+        if (input.is_control()) break;
+        // From another device comes a copy, which all readers on this one share.
+        if (AreOtherDevices(before_.device(input.node), before_.device(id))) continue;
+        if (const NodeId variable = VariableOf(input); variable != kNoNode) {
+          variables.push_back(variable);
+          continue;
+        }
+        const OpInfo& info = before_.op_info(input.node);
+        if ((info.forwards || !info.known) && seen.insert(input.node).second) {
+          todo.push_back(input.node);
+        }
+      }
+    }
+    std::sort(variables.begin(), variables.end());
+    variables.erase(std::unique(variables.begin(), variables.end()), variables.end());
+    return variables;
+  }
+
+  // Checks of pairs of an update and a clone that the clone's original does not lead to the update.
+  absl::Status NoneLeadsTo(std::vector<std::pair<NodeId, NodeId>> open) const {
+    if (open.empty()) return absl::OkStatus();
+    auto topology = Topology::Build(before_, stop_);
+    if (!topology.ok()) return Blame("acyclic", topology.status());
+    StopPoller poll(stop_);
+    std::sort(open.begin(), open.end());
+    for (size_t begin = 0; begin < open.size();) {
+      // 64 updates at a time: one bit each.
+      std::vector<uint64_t> leads(before_.num_nodes(), 0);
+      size_t end = begin;
+      int bit = -1;
+      for (NodeId last = kNoNode; end < open.size(); ++end) {
+        if (open[end].first != last && ++bit == 64) break;
+        last = open[end].first;
+        leads[last] |= uint64_t{1} << bit;
+      }
+      const std::vector<NodeId>& order = topology->order();
+      for (auto id = order.rbegin(); id != order.rend(); ++id) {
+        const Graph::Readers readers = before_.readers(*id);
+        for (uint32_t i = 0; i < readers.size(); ++i) {
+          if (poll.Tick()) return stop_.status("verify");
+          if (!IsBackEdge(before_, *id, readers[i].node)) leads[*id] |= leads[readers[i].node];
+        }
+      }
+      NodeId last = kNoNode;
+      bit = -1;
+      for (size_t i = begin; i < end; ++i) {
+        if (open[i].first != last) ++bit;
+        last = open[i].first;
+        if ((leads[stands_for_[open[i].second]] >> bit & 1) == 0) continue;
+        return Fail("variable", after_.name(open[i].second),
+                    absl::StrCat("it may read a variable after ", Quoted(before_.name(last)),
+                                 " has changed it"));
+      }
+      begin = end;
+    }
+    return absl::OkStatus();
   }
 
   // Checks that `now` is a swap-in of a swap-out of `then`.
   absl::Status ThroughSwap(NodeId reader, NodeId reader_was, Tensor now, Tensor then) const {
     const absl::string_view name = after_.name(reader);
     for (int hop = 0; hop < kMaxSwapNodes; ++hop) {
-      if (original_[now.node] != kNoNode || now.port != 0) {
+      if (stands_for_[now.node] != kNoNode || now.port != 0) {
         return Fail("data", name, "an input reads another tensor than before");
       }
       // Readers of a swap node also wait for what it waits for.
@@ -248,8 +568,9 @@ class Verifier {
 
   // `reader_was` now waits for the end of the original node `node`.
   absl::Status WaitsForOriginal(NodeId node, NodeId reader_was, absl::string_view name) const {
-    if (control_flow_.MayControl(original_[node], reader_was)) return absl::OkStatus();
-    const FrameId frame = control_flow_.output_frame(original_[node]);
+    const NodeId was = stands_for_[node];
+    if (control_flow_.MayControl(was, reader_was)) return absl::OkStatus();
+    const FrameId frame = control_flow_.output_frame(was);
     const bool same = frame != kUnknownFrame && frame == control_flow_.input_frame(reader_was);
     return Fail(same ? "deadness" : "frames", name,
                 absl::StrCat("it waits for ", Quoted(after_.name(node)),
@@ -261,7 +582,7 @@ class Verifier {
   absl::Status WaitsForControlsOf(NodeId node, NodeId reader_was, absl::string_view name) const {
     for (Tensor input : after_.inputs(node)) {
       if (!input.is_control()) continue;
-      if (original_[input.node] == kNoNode) {
+      if (stands_for_[input.node] == kNoNode) {
         return Fail("deadness", name, "a swap node waits for another swap node");
       }
       if (absl::Status s = WaitsForOriginal(input.node, reader_was, name); !s.ok()) return s;
@@ -272,11 +593,11 @@ class Verifier {
   // `reader_was` now waits for `node`, which is an original node, or a swap node with all its
   // ancestors.
   absl::Status Waits(NodeId node, NodeId reader_was, absl::string_view name) const {
-    for (int hop = 0; hop < kMaxSwapNodes && original_[node] == kNoNode; ++hop) {
+    for (int hop = 0; hop < kMaxSwapNodes && stands_for_[node] == kNoNode; ++hop) {
       if (absl::Status s = WaitsForControlsOf(node, reader_was, name); !s.ok()) return s;
       node = after_.inputs(node)[0].node;
     }
-    if (original_[node] == kNoNode) return Fail("data", name, "swap nodes form a chain");
+    if (stands_for_[node] == kNoNode) return Fail("data", name, "swap nodes form a chain");
     if (after_.op_info(node).control_flow == ControlFlow::kSwitch) {
       return Fail("deadness", name, "it waits for one side of a Switch");
     }
@@ -287,7 +608,7 @@ class Verifier {
   // adjacent, and it may have very many outputs.
   OutputType TypeOf(Tensor tensor) {
     // Swap-outs come in between: they have one output, and must not replace the cached types.
-    if (original_[tensor.node] == kNoNode) return {TypeOfNew(tensor.node), /*is_ref=*/false};
+    if (stands_for_[tensor.node] == kNoNode) return {TypeOfNew(tensor.node), /*is_ref=*/false};
     if (typed_node_ != tensor.node) {
       typed_node_ = tensor.node;
       typed_ports_.clear();
@@ -333,7 +654,10 @@ class Verifier {
   const Graph& before_;
   const Graph& after_;
   const std::vector<NodeId> original_;  // Per node of after_: its id in before_, or kNoNode.
-  const std::vector<NodeId> changed_;   // Nodes of after_ that are new or edited.
+  // The same, and for a clone that of its original. Set by Clones.
+  std::vector<NodeId> stands_for_;
+  absl::flat_hash_map<NodeId, absl::flat_hash_set<NodeId>> also_;  // Further originals of clones.
+  const std::vector<NodeId> changed_;  // Nodes of after_ that are new or edited.
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
   NodeId typed_node_ = kNoNode;  // TypeOf: the last node, its ports that are read, their types.
@@ -350,6 +674,7 @@ absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& contr
   if (!graph.ok()) return Blame("parse", graph.status());
   Verifier verifier(before, *graph, std::move(edited), control_flow, stop);
   if (absl::Status s = verifier.Undo(); !s.ok()) return s;
+  if (absl::Status s = verifier.Clones(step); !s.ok()) return s;
   if (absl::Status s = verifier.Edges(); !s.ok()) return s;
   auto topology = Topology::Build(*graph, stop);
   if (!topology.ok()) return Blame("acyclic", topology.status());

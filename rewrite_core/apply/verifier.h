@@ -12,10 +12,17 @@
 
 namespace spillway::core {
 
-// OK if `after` is `before` with swaps in it, that is:
+// OK if `after` is `before` with swaps and clones in it, that is:
 //   undo         stripping `after` gives the bytes of `before` (also stripped, if rewritten before)
 //   data         every data input of an original node reads the tensor that it read before, either
-//                directly or through one swap-out and one swap-in
+//                directly or through one swap-out and one swap-in, or that of a clone of its
+//                producer
+//   clone        every other new node is a clone of an original one: the same op, device,
+//   attributes
+//                and tensors read, all of its control inputs, and something to wait for besides;
+//                and the op may run twice (plan/clone_rules.h)
+//   variable     a clone that reads a variable by reference runs before each update that its
+//                original runs before
 //   acyclic      no cycles except for the loops' own back edges
 //   frames       no swap and no added control edge leads from one loop frame to another
 //   deadness     a node that waits for more nodes than before is dead whenever one of these is

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -15,6 +16,10 @@ namespace {
 constexpr uint32_t kBytesType = 2;  // The length-delimited wire type.
 
 }  // namespace
+
+std::string Spelling(absl::string_view name, int port) {
+  return port == 0 ? std::string(name) : absl::StrCat(name, ":", port);
+}
 
 void AppendAttrField(absl::string_view key, absl::string_view value, std::string* node_def) {
   AppendVarint(node_def::kAttr << 3 | kBytesType, node_def);
@@ -35,6 +40,23 @@ NodeSpec ReadNode(absl::string_view node_def) {
       node.attrs.emplace_back(attr.key, attr.value);
     }
   }
+  return node;
+}
+
+NodeSpec ReadCleanNode(absl::string_view node_def) {
+  NodeSpec node = ReadNode(node_def);
+  auto& attrs = node.attrs;
+  const auto key = [](const auto& attr) -> const std::string& { return attr.first; };
+  // The last of each name comes first, and stays.
+  std::reverse(attrs.begin(), attrs.end());
+  std::stable_sort(attrs.begin(), attrs.end(),
+                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  attrs.erase(std::unique(attrs.begin(), attrs.end(),
+                          [&](const auto& a, const auto& b) { return key(a) == key(b); }),
+              attrs.end());
+  attrs.erase(std::remove_if(attrs.begin(), attrs.end(),
+                             [&](const auto& attr) { return key(attr) == kUndoAttr; }),
+              attrs.end());
   return node;
 }
 

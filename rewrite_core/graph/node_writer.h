@@ -19,12 +19,19 @@ struct NodeSpec {
   std::vector<std::pair<std::string, std::string>> attrs;
 };
 
+// A data input as NodeDefs spell it: port 0 is omitted.
+std::string Spelling(absl::string_view name, int port);
+
 // Appends `spec` to `out` as a field `node` of a GraphDef. Attributes are written in the order of
 // their names, so that the bytes are those of protobuf's deterministic serialization.
 void AppendNodeField(const NodeSpec& spec, std::string* out);
 
 // Reads the bytes of a NodeDef; malformed parts are left out.
 NodeSpec ReadNode(absl::string_view node_def);
+
+// The same as TensorFlow would read it: attributes by name, of a repeated one the last; without the
+// undo record.
+NodeSpec ReadCleanNode(absl::string_view node_def);
 
 // Appends one attribute entry to the bytes of a NodeDef.
 void AppendAttrField(absl::string_view key, absl::string_view value, std::string* node_def);

@@ -29,8 +29,8 @@ bool HandsOn(const std::string& op) {
 
 class Executor {
  public:
-  Executor(const GraphDef& graph, const Truths& truths)
-      : graph_(graph), truths_(truths), index_(IndexNodes(graph)) {}
+  Executor(const GraphDef& graph, const Truths& truths, const Originals& originals)
+      : graph_(graph), truths_(truths), originals_(originals), index_(IndexNodes(graph)) {}
 
   std::map<std::string, Outcome> Run() {
     Link();
@@ -116,7 +116,9 @@ class Executor {
       } else if (HandsOn(node.op()) && !outcome.inputs.empty()) {
         output.value = outcome.inputs[0];
       } else {
-        output.value = Mix(Mix(HashText(node.op()), HashText(node.name())), port);
+        const auto original = originals_.find(node.name());
+        const std::string& name = original == originals_.end() ? node.name() : original->second;
+        output.value = Mix(Mix(HashText(node.op()), HashText(name)), port);
         for (uint64_t input : outcome.inputs) output.value = Mix(output.value, input);
       }
     }
@@ -127,6 +129,7 @@ class Executor {
 
   const GraphDef& graph_;
   const Truths& truths_;
+  const Originals& originals_;
   const std::map<std::string, int> index_;
   std::vector<std::vector<Edge>> inputs_;
   std::vector<std::vector<int>> readers_;
@@ -148,8 +151,9 @@ bool operator==(const Outcome& a, const Outcome& b) {
   return a.inputs == b.inputs;
 }
 
-std::map<std::string, Outcome> Execute(const GraphDef& graph, const Truths& truths) {
-  return Executor(graph, truths).Run();
+std::map<std::string, Outcome> Execute(const GraphDef& graph, const Truths& truths,
+                                       const Originals& originals) {
+  return Executor(graph, truths, originals).Run();
 }
 
 std::vector<std::string> FindPredicates(const GraphDef& graph) {
@@ -194,9 +198,11 @@ std::string CompareOutcomes(const std::map<std::string, Outcome>& before,
   return "";
 }
 
-std::string CompareAllOutcomes(const GraphDef& before, const GraphDef& after) {
+std::string CompareAllOutcomes(const GraphDef& before, const GraphDef& after,
+                               const Originals& originals) {
   for (const Truths& truths : AllTruths(before)) {
-    std::string difference = CompareOutcomes(Execute(before, truths), Execute(after, truths));
+    std::string difference =
+        CompareOutcomes(Execute(before, truths), Execute(after, truths, originals));
     if (!difference.empty()) return difference;
   }
   return "";

@@ -40,8 +40,12 @@ bool operator==(const Outcome& a, const Outcome& b);
 // the map takes the lowest bit of its value.
 using Truths = std::map<std::string, bool>;
 
+// By the name of a clone: that of the node that it repeats, whose kernel it runs.
+using Originals = std::map<std::string, std::string>;
+
 // The outcome of every node, by name. Dies if the graph has a cycle (so: no while loops).
-std::map<std::string, Outcome> Execute(const GraphDef& graph, const Truths& truths);
+std::map<std::string, Outcome> Execute(const GraphDef& graph, const Truths& truths,
+                                       const Originals& originals = {});
 
 // The names of nodes whose output 0 is some Switch's predicate, following Identities back.
 std::vector<std::string> FindPredicates(const GraphDef& graph);
@@ -56,7 +60,8 @@ std::string CompareOutcomes(const std::map<std::string, Outcome>& before,
 
 // The same for every assignment of truth values to the predicates of `before`: the first
 // difference; empty if there is none.
-std::string CompareAllOutcomes(const GraphDef& before, const GraphDef& after);
+std::string CompareAllOutcomes(const GraphDef& before, const GraphDef& after,
+                               const Originals& originals = {});
 
 }  // namespace spillway::testing
 

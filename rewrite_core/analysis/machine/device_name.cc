@@ -46,6 +46,16 @@ bool NamesDevice(const DeviceName& a, const DeviceName& b) {
          agree(a.replica, b.replica) && agree(a.task, b.task);
 }
 
+bool AreOtherDevices(absl::string_view a, absl::string_view b) {
+  if (a == b) return false;
+  const DeviceName x = ParseDeviceName(a), y = ParseDeviceName(b);
+  const auto differ = [](const std::string& p, const std::string& q) {
+    return !p.empty() && !q.empty() && p != q;
+  };
+  return differ(x.job, y.job) || differ(x.replica, y.replica) || differ(x.task, y.task) ||
+         differ(x.type, y.type) || differ(x.index, y.index);
+}
+
 std::string HostDeviceOf(absl::string_view device) {
   const DeviceName name = ParseDeviceName(device);
   std::string host;

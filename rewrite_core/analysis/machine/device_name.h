@@ -26,6 +26,9 @@ bool IsCpuDevice(absl::string_view device);
 bool NamesDevice(absl::string_view wanted, absl::string_view device);
 bool NamesDevice(const DeviceName& wanted, const DeviceName& device);
 
+// Whether two device strings certainly name different devices: a part that both have differs.
+bool AreOtherDevices(absl::string_view a, absl::string_view b);
+
 // The first CPU of the same job, replica and task: `/device:CPU:0` for `/gpu:1` and for the empty
 // string.
 std::string HostDeviceOf(absl::string_view device);

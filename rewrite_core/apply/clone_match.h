@@ -1,0 +1,45 @@
+// Which nodes of a graph another one may be a clone of: those with the same op, device and
+// attributes, and data inputs that have the same values. Their own values are then the same, too.
+// (A graph often has several such nodes: gates of gradients, for example.)
+//
+// Thread safety: immutable after Create.
+#ifndef SPILLWAY_REWRITE_CORE_APPLY_CLONE_MATCH_H_
+#define SPILLWAY_REWRITE_CORE_APPLY_CLONE_MATCH_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/graph.h"
+
+namespace spillway::core {
+
+class CloneMatch {
+ public:
+  // For clones of nodes of `graph`, which must outlive it, with op types in `ops`; `fed` nodes have
+  // none. Errors: those of Topology::Build.
+  static absl::StatusOr<CloneMatch> Create(const Graph& graph,
+                                           const absl::flat_hash_set<absl::string_view>& ops,
+                                           const absl::flat_hash_set<NodeId>& fed,
+                                           const StopToken& stop);
+
+  // The nodes that `node_def` may be a clone of, in topological order. `inputs`: tensors of the
+  // graph with the values of its data inputs.
+  absl::Span<const NodeId> Find(absl::string_view node_def, std::vector<Tensor> inputs) const;
+
+ private:
+  CloneMatch() = default;
+  static std::string KeyOf(absl::string_view node_def, absl::Span<const Tensor> inputs);
+
+  std::vector<NodeId> same_;  // By node: the first one with the same values.
+  absl::flat_hash_map<std::string, std::vector<NodeId>> nodes_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_APPLY_CLONE_MATCH_H_

@@ -1,0 +1,174 @@
+#include "rewrite_core/plan/clone_rules.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "rewrite_core/analysis/flow/training_ops.h"
+#include "rewrite_core/analysis/machine/device_name.h"
+
+namespace spillway::core {
+namespace {
+
+using Names = absl::flat_hash_set<absl::string_view>;
+
+Names Split(absl::string_view names) { return absl::StrSplit(names, ' ', absl::SkipEmpty()); }
+
+// Stateless in TensorFlow's registry, and yet not to be run again: what a step feeds; writes into
+// their own input (inplace_ops.cc); functions, whose bodies may have state; control flow, where a
+// second node would need a second decision; what a caller outside TensorFlow runs.
+constexpr char kNever[] =
+    "Placeholder PlaceholderV2 PlaceholderWithDefault "
+    "InplaceAdd InplaceSub InplaceUpdate "
+    "StatelessIf StatelessWhile StatelessCase PartitionedCall SymbolicGradient RemoteCall "
+    "Switch Merge Enter Exit NextIteration LoopCond ControlTrigger NoOp Abort "
+    "RefSwitch RefMerge RefEnter RefExit RefNextIteration _SwitchN RefSelect RefIdentity "
+    "EagerPyFunc PyFuncStateless _EagerConst "
+    // Sums in any order, or writes of several to one place: not the same from run to run.
+    "UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMax UnsortedSegmentMin "
+    "ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterUpdate "
+    "TensorScatterMax TensorScatterMin SparseTensorDenseMatMul SparseSegmentSumGrad "
+    "Conv2DBackpropFilter Conv3DBackpropFilter Conv3DBackpropFilterV2 "
+    "DepthwiseConv2dNativeBackpropFilter ResizeBilinearGrad ResizeBicubicGrad "
+    "CropAndResizeGradImage CropAndResizeGradBoxes";
+
+constexpr char kSameBits[] =
+    // Elementwise.
+    "Abs Neg Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Sin Cos Tan Sinh Cosh Tanh "
+    "Asin Acos Atan Asinh Acosh Atanh Sigmoid Erf Erfc Erfinv Lgamma Digamma Round Rint Floor Ceil "
+    "IsNan IsInf IsFinite LogicalNot LogicalAnd LogicalOr Add AddV2 AddN Sub Mul MulNoNan Div "
+    "RealDiv "
+    "DivNoNan FloorDiv TruncateDiv FloorMod Mod Pow Maximum Minimum SquaredDifference Xdivy Xlogy "
+    "Xlog1py Atan2 Equal NotEqual Less LessEqual Greater GreaterEqual ApproximateEqual BiasAdd "
+    "BiasAddV1 ClipByValue Select SelectV2 Cast Bitcast "
+    // Activations.
+    "Relu Relu6 LeakyRelu Elu Selu Softplus Softsign Softmax LogSoftmax "
+    // Normalization and pooling, forward.
+    "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 LRN MaxPool MaxPoolV2 MaxPool3D AvgPool "
+    "AvgPool3D "
+    // Reductions.
+    "Sum Mean Max Min Prod All Any ArgMax ArgMin L2Loss "
+    // Data movement.
+    "Concat ConcatV2 Slice StridedSlice Split SplitV Pad PadV2 MirrorPad Transpose "
+    "ConjugateTranspose Tile Gather GatherV2 GatherNd Pack Unpack Reverse ReverseV2 BroadcastTo "
+    "Fill "
+    "ZerosLike OnesLike ExpandDims Squeeze Reshape Identity IdentityN StopGradient PreventGradient "
+    "DepthToSpace SpaceToDepth BatchToSpaceND SpaceToBatchND OneHot ResizeNearestNeighbor "
+    "ResizeBilinear Range LinSpace MatrixBandPart MatrixDiag MatrixDiagPart EnsureShape Snapshot";
+
+constexpr char kHandOn[] =
+    "Identity Reshape Squeeze ExpandDims StopGradient PreventGradient Bitcast EnsureShape Snapshot";
+
+}  // namespace
+
+RunAgain RunAgainOf(const OpInfo& op) {
+  static const auto& never = *new Names(Split(kNever));
+  static const auto& same_bits = *new Names(Split(kSameBits));
+  if (!op.known || op.is_stateful || op.control_flow != ControlFlow::kNone) return RunAgain::kNever;
+  if (absl::StartsWith(op.name, "_") || never.contains(op.name)) return RunAgain::kNever;
+  // Updates of reference variables count as stateless in the registry.
+  if (absl::StrContains(op.outputs, '&') || WriteOf(op.name) != Write::kNone) {
+    return RunAgain::kNever;
+  }
+  return same_bits.contains(op.name) ? RunAgain::kSameBits : RunAgain::kSameValue;
+}
+
+bool HandsOnFirstInput(absl::string_view op) {
+  static const auto& names = *new Names(Split(kHandOn));
+  return names.contains(op);
+}
+
+absl::StatusOr<CloneRules> CloneRules::Find(const StepFacts& facts, const StopToken& stop) {
+  CloneRules rules(facts);
+  const Graph& graph = facts.graph();
+  for (int32_t op = 0; op < graph.num_ops(); ++op) {
+    rules.by_op_.push_back(RunAgainOf(graph.op_type_info(op)));
+  }
+  if (absl::Status s = rules.FindUpdates(stop); !s.ok()) return s;
+  return rules;
+}
+
+RunAgain CloneRules::Of(NodeId id) const {
+  const Graph& graph = facts_->graph();
+  const RunAgain by_op = by_op_[graph.op_id(id)];
+  const ControlFlowAnalysis& flow = facts_->control_flow();
+  if (by_op == RunAgain::kNever || facts_->shapes().IsFed(id) ||
+      flow.output_frame(id) != kRootFrame || flow.input_frame(id) != kRootFrame) {
+    return RunAgain::kNever;
+  }
+  const auto is_value = [this](Tensor tensor) {
+    const OutputType type = facts_->shapes().type(tensor);
+    return type.dtype != kDtInvalid && type.dtype != kDtResource && type.dtype != kDtVariant;
+  };
+  for (Tensor input : graph.inputs(id)) {
+    if (input.is_control()) break;
+    // A clone that read the reference itself might see another value than its original.
+    if (!is_value(input) || facts_->shapes().type(input).is_ref) return RunAgain::kNever;
+  }
+  const Graph::Readers readers = graph.readers(id);
+  for (uint32_t i = 0; i < readers.size(); ++i) {
+    if (readers[i].port == kControl) continue;
+    const Tensor output{id, readers[i].port};
+    if (!is_value(output) || facts_->shapes().type(output).is_ref) return RunAgain::kNever;
+  }
+  if (UpdatesOf(id).size() > kMaxUpdates) return RunAgain::kNever;
+  return by_op;
+}
+
+// Reads of a reference variable go through nodes that share its memory (Identity, ...): a node
+// reads the variable if the buffer behind one of its inputs is the variable's. Values read from
+// resources share it in the same way, but an update copies the variable if such a value is held
+// (PrepareToUpdateVariable in TensorFlow's training_op_helpers.h), so that the old one stays.
+BufferIndex CloneRules::ReferencedBy(Tensor tensor) const {
+  const Buffers& buffers = facts_->buffers();
+  const BufferIndex buffer = buffers.buffer_of(tensor);
+  if (buffer == kNoBuffer || buffers.buffers()[buffer].storage != Storage::kVariable) {
+    return kNoBuffer;
+  }
+  return facts_->shapes().type(buffers.buffers()[buffer].first).is_ref ? buffer : kNoBuffer;
+}
+
+absl::Status CloneRules::FindUpdates(const StopToken& stop) {
+  const Graph& graph = facts_->graph();
+  StopPoller poll(stop);
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("analysis");
+    if (!facts_->active_nodes().needed[id] || WriteOf(graph.op(id)) == Write::kNone) continue;
+    for (Tensor input : graph.inputs(id)) {
+      if (poll.Tick()) return stop.status("analysis");
+      if (input.is_control()) break;
+      if (!facts_->shapes().type(input).is_ref) continue;
+      const BufferIndex variable = ReferencedBy(input);
+      if (variable == kNoBuffer) continue;
+      std::vector<NodeId>& of = updates_[variable];
+      if (of.size() <= kMaxUpdates && (of.empty() || of.back() != id)) of.push_back(id);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<NodeId> CloneRules::UpdatesOf(NodeId id) const {
+  std::vector<NodeId> updates;
+  if (updates_.empty()) return updates;
+  absl::flat_hash_set<BufferIndex> seen;
+  const Graph& graph = facts_->graph();
+  for (Tensor input : graph.inputs(id)) {
+    if (input.is_control() || updates.size() > kMaxUpdates) break;
+    // From another device comes a copy, which all readers here share (AddRecv in
+    // graph_partition.cc).
+    if (AreOtherDevices(graph.device(input.node), graph.device(id))) continue;
+    const BufferIndex variable = ReferencedBy(input);
+    if (variable == kNoBuffer || !seen.insert(variable).second) continue;
+    const auto found = updates_.find(variable);
+    if (found == updates_.end()) continue;
+    for (NodeId update : found->second) {
+      if (std::find(updates.begin(), updates.end(), update) == updates.end()) {
+        updates.push_back(update);
+      }
+    }
+  }
+  return updates;
+}
+
+}  // namespace spillway::core

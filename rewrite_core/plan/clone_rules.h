@@ -1,0 +1,78 @@
+// Which nodes may run twice in a step, with the same result:
+//
+//   op        known to TensorFlow, without state or effect (OpInfo::is_stateful), and not one of
+//   the
+//             few that have none and still may run only once (kNever in the .cc)
+//   types     no reference, resource or variant among inputs and outputs, except a variable's value
+//   fed       not fed
+//   frame     outside loops
+//   variable  what it reads of a variable by reference is the old value: the clone runs before each
+//             update of it in the step, if the original does
+//
+// A clone keeps all control inputs of its original, so it is dead exactly if its original is.
+//
+// Thread safety: immutable after Find.
+#ifndef SPILLWAY_REWRITE_CORE_PLAN_CLONE_RULES_H_
+#define SPILLWAY_REWRITE_CORE_PLAN_CLONE_RULES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/graph.h"
+
+namespace spillway::core {
+
+// How an op behaves when it runs again.
+enum class RunAgain : uint8_t {
+  kNever,
+  // The same value; it may differ in the last bits where a library chooses its algorithm by the
+  // memory that is left (cuDNN, cuBLAS), or sums in any order.
+  kSameValue,
+  // The same bits: elementwise ops, normalization, activations, pooling, softmax, casts,
+  // reductions, data movement.
+  kSameBits,
+};
+
+// By op type alone. `op` is Graph::op_info().
+RunAgain RunAgainOf(const OpInfo& op);
+
+// Whether ops of this type hand their first input on, in the same memory, and may be cloned in
+// front of a reader of a clone: Identity, Reshape, ...
+bool HandsOnFirstInput(absl::string_view op);
+
+class CloneRules {
+ public:
+  // Errors: those of `stop`. `facts` must outlive the result. REQUIRES: the facts kShapes,
+  // kControlFlow, kBuffers and kActiveNodes.
+  static absl::StatusOr<CloneRules> Find(const StepFacts& facts, const StopToken& stop);
+
+  // kNever also if the node breaks a rule above.
+  RunAgain Of(NodeId id) const;
+
+  // The updates, in the step, of variables that the node reads by reference: a clone of it must run
+  // before them. Distinct, in no order that depends on more than the graph. At most kMaxUpdates, as
+  // Of is kNever for a node with more.
+  std::vector<NodeId> UpdatesOf(NodeId id) const;
+  static constexpr size_t kMaxUpdates = 64;
+
+ private:
+  explicit CloneRules(const StepFacts& facts) : facts_(&facts) {}
+  absl::Status FindUpdates(const StopToken& stop);
+  // The buffer of the variable that is read by reference; kNoBuffer if `tensor` is none.
+  BufferIndex ReferencedBy(Tensor tensor) const;
+
+  const StepFacts* facts_;
+  std::vector<RunAgain> by_op_;  // By Graph::op_id.
+  // By variable, kMaxUpdates + 1 at most.
+  absl::flat_hash_map<BufferIndex, std::vector<NodeId>> updates_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_PLAN_CLONE_RULES_H_

@@ -1,0 +1,235 @@
+#include "rewrite_core/strategy/recompute/clone_planner.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "rewrite_core/plan/soundness.h"
+
+namespace spillway::core {
+namespace {
+
+// A trigger is searched for in this many slots before the clone. (Most often the one before it
+// will do.)
+constexpr int32_t kTriggerReach = 200;
+// There is no plan if more nodes than this wait for one clone, directly or through others; and for
+// all of them together.
+constexpr size_t kMaxWaiting = 4096;
+constexpr size_t kMaxWaitingInAll = size_t{16} << 20;
+
+class ClonePlanner {
+ public:
+  ClonePlanner(const RecomputeStep& step, const Sweep& sweep, const Needs& needs,
+               absl::Span<const int32_t> ranks, const StopToken& stop)
+      : facts_(step.facts()),
+        order_(step.order()),
+        rules_(step.rules()),
+        sweep_(sweep),
+        needs_(needs),
+        ranks_(ranks),
+        soundness_(step.facts()),
+        stop_(stop),
+        poll_(stop) {}
+
+  absl::StatusOr<ClonePlan> Run() {
+    size_t next_read = 0;
+    for (size_t i = 0; i < sweep_.clones.size(); ++i) {
+      // What was read before it ran.
+      for (; next_read < sweep_.reads.size() && sweep_.reads[next_read].clone < 0 &&
+             sweep_.reads[next_read].from < static_cast<int32_t>(i);
+           ++next_read) {
+        MoveConsumers(sweep_.reads[next_read]);
+      }
+      std::vector<Sweep::Read> reads;
+      for (; next_read < sweep_.reads.size() &&
+             sweep_.reads[next_read].clone == static_cast<int32_t>(i);
+           ++next_read) {
+        reads.push_back(sweep_.reads[next_read]);
+      }
+      AddClone(sweep_.clones[i], reads);
+      if (stopped_) return stop_.status("strategy");
+    }
+    for (; next_read < sweep_.reads.size(); ++next_read) MoveConsumers(sweep_.reads[next_read]);
+    if (!FindTriggers()) plan_.clones.clear();
+    if (stopped_) return stop_.status("strategy");
+    return std::move(plan_);
+  }
+
+ private:
+  bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
+
+  void AddClone(const Sweep::Clone& clone, const std::vector<Sweep::Read>& reads) {
+    const NodeId node = order_.node(clone.original);
+    PlannedClone planned;
+    planned.original = node;
+    planned.inputs = InputsOf(node, reads);
+    planned.updates = rules_.UpdatesOf(node);
+    clones_.push_back(Add(std::move(planned), clone.at, /*hands_on=*/false));
+  }
+
+  CloneIndex Add(PlannedClone clone, Slot at, bool hands_on) {
+    plan_.clones.push_back(std::move(clone));
+    at_.push_back(at);
+    hands_on_.push_back(hands_on);
+    return CloneIndex(plan_.clones.size() - 1);
+  }
+
+  std::vector<PlannedClone::Input> InputsOf(NodeId node, const std::vector<Sweep::Read>& reads) {
+    std::vector<PlannedClone::Input> inputs;
+    if (reads.empty()) return inputs;
+    absl::flat_hash_map<BufferIndex, const Sweep::Read*> from;
+    for (const Sweep::Read& read : reads) from[order_.buffers()[read.buffer]] = &read;
+    const absl::Span<const Tensor> all = facts_.graph().inputs(node);
+    for (size_t k = 0; k < all.size() && !all[k].is_control() && !Stopped(); ++k) {
+      const auto read = from.find(facts_.buffers().buffer_of(all[k]));
+      if (read == from.end()) continue;
+      inputs.push_back({static_cast<int32_t>(k), CloneOf(all[k], *read->second)});
+    }
+    return inputs;
+  }
+
+  // Makes the inputs of the node of a slot read a clone.
+  void MoveConsumers(const Sweep::Read& read) {
+    const absl::Span<const StepOrder::Use> uses = order_.uses(read.buffer);
+    auto use = std::lower_bound(uses.begin(), uses.end(), read.slot,
+                                [](const StepOrder::Use& u, Slot slot) { return u.slot < slot; });
+    for (; use != uses.end() && use->slot == read.slot && !Stopped(); ++use) {
+      plan_.clones[CloneOf(use->tensor, read)].consumers.push_back(use->position);
+    }
+  }
+
+  // The clone of the tensor's producer, which is the buffer's maker, or hands it on: these nodes
+  // are cloned on first demand.
+  CloneIndex CloneOf(Tensor tensor, const Sweep::Read& read) {
+    const CloneIndex maker = clones_[read.from];
+    std::vector<NodeId> path;
+    NodeId node = tensor.node;
+    CloneIndex from = maker;
+    for (; node != plan_.clones[maker].original; node = facts_.graph().inputs(node)[0].node) {
+      if (Stopped()) return maker;
+      const auto known = handing_on_.find({maker, node});
+      if (known != handing_on_.end()) {
+        from = known->second;
+        break;
+      }
+      path.push_back(node);
+    }
+    for (; !path.empty(); path.pop_back()) {
+      PlannedClone clone;
+      clone.original = path.back();
+      clone.inputs.push_back({0, from});
+      from = Add(std::move(clone), at_[maker], /*hands_on=*/true);
+      handing_on_[{maker, path.back()}] = from;
+    }
+    return from;
+  }
+
+  // A clone waits for the node launched before its place, or an earlier one. Returns false if there
+  // is none.
+  bool FindTriggers() {
+    // By clone: the originals that wait for it, directly or through clones.
+    std::vector<std::vector<NodeId>> waiting(plan_.clones.size());
+    size_t total = 0;
+    for (CloneIndex i(plan_.clones.size() - 1); i >= 0; --i) {
+      PlannedClone& clone = plan_.clones[i];
+      std::vector<NodeId>& of = waiting[i];
+      for (const InputPosition& consumer : clone.consumers) of.push_back(consumer.node);
+      if (of.empty()) continue;  // What it made was dropped again before it was read.
+      of.insert(of.end(), clone.updates.begin(), clone.updates.end());
+      std::sort(of.begin(), of.end());
+      of.erase(std::unique(of.begin(), of.end()), of.end());
+      total += of.size();
+      if (Stopped() || poll_.Tick(static_cast<int64_t>(of.size())) || of.size() > kMaxWaiting ||
+          total > kMaxWaitingInAll) {
+        return false;
+      }
+      for (const PlannedClone::Input& input : clone.inputs) {
+        waiting[input.from].insert(waiting[input.from].end(), of.begin(), of.end());
+      }
+      if (hands_on_[i]) continue;
+      clone.trigger = TriggerOf(clone, at_[i], of);
+      if (clone.trigger == kNoNode) return false;
+    }
+    DropUnread(waiting);
+    return true;
+  }
+
+  NodeId TriggerOf(const PlannedClone& clone, Slot at, const std::vector<NodeId>& waiting) {
+    const NodeId first =
+        *std::min_element(waiting.begin(), waiting.end(),
+                          [this](NodeId a, NodeId b) { return ranks_[a] < ranks_[b]; });
+    const Slot own = order_.slot(clone.original);
+    for (Slot slot(at - 1); slot > own && slot >= at - kTriggerReach; --slot) {
+      const NodeId node = order_.node(slot);
+      if (ranks_[node] >= ranks_[first] || IsWaitedFor(clone.original, node) ||
+          soundness_.WaitInOrder(node, clone.original) != EdgeFault::kNone) {
+        continue;
+      }
+      if (Stopped() || poll_.Tick(static_cast<int64_t>(waiting.size()))) return kNoNode;
+      if (std::all_of(waiting.begin(), waiting.end(),
+                      [&](NodeId waits) { return MayWait(waits, node); })) {
+        return node;
+      }
+    }
+    return kNoNode;
+  }
+
+  void DropUnread(const std::vector<std::vector<NodeId>>& waiting) {
+    std::vector<CloneIndex> now(plan_.clones.size(), kNoClone);
+    CloneIndex kept(0);
+    for (CloneIndex i(0); i < static_cast<int32_t>(plan_.clones.size()); ++i) {
+      if (waiting[i].empty()) continue;
+      for (PlannedClone::Input& input : plan_.clones[i].inputs) input.from = now[input.from];
+      now[i] = kept;
+      if (kept != i) plan_.clones[kept] = std::move(plan_.clones[i]);
+      ++kept;
+    }
+    plan_.clones.resize(kept);
+  }
+
+  // Whether `waits` may wait for `node` in any step that runs it: it needs all that `node` needs,
+  // or all of its readers do (the exponent's part of a power's gradient needs no gradient).
+  bool MayWait(NodeId waits, NodeId node) {
+    if (needs_.MayWait(waits, node)) return true;
+    const Graph::Readers readers = facts_.graph().readers(waits);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (Stopped() || !needs_.MayWait(readers[i].node, node)) return false;
+    }
+    return !readers.empty();
+  }
+
+  // Whether the node has the other one as a control input.
+  bool IsWaitedFor(NodeId node, NodeId other) const {
+    const absl::Span<const Tensor> inputs = facts_.graph().inputs(node);
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [other](Tensor input) { return input.is_control() && input.node == other; });
+  }
+
+  const StepFacts& facts_;
+  const StepOrder& order_;
+  const CloneRules& rules_;
+  const Sweep& sweep_;
+  const Needs& needs_;
+  const absl::Span<const int32_t> ranks_;
+  const Soundness soundness_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  bool stopped_ = false;
+  ClonePlan plan_;
+  std::vector<Slot> at_;            // By clone of the plan: the slot before which it runs.
+  std::vector<bool> hands_on_;      // By clone of the plan: it hands on what another one makes.
+  std::vector<CloneIndex> clones_;  // By clone of the sweep.
+  // By clone and node that hands its output on: that node's clone.
+  absl::flat_hash_map<std::pair<CloneIndex, NodeId>, CloneIndex> handing_on_;
+};
+
+}  // namespace
+
+absl::StatusOr<ClonePlan> PlanClones(const RecomputeStep& step, const Sweep& sweep,
+                                     const Needs& needs, absl::Span<const int32_t> ranks,
+                                     const StopToken& stop) {
+  return ClonePlanner(step, sweep, needs, ranks, stop).Run();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,83 @@
+// What a sweep (recompute_sweep.h) reads of a step: by slot, which buffers the node reads and
+// makes, whether it may run again, and until when; by buffer, whether it may be dropped and made
+// again.
+//
+// Thread safety: immutable after Create.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_RECOMPUTE_STEP_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_RECOMPUTE_STEP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/clone_rules.h"
+#include "rewrite_core/strategy/order/step_order.h"
+
+namespace spillway::core {
+
+struct RecomputeTerms {
+  // Nodes that behave worse when they run again are not cloned.
+  RunAgain least = RunAgain::kSameBits;
+  // Smaller buffers are not dropped.
+  int64_t least_bytes = 0;
+};
+
+class RecomputeStep {
+ public:
+  // All must outlive it. Errors: those of `stop`.
+  static absl::StatusOr<RecomputeStep> Create(const StepFacts& facts, const StepOrder& order,
+                                              const CloneRules& rules, const RecomputeTerms& terms,
+                                              const StopToken& stop);
+
+  const StepOrder& order() const { return *order_; }
+  const StepFacts& facts() const { return *facts_; }
+  const CloneRules& rules() const { return *rules_; }
+
+  // The buffers of the GPU that the node of the slot reads, each once, and those that it makes.
+  absl::Span<const OrderBuffer> reads(Slot slot) const { return Part(reads_, first_read_, slot); }
+  absl::Span<const OrderBuffer> makes(Slot slot) const { return Part(makes_, first_made_, slot); }
+
+  bool may_clone(Slot slot) const { return may_clone_[slot]; }
+  // A clone of its node must be launched before this slot; num_slots() if it need not.
+  Slot before(Slot slot) const { return before_[slot]; }
+  int64_t duration_ns(Slot slot) const { return order_->end_ns(slot) - order_->begin_ns(slot); }
+
+  // Whether it may be made again, for readers that come after it was freed; and whether it may be
+  // freed for that, since it is large enough.
+  bool may_remake(OrderBuffer buffer) const { return may_remake_[buffer]; }
+  bool may_drop(OrderBuffer buffer) const {
+    return may_remake_[buffer] && order_->bytes(buffer) >= least_bytes_;
+  }
+
+ private:
+  RecomputeStep(const StepFacts& facts, const StepOrder& order, const CloneRules& rules)
+      : facts_(&facts), order_(&order), rules_(&rules) {}
+  absl::Status FindSlots(const RecomputeTerms& terms, const StopToken& stop);
+  absl::Status FindRemade(const StopToken& stop);
+  bool IsMovable(NodeId reader, Tensor tensor) const;
+  bool HandsOn(NodeId id) const;
+
+  template <typename Item>
+  static absl::Span<const Item> Part(const std::vector<Item>& items,
+                                     const std::vector<int32_t>& first, int32_t i) {
+    return absl::MakeConstSpan(items).subspan(first[i], first[i + 1] - first[i]);
+  }
+
+  const StepFacts* facts_;
+  const StepOrder* order_;
+  const CloneRules* rules_;
+  std::vector<OrderBuffer> reads_, makes_;
+  std::vector<int32_t> first_read_, first_made_;  // num_slots() + 1 items.
+  std::vector<bool> may_clone_;                   // By slot.
+  std::vector<Slot> before_;                      // By slot.
+  std::vector<bool> hands_on_;                    // By node.
+  std::vector<bool> may_remake_;                  // By buffer.
+  int64_t least_bytes_ = 0;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_RECOMPUTE_STEP_H_

@@ -1,0 +1,64 @@
+// Chooses what is dropped and made again, in one sweep over the launch order of a step with a
+// target for its memory. Where the next node does not fit, the buffer is dropped that takes the
+// least time to make again, by its bytes and the time until its next use. Before a node that reads
+// a dropped buffer, the makers of what is missing run again. (The eviction rule of dynamic tensor
+// rematerialization, Kirisame and others 2020, with the future known.)
+//
+// Left out: what is copied to the GPU is held until its last reader of the step, and not, as it
+// will be, until a clone of that has run.
+//
+// Deterministic, and near-linear: the candidates are in a heap by their scores of when they were
+// last looked at.
+//
+// Thread safety: a pure function.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_RECOMPUTE_SWEEP_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_RECOMPUTE_SWEEP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/strategy/order/step_order.h"
+#include "rewrite_core/strategy/recompute/recompute_step.h"
+
+namespace spillway::core {
+
+struct SweepTerms {
+  int64_t target_bytes = 0;
+  // If above 0: memory is placed in a region of this size as TensorFlow's allocator does, and more
+  // is dropped where no piece of it is large enough.
+  int64_t region_bytes = 0;
+  // The power of the time until the next use, in the score of a buffer.
+  double time_power = 1;
+};
+
+struct Sweep {
+  // A node that runs again.
+  struct Clone {
+    Slot original{0};  // Its slot.
+    Slot at{0};        // It runs right before this slot.
+  };
+  // What is read from a clone of its maker, by a clone or by the node of a slot.
+  struct Read {
+    OrderBuffer buffer{0};
+    int32_t from = 0;    // An index in `clones`.
+    int32_t clone = -1;  // The reader: an index in `clones`, or -1:
+    Slot slot{0};        // the node of this slot.
+  };
+
+  bool fits = false;
+  std::vector<Clone> clones;  // In the order in which they run.
+  std::vector<Read> reads;    // In the order of their readers.
+  int64_t peak_bytes = 0;
+  int64_t added_ns = 0;      // The time of all clones.
+  Slot failed_at = kNoSlot;  // If it does not fit: where.
+};
+
+// Errors: those of `stop`.
+absl::StatusOr<Sweep> SweepStep(const RecomputeStep& step, const SweepTerms& terms,
+                                const StopToken& stop);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_RECOMPUTE_SWEEP_H_

@@ -1,0 +1,166 @@
+// Recomputation on random graphs: whatever the target, every node of the graph computes the same
+// values from the same inputs as before, the verifier finds the clones sound, strip removes them,
+// and a naive count of the memory, event by event, never exceeds the target.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/apply/clone_writer.h"
+#include "rewrite_core/apply/verifier.h"
+#include "rewrite_core/graph/strip.h"
+#include "rewrite_core/strategy/recompute/clone_planner.h"
+#include "rewrite_core/strategy/recompute/recompute_sweep.h"
+#include "tests/property/properties.h"
+#include "tests/rewrite_core/strategy/budget/budget_fixture.h"
+#include "tests/testing/naive_executor.h"
+#include "tests/testing/proto_graph.h"
+#include "tests/testing/random.h"
+#include "tests/testing/random_graph.h"
+
+namespace spillway::core {
+namespace {
+
+using testing::Random;
+using testing::TestGpuStep;
+using testing::TestGraph;
+using testing::ValueOrDie;
+
+// What is in memory at most if nodes and clones run one after the other in the order of the sweep:
+// a buffer from its maker to the last that reads it from that maker.
+int64_t NaivePeak(const StepOrder& order, const Sweep& sweep) {
+  struct Event {
+    Slot slot;      // Its node.
+    int32_t clone;  // -1: the node itself.
+  };
+  std::vector<Event> events;
+  size_t next = 0;
+  for (Slot slot(0); slot < order.num_slots(); ++slot) {
+    for (; next < sweep.clones.size() && sweep.clones[next].at == slot; ++next) {
+      events.push_back({sweep.clones[next].original, static_cast<int32_t>(next)});
+    }
+    events.push_back({slot, -1});
+  }
+  // By buffer and the clone that made it (-1: its maker): the events that make it and read it last.
+  std::map<std::pair<int32_t, int32_t>, std::pair<size_t, size_t>> live;
+  std::map<std::pair<int32_t, int32_t>, int32_t>
+      from;  // By reader, -1 - slot or clone, and buffer.
+  for (const Sweep::Read& read : sweep.reads) {
+    from[{read.clone < 0 ? -1 - read.slot : read.clone, read.buffer}] = read.from;
+  }
+  for (size_t i = 0; i < events.size(); ++i) {
+    const auto [slot, clone] = events[i];
+    for (OrderBuffer b(0); b < order.num_buffers(); ++b) {
+      for (const StepOrder::Use& use : order.uses(b)) {
+        if (use.slot != slot) continue;
+        const auto found = from.find({clone < 0 ? -1 - slot : clone, b});
+        auto& of = live.at({b, found == from.end() ? -1 : found->second});
+        of.second = i;
+      }
+      if (order.made(b) == slot) live[{b, clone}] = {i, i};
+    }
+  }
+  int64_t peak = 0;
+  for (size_t i = 0; i < events.size(); ++i) {
+    int64_t bytes = order.resident_bytes() + order.workspace_bytes(events[i].slot);
+    for (const auto& [key, when] : live) {
+      const OrderBuffer buffer(key.first);
+      if (when.first > i || when.second < i) continue;
+      // One that is made in place of another that is read for the last time.
+      const OrderBuffer taken = order.takes_over(buffer);
+      if (when.first == i && taken != kNoOrderBuffer) {
+        const auto found = from.find({key.second < 0 ? -1 - events[i].slot : key.second, taken});
+        const auto& of = live.at({taken, found == from.end() ? -1 : found->second});
+        if (of.second == i) continue;
+      }
+      bytes += order.bytes(buffer);
+    }
+    for (const StepOrder::CopyIn& copy : order.copies_in()) {
+      if (copy.first <= events[i].slot && events[i].slot <= copy.last && events[i].clone < 0) {
+        bytes += copy.bytes;
+      }
+    }
+    peak = std::max(peak, bytes);
+  }
+  return peak;
+}
+
+struct Seen {
+  int sweeps = 0, fit = 0, clones = 0, plans = 0;
+};
+
+void Check(const TestGpuStep& step, const testing::GraphDef& graph, const Sweep& sweep,
+           const RecomputeStep& recompute, int64_t target, Seen* seen) {
+  EXPECT_LE(sweep.peak_bytes, target);
+  EXPECT_LE(NaivePeak(step.order, sweep), target);
+  const ClonePlan plan =
+      ValueOrDie(PlanClones(recompute, sweep, step.needs, step.ranks, {}), "plan");
+  if (plan.clones.empty()) return;
+  ++seen->plans;
+  GraphEdit edit(*step.graph);
+  const std::vector<std::string> names =
+      ValueOrDie(WriteClones(*step.graph, plan, {}, &edit), "write");
+  const std::string after = ValueOrDie(edit.Apply({}), "apply");
+  EXPECT_THAT(VerifyRewrite(*step.graph, step.facts.control_flow(), after, step.step, {}),
+              testing::IsOk());
+  if (::testing::Test::HasFailure()) std::cout << testing::DescribeGraph(after) << "\n";
+  const TestGraph written = TestGraph::FromBytes(after);
+  EXPECT_EQ(ValueOrDie(Strip(*written, {}), "strip"), step.graph.bytes());
+  testing::Originals originals;
+  for (size_t i = 0; i < names.size(); ++i) {
+    originals[names[i]] = std::string(step.graph->name(plan.clones[i].original));
+  }
+  EXPECT_EQ(testing::CompareAllOutcomes(graph, testing::ReadProto(after), originals), "");
+}
+
+void Try(uint64_t seed, const testing::RandomGraphOptions& kind, Seen* seen) {
+  const testing::GraphDef graph = testing::MakeRandomGraph(seed, kind);
+  const TestGpuStep step(TestGraph::FromBytes(testing::WriteProto(graph)));
+  if (step.order.num_slots() == 0) return;
+  const CloneRules rules = ValueOrDie(CloneRules::Find(step.facts, {}), "rules");
+  Random random(seed);
+  RecomputeTerms terms;
+  terms.least = random.OneIn(2) ? RunAgain::kSameBits : RunAgain::kSameValue;
+  const RecomputeStep recompute =
+      ValueOrDie(RecomputeStep::Create(step.facts, step.order, rules, terms, {}), "step");
+  const auto& live = step.order.live_bytes();
+  const int64_t peak = *std::max_element(live.begin(), live.end());
+  for (int percent = 95; percent > 30; percent -= random.Between(3, 15)) {
+    const int64_t target = peak * percent / 100;
+    const int64_t region = random.OneIn(2) ? target : 0;
+    const SweepTerms of{target, region, random.OneIn(2) ? 1.0 : 0.3};
+    const Sweep sweep = ValueOrDie(SweepStep(recompute, of, {}), "sweep");
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ", ", percent, " %"));
+    ++seen->sweeps;
+    if (!sweep.fits) continue;
+    ++seen->fit;
+    seen->clones += static_cast<int>(sweep.clones.size());
+    Check(step, graph, sweep, recompute, target, seen);
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+void TryAll(const testing::RandomGraphOptions& kind, int seeds) {
+  Seen seen;
+  for (int i = 0; i < seeds * testing::LongRunFactor(20) && !::testing::Test::HasFailure(); ++i) {
+    Try(static_cast<uint64_t>(i), kind, &seen);
+  }
+  std::cout << seen.sweeps << " sweeps, " << seen.fit << " fit, with " << seen.clones << " clones; "
+            << seen.plans << " plans\n";
+  EXPECT_GT(seen.fit, seeds / 10);
+  EXPECT_GT(seen.plans, seeds / 20);
+}
+
+TEST(RecomputePropertyTest, Plain) { TryAll({40, false, false, true, false}, 200); }
+TEST(RecomputePropertyTest, Conditionals) { TryAll({30, true, false, true, false}, 200); }
+TEST(RecomputePropertyTest, SeveralDevices) { TryAll({40, false, false, true, true}, 100); }
+TEST(RecomputePropertyTest, Large) { TryAll({300, false, false, true, false}, 5); }
+
+}  // namespace
+}  // namespace spillway::core

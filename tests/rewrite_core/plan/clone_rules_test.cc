@@ -1,0 +1,164 @@
+#include "rewrite_core/plan/clone_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/op_registry.h"
+#include "tests/testing/core_test_util.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::IsEmpty;
+using testing::TestStep;
+using ::testing::UnorderedElementsAre;
+using testing::ValueOrDie;
+
+struct CloneRulesTest : ::testing::Test {
+  static CloneRules Find(const TestStep& step) {
+    return ValueOrDie(CloneRules::Find(step.facts, {}), "rules");
+  }
+  static std::vector<std::string> Updates(const TestStep& step, const std::string& node) {
+    std::vector<std::string> names;
+    for (NodeId update : Find(step).UpdatesOf(step.graph[node])) {
+      names.emplace_back(step.graph->name(update));
+    }
+    return names;
+  }
+};
+
+// From TensorFlow's documentation of the ops.
+TEST_F(CloneRulesTest, ByOp) {
+  for (const char* op : {"Relu", "AddV2", "FusedBatchNormV3", "MaxPool", "Softmax", "Cast", "Mean",
+                         "ConcatV2", "Reshape", "Identity", "SelectV2", "GreaterEqual"}) {
+    EXPECT_EQ(RunAgainOf(FindOp(op)), RunAgain::kSameBits) << op;
+  }
+  for (const char* op : {"Conv2D", "MatMul", "BatchMatMulV2", "Einsum", "Conv2DBackpropInput",
+                         "ReluGrad", "StatelessRandomUniform"}) {
+    EXPECT_EQ(RunAgainOf(FindOp(op)), RunAgain::kSameValue) << op;
+  }
+  for (const char* op : {"RandomUniform",
+                         "VariableV2",
+                         "ReadVariableOp",
+                         "AssignSub",
+                         "ApplyMomentum",
+                         "IteratorGetNext",
+                         "Placeholder",
+                         "PlaceholderWithDefault",
+                         "InplaceAdd",
+                         "If",
+                         "StatelessIf",
+                         "PartitionedCall",
+                         "Switch",
+                         "Merge",
+                         "Enter",
+                         "NextIteration",
+                         "PyFunc",
+                         "PyFuncStateless",
+                         "Print",
+                         "Assert",
+                         "UnsortedSegmentSum",
+                         "Conv2DBackpropFilter",
+                         "_Send",
+                         "NoOp",
+                         "HorovodAllreduce"}) {
+    EXPECT_EQ(RunAgainOf(FindOp(op)), RunAgain::kNever) << op;
+  }
+}
+
+TEST_F(CloneRulesTest, ByPlaceInTheGraph) {
+  v1::Step fed;
+  v1::Feed* feed = fed.add_feeds();
+  feed->set_name("fed");
+  feed->add_dims(4);
+  const TestStep step(R"(
+    x = Placeholder() {dtype=float32, shape=(4)}
+    a = Relu(x) {T=float32}
+    fed = Relu(x) {T=float32}
+    enter = Enter(a) {T=float32, frame_name="w"}
+    inside = Relu(enter) {T=float32}
+    list = TensorListReserve(x, x) {element_dtype=float32, shape_type=int32}
+    of_a_list = Identity(list) {T=variant}
+    w = VariableV2() {dtype=float32, shape=(4)}
+    of_a_reference = Assign(w, x) {T=float32}
+    read = Identity(w) {T=float32}
+    value = Relu(read) {T=float32}
+    custom = Custom(x)
+    after = Relu(of_a_list) {T=variant}
+)",
+                      fed);
+  const CloneRules rules = Find(step);
+  const auto of = [&](const char* name) { return rules.Of(step.graph[name]); };
+  EXPECT_EQ(of("a"), RunAgain::kSameBits);
+  EXPECT_EQ(of("value"), RunAgain::kSameBits);
+  for (const char* name : {"fed", "enter", "inside", "list", "of_a_list", "of_a_reference", "read",
+                           "custom", "after"}) {
+    EXPECT_EQ(of(name), RunAgain::kNever) << name;
+  }
+}
+
+constexpr char kVariable[] = R"(
+    x = Placeholder() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
+    w = VariableV2() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
+    read = Identity(w) {T=float32, _output_shapes=[(4,4)]}
+    handed_on = StopGradient(read) {T=float32, _output_shapes=[(4,4)]}
+    a = MatMul(x, handed_on) {T=float32, _output_shapes=[(4,4)]}
+    b = Relu(a) {T=float32, _output_shapes=[(4,4)]}
+    init = Assign(w, x) {T=float32}
+    u1 = AssignSub(w, b) {T=float32}
+    u2 = AssignAdd(u1, b) {T=float32}
+)";
+
+v1::Step Targets(const std::vector<std::string>& names) {
+  v1::Step step;
+  for (const std::string& name : names) step.add_targets(name);
+  return step;
+}
+
+TEST_F(CloneRulesTest, UpdatesOfAReferenceThatTheStepRuns) {
+  const TestStep step(kVariable, Targets({"u2"}));
+  EXPECT_THAT(Updates(step, "a"), UnorderedElementsAre("u1", "u2"));
+  EXPECT_THAT(Updates(step, "b"), IsEmpty());
+  EXPECT_THAT(Updates(TestStep(kVariable, Targets({"b"})), "a"), IsEmpty());
+}
+
+TEST_F(CloneRulesTest, TooManyUpdates) {
+  std::string graph = kVariable;
+  std::vector<std::string> names = {"b"};
+  for (size_t i = 0; i <= CloneRules::kMaxUpdates; ++i) {
+    names.push_back(absl::StrCat("more", i));
+    absl::StrAppend(&graph, names.back(), " = AssignSub(w, x) {T=float32}\n");
+  }
+  const TestStep step(graph, Targets(names));
+  EXPECT_EQ(Find(step).Of(step.graph["a"]), RunAgain::kNever);
+  EXPECT_EQ(Find(step).Of(step.graph["b"]), RunAgain::kSameBits);
+}
+
+// A value that was read from a resource stays as it was; and what comes from a host is a copy.
+TEST_F(CloneRulesTest, NoUpdatesOfOtherVariables) {
+  EXPECT_THAT(Updates(TestStep(R"(
+    x = Placeholder() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
+    w = VarHandleOp() {dtype=float32, shape=(4,4)}
+    read = ReadVariableOp(w) {dtype=float32, _output_shapes=[(4,4)]}
+    a = MatMul(x, read) {T=float32, _output_shapes=[(4,4)]}
+    u = AssignSubVariableOp(w, a) {dtype=float32}
+)"),
+                      "a"),
+              IsEmpty());
+  EXPECT_THAT(Updates(TestStep(R"(
+    x = Placeholder() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
+    w = VariableV2() @/cpu:0 {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
+    read = Identity(w) @/cpu:0 {T=float32, _output_shapes=[(4,4)]}
+    a = MatMul(x, read) @/gpu:0 {T=float32, _output_shapes=[(4,4)]}
+    u = AssignSub(w, a) @/cpu:0 {T=float32}
+)"),
+                      "a"),
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace spillway::core

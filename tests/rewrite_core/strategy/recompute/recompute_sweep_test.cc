@@ -1,0 +1,215 @@
+#include "rewrite_core/strategy/recompute/recompute_sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/strategy/recompute/clone_planner.h"
+#include "tests/rewrite_core/strategy/budget/budget_fixture.h"
+#include "tests/rewrite_core/strategy/budget/dear_graphs.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::TestGpuStep;
+using testing::ValueOrDie;
+
+#define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
+
+constexpr int64_t kKib256 = 256 << 10;
+
+struct Recompute {
+  explicit Recompute(const std::string& graph, const RecomputeTerms& t = {RunAgain::kSameBits, 1},
+                     const v1::Step& s = {})
+      : step(graph, s),
+        rules(ValueOrDie(CloneRules::Find(step.facts, {}), "rules")),
+        recompute(ValueOrDie(RecomputeStep::Create(step.facts, step.order, rules, t, {}), "step")) {
+  }
+
+  int64_t Peak() const {
+    const std::vector<int64_t>& live = step.order.live_bytes();
+    return *std::max_element(live.begin(), live.end());
+  }
+  // In so much less than the peak.
+  Sweep Less(int64_t bytes, double power = 1) const {
+    return ValueOrDie(SweepStep(recompute, {Peak() - bytes, 0, power}, {}), "sweep");
+  }
+  // "node before node", clone by clone.
+  std::vector<std::string> Clones(const Sweep& sweep) const {
+    std::vector<std::string> clones;
+    for (const Sweep::Clone& clone : sweep.clones) {
+      clones.push_back(absl::StrCat(step.graph->name(step.order.node(clone.original)), " before ",
+                                    step.graph->name(step.order.node(clone.at))));
+    }
+    return clones;
+  }
+  // "clone after trigger: read by input, ...", clone by clone.
+  std::vector<std::string> Plan(const Sweep& sweep) const {
+    std::vector<std::string> texts;
+    const ClonePlan plan =
+        ValueOrDie(PlanClones(recompute, sweep, step.needs, step.ranks, {}), "plan");
+    for (const PlannedClone& clone : plan.clones) {
+      std::string text(step.graph->name(clone.original));
+      for (const PlannedClone::Input& input : clone.inputs) {
+        absl::StrAppend(&text, " [", input.index, "]=", input.from.value());
+      }
+      if (clone.trigger != kNoNode) {
+        absl::StrAppend(&text, " after ", step.graph->name(clone.trigger));
+      }
+      for (const InputPosition& consumer : clone.consumers) {
+        absl::StrAppend(&text, " => ", step.graph->name(consumer.node), "[", consumer.index, "]");
+      }
+      for (NodeId update : clone.updates) {
+        absl::StrAppend(&text, " before ", step.graph->name(update));
+      }
+      texts.push_back(text);
+    }
+    return texts;
+  }
+
+  TestGpuStep step;
+  CloneRules rules;
+  RecomputeStep recompute;
+};
+
+#define INPUT "in = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+
+// a and b may be made again; x and the other products stay, unless a test allows them, too. At h2
+// there are x, a, b, c, h1 and h2; at d as many.
+constexpr char kChain[] =
+    INPUT "x = MatMul(in, in) " KIB_256 "a = Sqrt(x) " KIB_256 "b = Exp(a) " KIB_256
+          "c = MatMul(b, b) " KIB_256 "h1 = MatMul(c, c) " KIB_256 "h2 = MatMul(c, h1) " KIB_256
+          "d = MatMul(h1, h2) " KIB_256 "e = MatMul(d, b) " KIB_256 "f = MatMul(e, a) " KIB_256
+          "g = MatMul(f, x) " KIB_256;
+
+TEST(RecomputeSweepTest, NothingIsMadeAgainWhereThereIsRoom) {
+  const Recompute chain(kChain);
+  const Sweep sweep = chain.Less(0);
+  EXPECT_TRUE(sweep.fits);
+  EXPECT_THAT(sweep.clones, IsEmpty());
+  EXPECT_EQ(sweep.peak_bytes, chain.Peak());
+  EXPECT_EQ(sweep.added_ns, 0);
+}
+
+// Of two that take as long, the one that is away for longer.
+TEST(RecomputeSweepTest, TheOneThatIsReadLast) {
+  const Recompute chain(kChain);
+  const Sweep sweep = chain.Less(kKib256);
+  EXPECT_TRUE(sweep.fits);
+  EXPECT_THAT(chain.Clones(sweep), ElementsAre("a before f"));
+  EXPECT_EQ(sweep.peak_bytes, chain.Peak() - kKib256);
+  const Slot a = chain.step.SlotOf("a");
+  EXPECT_EQ(sweep.added_ns, chain.step.order.end_ns(a) - chain.step.order.begin_ns(a));
+  EXPECT_THAT(chain.Plan(sweep), ElementsAre("a after e => f[1]"));
+}
+
+// b is made from a, which is made again for it, and goes once more before e.
+TEST(RecomputeSweepTest, WhatIsMadeFromAnother) {
+  const Recompute chain(kChain);
+  const Sweep sweep = chain.Less(2 * kKib256);
+  EXPECT_TRUE(sweep.fits);
+  EXPECT_THAT(chain.Clones(sweep), ElementsAre("a before e", "b before e", "a before f"));
+  EXPECT_THAT(chain.Plan(sweep),
+              ElementsAre("a after d", "b [0]=0 after d => e[1]", "a after e => f[1]"));
+}
+
+// What h2 reads, x and itself are too much.
+TEST(RecomputeSweepTest, NoMoreCanGo) {
+  const Recompute chain(kChain);
+  const Sweep sweep = chain.Less(3 * kKib256);
+  EXPECT_FALSE(sweep.fits);
+  EXPECT_EQ(sweep.failed_at, chain.step.SlotOf("h2"));
+}
+
+// Without elementwise operations: at t there are p, q, r and t; at s only u, p and s.
+TEST(RecomputeSweepTest, ByClass) {
+  constexpr char kProducts[] =
+      INPUT "p = MatMul(in, in) " KIB_256 "q = MatMul(p, p) " KIB_256 "r = MatMul(q, q) " KIB_256
+            "t = MatMul(q, r) " KIB_256 "u = MatMul(r, t) " KIB_256 "s = MatMul(u, p) " KIB_256;
+  EXPECT_FALSE(Recompute(kProducts, {RunAgain::kSameBits, 1}).Less(kKib256).fits);
+  const Recompute all(kProducts, {RunAgain::kSameValue, 1});
+  EXPECT_THAT(all.Clones(all.Less(kKib256)), ElementsAre("p before s"));
+}
+
+TEST(RecomputeSweepTest, SmallOnesStay) {
+  EXPECT_FALSE(Recompute(kChain, {RunAgain::kSameBits, kKib256 + 1}).Less(kKib256).fits);
+}
+
+TEST(RecomputeSweepTest, WhatIsFetchedStays) {
+  v1::Step step;
+  for (const char* target : {"g", "a"}) step.add_targets(target);
+  const Recompute chain(kChain, {RunAgain::kSameBits, 1}, step);
+  EXPECT_THAT(chain.Clones(chain.Less(kKib256)), ElementsAre("b before e"));
+}
+
+// A node that hands its input on is cloned behind the clone. At e there are x, a, c, d and e.
+TEST(RecomputeSweepTest, ThroughWhatHandsItOn) {
+  const Recompute chain(INPUT "x = MatMul(in, in) " KIB_256 "a = Sqrt(x) " KIB_256
+                              "same = Identity(a) " KIB_256 "b = MatMul(same, same) " KIB_256
+                              "c = MatMul(b, b) " KIB_256 "d = MatMul(b, c) " KIB_256
+                              "e = MatMul(c, d) " KIB_256 "f = MatMul(e, same) " KIB_256
+                              "g = MatMul(f, x) " KIB_256);
+  const Sweep sweep = chain.Less(kKib256);
+  EXPECT_THAT(chain.Clones(sweep), ElementsAre("a before f"));
+  EXPECT_THAT(chain.Plan(sweep), ElementsAre("a after e", "same [0]=0 => f[1]"));
+}
+
+// a reads a variable, which `update` changes: that waits for the clone, or comes too early for one.
+std::string WithVariable(bool early) {
+  const std::string update = "update = AssignSub(w, e) {T=float32}\n";
+  return absl::StrCat(
+      INPUT
+      "w = VariableV2() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+      "read = Identity(w) " KIB_256 "x = MatMul(in, in) " KIB_256 "a = AddV2(x, read) " KIB_256
+      "b = Exp(a) " KIB_256 "c = MatMul(b, b) " KIB_256 "h1 = MatMul(c, c) " KIB_256
+      "h2 = MatMul(c, h1) " KIB_256 "d = MatMul(h1, h2) " KIB_256 "e = MatMul(d, b) " KIB_256,
+      early ? update : "", "f = MatMul(e, a) " KIB_256, early ? "" : update,
+      "g = MatMul(f, x) " KIB_256);
+}
+
+TEST(RecomputeSweepTest, BeforeTheUpdateOfAVariable) {
+  v1::Step step;
+  for (const char* target : {"g", "update"}) step.add_targets(target);
+  const Recompute late(WithVariable(false), {RunAgain::kSameBits, 1}, step);
+  ASSERT_LT(late.step.SlotOf("f"), late.step.SlotOf("update"));
+  EXPECT_THAT(late.Plan(late.Less(kKib256)), ElementsAre("a after e => f[1] before update"));
+  const Recompute early(WithVariable(true), {RunAgain::kSameBits, 1}, step);
+  ASSERT_LT(early.step.SlotOf("update"), early.step.SlotOf("f"));
+  EXPECT_THAT(early.Clones(early.Less(kKib256)), ElementsAre("b before e"));
+}
+
+// Steps counted by the loops, for twice the graph: about twice as many.
+int64_t StepsFor(const std::string& graph, double share) {
+  const Recompute of(graph, {RunAgain::kSameValue, 1});
+  const StopToken stop;
+  const auto part = static_cast<int64_t>(share * static_cast<double>(of.Peak()));
+  const RecomputeStep step =
+      ValueOrDie(RecomputeStep::Create(of.step.facts, of.step.order, of.rules, {}, stop), "step");
+  for (const int64_t region : {int64_t{0}, part}) {
+    const Sweep sweep = ValueOrDie(SweepStep(step, {part, region, 1}, stop), "sweep");
+    if (!sweep.fits) continue;
+    ValueOrDie(PlanClones(step, sweep, of.step.needs, of.step.ranks, stop), "plan");
+  }
+  return stop.steps();
+}
+
+// Outputs of one size, read again in the reverse order; and one that very many read.
+TEST(RecomputeSweepTest, DearGraphs) {
+  for (const double share : {0.9, 0.5, 0.1}) {
+    EXPECT_LT(StepsFor(testing::EqualGaps(8000, false), share),
+              3 * StepsFor(testing::EqualGaps(4000, false), share))
+        << share;
+    EXPECT_LT(StepsFor(testing::ManyReaders(8000), share),
+              3 * StepsFor(testing::ManyReaders(4000), share))
+        << share;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::core
