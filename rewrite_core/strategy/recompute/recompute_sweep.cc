@@ -150,16 +150,17 @@ class Sweeper {
     const absl::Span<const OrderBuffer> makes = step_.makes(slot);
     const int64_t workspace_bytes = AllocatedBytes(order_.workspace_bytes(slot));
     int64_t bytes = workspace_bytes;
-    std::vector<OrderBuffer> placed;
+    std::vector<std::pair<OrderBuffer, bool>> placed;  // And whether it is read.
     for (OrderBuffer made : makes) {
       const OrderBuffer taken = order_.takes_over(made);
-      if (taken != kNoOrderBuffer && state_[taken] == State::kResident && !HasUse(taken) &&
-          needed_[taken] == (is_clone ? 1 : 0)) {
+      const bool is_read = !is_clone || state_[made] == State::kDropped;
+      if (taken != kNoOrderBuffer && is_read && state_[taken] == State::kResident &&
+          !HasUse(taken) && needed_[taken] == (is_clone ? 1 : 0)) {
         state_[taken] = State::kDead;
         chunks_[made] = std::exchange(chunks_[taken], kNoChunk);
       } else {
         bytes += order_.bytes(made);
-        placed.push_back(made);
+        placed.emplace_back(made, is_read);
       }
     }
     if (!Ensure(bytes)) return false;
@@ -167,8 +168,7 @@ class Sweeper {
     sweep_.peak_bytes = std::max(sweep_.peak_bytes, bytes_);
     // What nobody reads, or is still there from the node itself, is freed at once.
     std::vector<Chunk> unread;
-    for (OrderBuffer made : placed) {
-      const bool is_read = !is_clone || state_[made] == State::kDropped;
+    for (const auto& [made, is_read] : placed) {
       if (!is_read) unread.push_back(kNoChunk);
       if (!Place(order_.bytes(made), is_read ? &chunks_[made] : &unread.back())) return false;
       if (!is_read) bytes_ -= order_.bytes(made);
@@ -383,8 +383,16 @@ class Sweeper {
     if (static_cast<int64_t>(sweep_.clones.size()) >= kMaxClonesPerSlot * order_.num_slots()) {
       return false;
     }
+    // Making room may drop more, also of what this clone could have brought back.
+    std::vector<OrderBuffer> back;
+    for (OrderBuffer made : step_.makes(slot)) {
+      if (state_[made] == State::kDropped) back.push_back(made);
+    }
+    // Outputs that are still there stay: the clone's are freed at once.
     Pin(reads, 1);
+    Pin(step_.makes(slot), 1);
     const bool fits = Make(slot, /*is_clone=*/true);
+    Pin(step_.makes(slot), -1);
     Pin(reads, -1);
     if (!fits) return false;
     const auto clone = static_cast<int32_t>(sweep_.clones.size());
@@ -393,8 +401,7 @@ class Sweeper {
     for (OrderBuffer read : reads) {
       if (provider_[read] >= 0) sweep_.reads.push_back({read, provider_[read], clone, now_});
     }
-    for (OrderBuffer made : step_.makes(slot)) {
-      if (state_[made] != State::kDropped) continue;
+    for (OrderBuffer made : back) {
       state_[made] = State::kResident;
       provider_[made] = clone;
       if (step_.may_drop(made)) Push({0, made});
