@@ -56,6 +56,9 @@ std::string BodyOf(absl::string_view node_def) {
   return body;
 }
 
+// The name of the node in that of a tensor or a node.
+absl::string_view NodeOf(absl::string_view tensor) { return tensor.substr(0, tensor.rfind(':')); }
+
 // Between a tensor and its late reader: a swap-out and a swap-in.
 constexpr int kMaxSwapNodes = 2;
 
@@ -106,7 +109,7 @@ class Verifier {
     if (clones.empty()) return absl::OkStatus();
     absl::flat_hash_set<NodeId> fed;
     for (const v1::Feed& feed : step.feeds()) {
-      fed.insert(before_.Find(absl::string_view(feed.name()).substr(0, feed.name().rfind(':'))));
+      fed.insert(before_.Find(NodeOf(feed.name())));
     }
     auto match = CloneMatch::Create(before_, ops, fed, stop_);
     if (!match.ok()) return match.status();
@@ -170,7 +173,7 @@ class Verifier {
   // Parsing has shown that all original nodes exist.
   absl::Status Names(const v1::Step& step) const {
     for (const std::string& target : step.targets()) {
-      const absl::string_view name = absl::string_view(target).substr(0, target.rfind(':'));
+      const absl::string_view name = NodeOf(target);
       if (before_.Find(name) == kNoNode) return Fail("names", name, "a target is gone");
     }
     if (step.feeds().empty()) return absl::OkStatus();
@@ -179,8 +182,7 @@ class Verifier {
       if (original_[id] != kNoNode) edited[original_[id]] = true;
     }
     for (const v1::Feed& feed : step.feeds()) {
-      const absl::string_view name =
-          absl::string_view(feed.name()).substr(0, feed.name().rfind(':'));
+      const absl::string_view name = NodeOf(feed.name());
       const NodeId id = before_.Find(name);
       if (id == kNoNode || edited[id]) return Fail("names", name, "a fed node is gone or edited");
     }

@@ -16,15 +16,13 @@ using Names = absl::flat_hash_set<absl::string_view>;
 Names Split(absl::string_view names) { return absl::StrSplit(names, ' ', absl::SkipEmpty()); }
 
 // Stateless in TensorFlow's registry, and yet not to be run again: what a step feeds; writes into
-// their own input (inplace_ops.cc); functions, whose bodies may have state; control flow, where a
-// second node would need a second decision; what a caller outside TensorFlow runs.
+// their own input (inplace_ops.cc); functions, whose bodies may have state; nodes that only order
+// others; what a caller outside TensorFlow runs.
 constexpr char kNever[] =
     "Placeholder PlaceholderV2 PlaceholderWithDefault "
     "InplaceAdd InplaceSub InplaceUpdate "
     "StatelessIf StatelessWhile StatelessCase PartitionedCall SymbolicGradient RemoteCall "
-    "Switch Merge Enter Exit NextIteration LoopCond ControlTrigger NoOp Abort "
-    "RefSwitch RefMerge RefEnter RefExit RefNextIteration _SwitchN RefSelect RefIdentity "
-    "EagerPyFunc PyFuncStateless _EagerConst "
+    "ControlTrigger NoOp Abort EagerPyFunc PyFuncStateless "
     // Sums in any order, or writes of several to one place: not the same from run to run.
     "UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMax UnsortedSegmentMin "
     "ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterUpdate "
@@ -38,8 +36,8 @@ constexpr char kSameBits[] =
     "Abs Neg Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Sin Cos Tan Sinh Cosh Tanh "
     "Asin Acos Atan Asinh Acosh Atanh Sigmoid Erf Erfc Erfinv Lgamma Digamma Round Rint Floor Ceil "
     "IsNan IsInf IsFinite LogicalNot LogicalAnd LogicalOr Add AddV2 AddN Sub Mul MulNoNan Div "
-    "RealDiv "
-    "DivNoNan FloorDiv TruncateDiv FloorMod Mod Pow Maximum Minimum SquaredDifference Xdivy Xlogy "
+    "RealDiv DivNoNan FloorDiv TruncateDiv FloorMod Mod Pow Maximum Minimum SquaredDifference "
+    "Xdivy Xlogy "
     "Xlog1py Atan2 Equal NotEqual Less LessEqual Greater GreaterEqual ApproximateEqual BiasAdd "
     "BiasAddV1 ClipByValue Select SelectV2 Cast Bitcast "
     // Activations.
@@ -52,8 +50,8 @@ constexpr char kSameBits[] =
     // Data movement.
     "Concat ConcatV2 Slice StridedSlice Split SplitV Pad PadV2 MirrorPad Transpose "
     "ConjugateTranspose Tile Gather GatherV2 GatherNd Pack Unpack Reverse ReverseV2 BroadcastTo "
-    "Fill "
-    "ZerosLike OnesLike ExpandDims Squeeze Reshape Identity IdentityN StopGradient PreventGradient "
+    "Fill ZerosLike OnesLike ExpandDims Squeeze Reshape Identity IdentityN StopGradient "
+    "PreventGradient "
     "DepthToSpace SpaceToDepth BatchToSpaceND SpaceToBatchND OneHot ResizeNearestNeighbor "
     "ResizeBilinear Range LinSpace MatrixBandPart MatrixDiag MatrixDiagPart EnsureShape Snapshot";
 

@@ -7,6 +7,12 @@
 #include "absl/strings/str_split.h"
 
 namespace spillway::core {
+namespace {
+
+// Whether two parts may be the same: one that is not given may be any.
+bool Agree(const std::string& a, const std::string& b) { return a.empty() || b.empty() || a == b; }
+
+}  // namespace
 
 DeviceName ParseDeviceName(absl::string_view device) {
   DeviceName name;
@@ -39,21 +45,15 @@ bool NamesDevice(absl::string_view wanted, absl::string_view device) {
 }
 
 bool NamesDevice(const DeviceName& a, const DeviceName& b) {
-  const auto agree = [](const std::string& x, const std::string& y) {
-    return x.empty() || y.empty() || x == y;
-  };
-  return a.type == b.type && a.index == b.index && agree(a.job, b.job) &&
-         agree(a.replica, b.replica) && agree(a.task, b.task);
+  return a.type == b.type && a.index == b.index && Agree(a.job, b.job) &&
+         Agree(a.replica, b.replica) && Agree(a.task, b.task);
 }
 
 bool AreOtherDevices(absl::string_view a, absl::string_view b) {
   if (a == b) return false;
   const DeviceName x = ParseDeviceName(a), y = ParseDeviceName(b);
-  const auto differ = [](const std::string& p, const std::string& q) {
-    return !p.empty() && !q.empty() && p != q;
-  };
-  return differ(x.job, y.job) || differ(x.replica, y.replica) || differ(x.task, y.task) ||
-         differ(x.type, y.type) || differ(x.index, y.index);
+  return !Agree(x.job, y.job) || !Agree(x.replica, y.replica) || !Agree(x.task, y.task) ||
+         !Agree(x.type, y.type) || !Agree(x.index, y.index);
 }
 
 std::string HostDeviceOf(absl::string_view device) {
