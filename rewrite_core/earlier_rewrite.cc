@@ -4,10 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/graph/undo.h"
 
@@ -74,11 +76,24 @@ absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
     if (poll.Tick()) return stop.status("analysis");
     added[id] = IsAddedNode(edited, id);
   }
+  const auto is_wanted = [&](absl::string_view device) {
+    for (DeviceId id(0); id < original.num_devices(); ++id) {
+      if (original.device_name(id) == device) return eligibility.IsDeviceWanted(id);
+    }
+    return false;
+  };
   bool swaps = false;
   for (NodeId id(0); id < edited.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     const absl::Span<const Tensor> inputs = edited.inputs(id);
-    if (inputs.empty() || !added[id] || added[inputs[0].node]) continue;
+    if (inputs.empty() || !added[id]) continue;
+    if (absl::StartsWith(edited.name(id), kCloneMark)) {
+      swaps = true;
+      if (is_wanted(edited.device(id))) return true;
+      continue;
+    }
+    if (added[inputs[0].node] && !absl::StartsWith(edited.name(inputs[0].node), kCloneMark))
+      continue;
     swaps = true;  // A swap-out.
     const NodeId producer = original.Find(edited.name(inputs[0].node));
     if (producer != kNoNode && eligibility.IsDeviceWanted(original.device_id(producer))) {

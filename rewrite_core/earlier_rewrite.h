@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rewrite_core/plan/eligibility.h"
-#include "rewrite_core/step_subject.h"
+#include "rewrite_core/simulate/step_subject.h"
 
 namespace spillway::core {
 

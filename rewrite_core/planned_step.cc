@@ -8,6 +8,11 @@ int64_t PlannedStep::SpaceUsed() const {
                  result.decisions.capacity() * sizeof(TensorDecision) +
                  plan.swaps.capacity() * sizeof(PlannedSwap) +
                  plan.controls.capacity() * sizeof(ControlEdge);
+  for (const PlannedClone& clone : result.clones.clones) {
+    bytes += sizeof(PlannedClone) + clone.inputs.capacity() * sizeof(PlannedClone::Input) +
+             clone.consumers.capacity() * sizeof(InputPosition) +
+             clone.updates.capacity() * sizeof(NodeId);
+  }
   for (const PlannedSwap& swap : plan.swaps) {
     bytes += swap.swap_ins.capacity() * sizeof(PlannedSwapIn) +
              swap.deadlines.capacity() * sizeof(NodeId);

@@ -16,19 +16,29 @@
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/inline/inline_calls.h"
 #include "rewrite_core/inline/kept_calls.h"
+#include "rewrite_core/plan/clone_plan.h"
+#include "rewrite_core/plan/clone_writer.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/planned_step.h"
 #include "rewrite_core/report/forecast_report.h"
 #include "rewrite_core/report/plan_message.h"
 #include "rewrite_core/report/rewrite_report.h"
 #include "rewrite_core/request_check.h"
+#include "rewrite_core/simulate/step_subject.h"
 #include "rewrite_core/stage.h"
-#include "rewrite_core/step_subject.h"
 #include "rewrite_core/strategy/apply/apply_strategy.h"
 #include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::core {
 namespace {
+
+// What is written into a graph.
+struct Edits {
+  ClonePlan clones;
+  SwapPlan plan;  // On the graph with the clones.
+
+  bool empty() const { return clones.clones.empty() && plan.empty(); }
+};
 
 // One rewrite, stage by stage.
 class Rewriter {
@@ -146,7 +156,8 @@ class Rewriter {
     is_inlined_ = inlined != nullptr;
     const std::shared_ptr<const PlannedStep> given = reuse_ == nullptr ? nullptr : reuse_->given;
     if (given != nullptr && given->node_count == subject->graph().num_nodes()) {
-      return WritePlanned(*given, subject->graph(), given->result.plan, subject);
+      const Edits edits{given->result.clones, given->result.plan};
+      return WritePlanned(*given, subject->graph(), edits, subject);
     }
     auto eligibility = Analyse(strategy, *subject);
     if (!eligibility.ok()) return eligibility.status();
@@ -229,26 +240,26 @@ class Rewriter {
         Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned_on); });
     if (!result.ok()) return result.status();
     planned->result = *std::move(result);
-    const SwapPlan* plan = &planned->result.plan;
-    SwapPlan moved;
+    Edits edits{planned->result.clones, planned->result.plan};
     if (original != nullptr) {
       // The same nodes, with their ids in that graph.
-      auto on_subject = MovePlan(*plan, original->graph(), subject->graph(), stop_);
-      if (!on_subject.ok()) return InStage(v1::STAGE_STRATEGY, on_subject.status());
-      moved = *std::move(on_subject);
-      plan = &moved;
+      auto clones = MoveClones(edits.clones, original->graph(), subject->graph(), stop_);
+      if (!clones.ok()) return InStage(v1::STAGE_STRATEGY, clones.status());
+      auto plan = MovePlan(edits.plan, original->graph(), subject->graph(), stop_);
+      if (!plan.ok()) return InStage(v1::STAGE_STRATEGY, plan.status());
+      edits = {*std::move(clones), *std::move(plan)};
       original->DropSimulator();
     }
-    if (absl::Status s = Forecast(*plan, subject, planned.get()); !s.ok()) return s;
+    if (absl::Status s = Forecast(edits, subject, planned.get()); !s.ok()) return s;
     // Much text, so free the simulator first, which takes the most memory.
     subject->DropSimulator();
     if (reuse_ != nullptr && original == nullptr) reuse_->made = planned;
-    return WritePlanned(*planned, planned_on->graph(), *plan, subject);
+    return WritePlanned(*planned, planned_on->graph(), edits, subject);
   }
 
-  // Writes `plan`, which is the plan of `planned` with the node ids of `subject`.
-  absl::Status WritePlanned(const PlannedStep& planned, const Graph& planned_on,
-                            const SwapPlan& plan, StepSubject* subject) {
+  // Writes `edits`, which are those of `planned` with the node ids of `subject`.
+  absl::Status WritePlanned(const PlannedStep& planned, const Graph& planned_on, const Edits& edits,
+                            StepSubject* subject) {
     report().MergeFrom(planned.result.report);
     const bool all_inlined = is_inlined_ && report().inlining().kept_call_count() == 0;
     if (!all_inlined) WarnOfFunctions(subject->graph(), &report());
@@ -256,11 +267,11 @@ class Rewriter {
     ReportKept();
     last_warnings_ = planned.forecast_warnings;
     absl::Status status;
-    if (plan.empty()) {
+    if (edits.empty()) {
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
       status = WriteNothing(planned, *subject);
     } else {
-      status = Write(plan, subject);
+      status = Write(edits, subject);
     }
     if (status.ok() && Wants(v1::OUTPUT_PLAN)) {
       status = MakePlan(planned, planned_on);
@@ -296,7 +307,15 @@ class Rewriter {
   // Copies the results of planning into the response.
   absl::Status MakePlan(const PlannedStep& planned, const Graph& planned_on) {
     v1::Plan& plan = *response_.mutable_plan();
-    absl::Status status = WritePlanMessage(*file_, planned_on, planned.result.plan, stop_, &plan);
+    const StrategyResult& result = planned.result;
+    std::unique_ptr<StepSubject> cloned;
+    if (!result.clones.clones.empty()) {
+      auto made = StepSubject::WithClones(planned_on, result.clones, step_, limits_, stop_);
+      if (!made.ok()) return made.status();
+      cloned = *std::move(made);
+    }
+    const Graph& named = cloned != nullptr ? cloned->graph() : planned_on;
+    absl::Status status = WritePlanMessage(*file_, named, result.clones, result.plan, stop_, &plan);
     if (!status.ok()) return status;
     plan.set_calls_inlined(planned_on.bytes().data() != file_->bytes().data());
     *plan.mutable_step() = step_;
@@ -321,11 +340,17 @@ class Rewriter {
       if (!made.ok()) return made.status();
       simulator = *made;
     }
-    return strategy.plan({subject->facts(), eligibility, options_, limits_, simulator, stop_});
+    auto result =
+        strategy.plan({subject->facts(), eligibility, options_, limits_, simulator, stop_});
+    if (!result.ok() || result->clones.clones.empty()) return result;
+    absl::Status s = ReportClones(subject->facts(), result->clones, stop_, &result->report);
+    if (!s.ok()) return s;
+    return result;
   }
 
-  // Adds to `planned` the forecasts for the unchanged graph and, unless it is empty, with `plan`.
-  absl::Status Forecast(const SwapPlan& plan, StepSubject* subject, PlannedStep* planned) {
+  // Adds to `planned` the forecasts for the unchanged graph and, unless there are none, with
+  // `edits`.
+  absl::Status Forecast(const Edits& edits, StepSubject* subject, PlannedStep* planned) {
     if (!Wants(v1::OUTPUT_REPORT) || options_.simulation() == v1::SIMULATION_OFF) {
       return absl::OkStatus();
     }
@@ -333,7 +358,12 @@ class Rewriter {
       auto simulator = subject->Simulator(stop_);
       if (!simulator.ok()) return simulator.status();
       planned->forecast_warnings = ForecastWarnings(**simulator);
-      return ReportForecasts(plan, *simulator, stop_, &planned->forecast);
+      if (edits.clones.clones.empty()) {
+        return ReportForecasts(edits.plan, *simulator, stop_, &planned->forecast);
+      }
+      absl::Status s = ReportForecasts(SwapPlan(), *simulator, stop_, &planned->forecast);
+      subject->DropSimulator();
+      return s.ok() ? ForecastCloned(edits, subject->graph(), &planned->forecast) : s;
     });
     // A rewrite does not fail because its step time is unknown. Invalid options are still reported.
     const v1::ErrorReason reason = GetErrorReason(status);
@@ -346,47 +376,80 @@ class Rewriter {
     return absl::OkStatus();
   }
 
+  // Adds the forecast with `edits`, some of which are clones.
+  absl::Status ForecastCloned(const Edits& edits, const Graph& graph, v1::RewriteReport* report) {
+    auto cloned = StepSubject::WithClones(graph, edits.clones, step_, limits_, stop_);
+    if (!cloned.ok()) return cloned.status();
+    auto simulator = (*cloned)->Simulator(stop_);
+    if (!simulator.ok()) return simulator.status();
+    auto after = MakeForecast(edits.plan, ForecastBudget::kHardware, *simulator, stop_);
+    if (!after.ok()) return after.status();
+    *after->mutable_known_share() = report->forecast_before().known_share();
+    *report->mutable_forecast_after() = *std::move(after);
+    return absl::OkStatus();
+  }
+
   // For a graph that is returned unchanged.
   absl::Status ForecastAsItIs(StepSubject* subject) {
     PlannedStep none;
-    if (absl::Status s = Forecast(SwapPlan(), subject, &none); !s.ok()) return s;
+    if (absl::Status s = Forecast(Edits(), subject, &none); !s.ok()) return s;
     report().MergeFrom(none.forecast);
     last_warnings_ = std::move(none.forecast_warnings);
     return absl::OkStatus();
   }
 
-  absl::Status Write(const SwapPlan& plan, StepSubject* subject) {
+  // The bytes of `graph` with what `collect` adds to an edit of it; likewise the patch.
+  template <typename Collect>
+  absl::StatusOr<std::string> Apply(const Graph& graph, const Collect& collect, int64_t* added) {
+    GraphEdit edit(graph);  // Freed before the verifier needs memory.
+    if (absl::Status s = collect(&edit); !s.ok()) return s;
+    *added += edit.num_new_nodes();
+    auto edited = edit.Apply(stop_);
+    if (!edited.ok() || !Wants(v1::OUTPUT_PATCH)) return edited;
+    absl::Status s = AddToPatch(graph, edit, stop_, response_.mutable_patch());
+    if (!s.ok()) return s;
+    return edited;
+  }
+
+  absl::Status Write(const Edits& edits, StepSubject* subject) {
     auto control_flow = subject->TakeControlFlow(stop_);
     if (!control_flow.ok()) return InStage(v1::STAGE_ANALYSIS, control_flow.status());
-    const Graph& graph = subject->graph();
     std::vector<SwapNodeNames> names;
     int64_t added = 0;
+    std::unique_ptr<StepSubject> cloned;
+    const auto graph = [&]() -> const Graph& { return (cloned ? cloned.get() : subject)->graph(); };
     auto bytes = Stage(v1::STAGE_APPLY, [&]() -> absl::StatusOr<std::string> {
-      GraphEdit edit(graph);  // Freed before the verifier needs memory.
-      auto written = WritePlan(graph, plan, stop_, &edit);
-      if (!written.ok()) return written.status();
-      names = *std::move(written);
-      added = edit.num_new_nodes();
-      auto edited = edit.Apply(stop_);
-      if (!edited.ok() || !Wants(v1::OUTPUT_PATCH)) return edited;
-      absl::Status s = MakePatch(graph, edit, stop_, response_.mutable_patch());
-      if (!s.ok()) return s;
-      return edited;
+      if (!edits.clones.clones.empty()) {
+        const auto write_clones = [&](GraphEdit* edit) {
+          return WriteClones(subject->graph(), edits.clones, stop_, edit).status();
+        };
+        auto with_clones = Apply(subject->graph(), write_clones, &added);
+        if (!with_clones.ok() || edits.plan.empty()) return with_clones;
+        auto parsed = StepSubject::ParseOwned(*std::move(with_clones), step_, limits_, stop_);
+        if (!parsed.ok()) return parsed.status();
+        cloned = *std::move(parsed);
+      }
+      const auto write_plan = [&](GraphEdit* edit) {
+        auto written = WritePlan(graph(), edits.plan, stop_, edit);
+        if (written.ok()) names = *std::move(written);
+        return written.status();
+      };
+      return Apply(graph(), write_plan, &added);
     });
     if (!bytes.ok()) return bytes.status();
     absl::Status status = Stage(v1::STAGE_VERIFY, [&] {
-      return VerifyRewrite(graph, *control_flow, *bytes, step_, stop_);
+      return VerifyRewrite(subject->graph(), *control_flow, *bytes, step_, stop_);
     });
     if (!status.ok()) return status;
     status = Stage(v1::STAGE_REPORT, [&] {
-      ReportFigures(graph, plan, &report());
+      ReportFigures(graph(), edits.clones, edits.plan, &report());
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
       if (!Wants(v1::OUTPUT_REPORT)) return absl::OkStatus();
-      return ReportSwaps(graph, plan, names, stop_, &report());
+      return ReportSwaps(graph(), edits.plan, names, stop_, &report());
     });
     report().set_outcome(v1::OUTCOME_REWRITTEN);
-    report().set_summary(PlanSummary(plan, added));
-    Finish(*std::move(bytes), graph.num_nodes() + added);
+    report().set_summary(PlanSummary(edits.clones, edits.plan, added));
+    Finish(*std::move(bytes), subject->graph().num_nodes() + added);
     return status;
   }
 

@@ -315,7 +315,7 @@ class Help:
 
 
 # Enums that are the values of options.
-OPTION_ENUMS = {"PlanningObjective", "PlanningEffort", "AlreadyRewritten", "Simulation",
+OPTION_ENUMS = {"PlanningObjective", "PlanningEffort", "Recompute", "AlreadyRewritten", "Simulation",
                 "InlineCalls", "DecisionDetail", "CtrldStrategy", "Execution"}
 
 

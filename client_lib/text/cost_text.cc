@@ -49,16 +49,23 @@ std::string MemoryText(const core::RewriteFigures& figures) {
 std::string CostText(const v1::RewriteReport& report) {
   const core::RewriteFigures figures = core::FiguresOf(report);
   std::vector<std::string> parts;
-  if (figures.swapped_tensors == 0) {
+  if (figures.swapped_tensors == 0 && figures.recomputed_nodes == 0) {
     parts.push_back(absl::StrCat(
         FitVerb(figures.fit), report.outcome() == v1::OUTCOME_REWRITTEN ? " without swaps" : ""));
     if (std::string memory = MemoryText(figures); !memory.empty()) parts.push_back(memory);
     return absl::StrJoin(parts, ", ");
   }
-  parts.push_back(
-      absl::StrCat(FitVerb(figures.fit), " with ", FormatCount(figures.swapped_tensors, "swap")));
-  parts.push_back(KnownBytes(figures.swap_out_bytes, figures.unknown_size_tensors));
+  std::vector<std::string> means;
+  if (figures.swapped_tensors > 0) means.push_back(FormatCount(figures.swapped_tensors, "swap"));
+  if (figures.recomputed_nodes > 0) {
+    means.push_back(absl::StrCat(FormatCount(figures.recomputed_nodes, "node"), " run again"));
+  }
+  parts.push_back(absl::StrCat(FitVerb(figures.fit), " with ", absl::StrJoin(means, " and ")));
+  if (figures.swapped_tensors > 0) {
+    parts.push_back(KnownBytes(figures.swap_out_bytes, figures.unknown_size_tensors));
+  }
   parts.push_back(SpeedText(figures));
+  if (figures.swapped_tensors == 0) return absl::StrJoin(parts, ", ");
   parts.push_back(figures.host_peak_bytes.has_value()
                       ? absl::StrCat("host memory ", core::BytesText(*figures.host_peak_bytes))
                       : "host memory unknown");

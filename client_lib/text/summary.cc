@@ -113,6 +113,13 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
   for (std::vector<std::string>& fact : LevelFacts(report)) facts.push_back(std::move(fact));
   for (std::vector<std::string>& fact : DeviceFacts(report, style))
     facts.push_back(std::move(fact));
+  if (report.has_recomputation()) {
+    const v1::Recomputation& again = report.recomputation();
+    facts.push_back(
+        {"run again", absl::StrCat(FormatCount(again.node_count(), "node"), ", which make ",
+                                   core::BytesText(again.bytes()), " in ",
+                                   core::DurationText(absl::Nanoseconds(again.time_ns())))});
+  }
   if (report.node_count_before() > 0) {
     const int64_t added = report.node_count_after() - report.node_count_before();
     facts.push_back(

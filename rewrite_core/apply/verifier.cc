@@ -100,9 +100,12 @@ class Verifier {
   // Finds the originals of all clones. Before Edges.
   absl::Status Clones(const v1::Step& step) {
     std::vector<NodeId> clones;
+    absl::flat_hash_set<NodeId> left;  // Of the new nodes, those that were not looked at.
     absl::flat_hash_set<absl::string_view> ops;
     for (NodeId id : changed_) {
-      if (original_[id] != kNoNode || IsSwapNode(id)) continue;
+      if (original_[id] != kNoNode) continue;
+      left.insert(id);
+      if (IsSwapNode(id)) continue;
       clones.push_back(id);
       ops.insert(after_.op(id));
     }
@@ -113,9 +116,9 @@ class Verifier {
     }
     auto match = CloneMatch::Create(before_, ops, fed, stop_);
     if (!match.ok()) return match.status();
-    // Each after those that it reads.
+    // Each after those that it reads or waits for, perhaps through swap nodes.
     StopPoller poll(stop_);
-    absl::flat_hash_set<NodeId> left(clones.begin(), clones.end());
+    const size_t longest_path = left.size();
     for (NodeId first : clones) {
       std::vector<NodeId> path = {first};
       while (!path.empty()) {
@@ -127,12 +130,12 @@ class Verifier {
             unread = input.node;
           }
         }
-        if (unread != kNoNode && path.size() <= clones.size()) {
+        if (unread != kNoNode && path.size() <= longest_path) {
           path.push_back(unread);
           continue;
         }
         path.pop_back();
-        if (left.erase(id) == 0) continue;
+        if (left.erase(id) == 0 || IsSwapNode(id)) continue;
         if (absl::Status s = FindOriginal(id, *match, fed); !s.ok()) return s;
       }
     }
@@ -381,7 +384,9 @@ class Verifier {
         continue;
       }
       if (original_[input.node] == kNoNode) {
-        return Fail("clone", name, "it waits for a new node");
+        differs = true;
+        if (absl::Status s = Waits(input.node, original, name); !s.ok()) return s;
+        continue;
       }
       waited.push_back(original_[input.node]);
     }

@@ -102,6 +102,9 @@ RewriteFigures FiguresOf(const v1::RewriteReport& report) {
     figures.swap_out_bytes += device.swap_out_bytes();
     figures.swap_in_bytes += device.swap_in_bytes();
   }
+  figures.recomputed_nodes = report.recomputation().node_count();
+  figures.recomputed_bytes = report.recomputation().bytes();
+  figures.recompute_ns = report.recomputation().time_ns();
   for (const v1::DeviceForecast& device : report.forecast_before().devices()) {
     figures.gpus.push_back(FiguresOf(device, report));
   }

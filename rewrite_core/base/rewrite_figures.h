@@ -39,6 +39,10 @@ struct RewriteFigures {
                                      // include.
   int64_t swap_out_bytes = 0;
   int64_t swap_in_bytes = 0;
+  // What runs again in the step: nodes, the bytes that these make, and their time.
+  int64_t recomputed_nodes = 0;
+  int64_t recomputed_bytes = 0;
+  int64_t recompute_ns = 0;
 
   // In order of the device's first node. Empty if nothing was simulated.
   std::vector<GpuFigures> gpus;

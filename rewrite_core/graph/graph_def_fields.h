@@ -110,6 +110,8 @@ inline constexpr char kGrapplerKeepAttr[] = "_grappler_do_not_remove";
 inline constexpr char kOutputShapesAttr[] = "_output_shapes";
 // In the name of every swap node, ours and IBM's.
 inline constexpr char kSwapNodeMark[] = "lms/swap";
+// With this begin the names of clones.
+inline constexpr char kCloneMark[] = "lms/recompute_";
 
 }  // namespace spillway::core
 

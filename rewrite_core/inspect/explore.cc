@@ -24,6 +24,7 @@
 #include "rewrite_core/report/forecast_report.h"
 #include "rewrite_core/simulate/lower_bounds.h"
 #include "rewrite_core/simulate/step_simulator.h"
+#include "rewrite_core/simulate/step_subject.h"
 #include "rewrite_core/strategy/strategies.h"
 
 namespace spillway::core {
@@ -103,10 +104,21 @@ absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::Rewrit
   auto result = strategy.plan({facts, *eligibility, options, limits, simulator->get(), stop});
   const bool fits = GetErrorReason(result.status()) != v1::ERROR_REASON_DOES_NOT_FIT;
   if (fits && !result.ok()) return result.status();
+  if (fits && !result->clones.clones.empty()) {
+    auto cloned = StepSubject::WithClones(graph, result->clones, step, limits, stop);
+    if (!cloned.ok()) return cloned.status();
+    auto on_clones = (*cloned)->Simulator(stop);
+    if (!on_clones.ok()) return on_clones.status();
+    auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, *on_clones, stop);
+    if (!forecast.ok()) return forecast.status();
+    if (forecast->fit() != v1::FIT_DOES_NOT_FIT) swapped.forecast = *std::move(forecast);
+    return swapped;
+  }
   auto bound_ns =
       BoundNs(fits ? result->plan.controls : std::vector<ControlEdge>(), simulator->get(), stop);
   if (!bound_ns.ok()) return bound_ns.status();
-  swapped.bound_ns = *bound_ns;
+  // A bound for plans of swaps, which others may pass.
+  if (options.budget().recompute() <= v1::RECOMPUTE_OFF) swapped.bound_ns = *bound_ns;
   if (!fits) return swapped;
   auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, simulator->get(), stop);
   if (!forecast.ok()) return forecast.status();
@@ -204,6 +216,11 @@ class Explorer {
                           "fits; give sizes, or leave no_budget out",
                           {{"option", "no_budget"}});
     }
+    if (!v1::Recompute_IsValid(options_.recompute())) {
+      v1::RewriteOptions budget;
+      budget.mutable_budget()->set_recompute(options_.recompute());
+      return FindStrategy(budget)->check(budget, stop_);
+    }
     if (options_.no_budget() && options_.swapping()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                           "no_budget is given, and swapping: with unlimited memory nothing needs "
@@ -254,7 +271,7 @@ class Explorer {
     if (explored.has_full_speed_sizes_per_s()) return explored.has_swapped();
     v1::RewriteOptions options;
     *options.mutable_step() = StepAt(size);
-    options.mutable_budget();
+    options.mutable_budget()->set_recompute(options_.recompute());
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
     auto step = ForecastSwapped(step_graph_->graph(), options, limits_, stop_);
     if (!step.ok()) return AtSize(size, step.status());

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/swap_plan.h"
@@ -43,6 +45,11 @@ struct PlannedClone {
 struct ClonePlan {
   std::vector<PlannedClone> clones;  // In an order in which they may run.
 };
+
+// Converts a plan for `from` to one for `to`, which has all the nodes of `from` under the same
+// names. Errors: those of `stop`.
+absl::StatusOr<ClonePlan> MoveClones(const ClonePlan& plan, const Graph& from, const Graph& to,
+                                     const StopToken& stop);
 
 }  // namespace spillway::core
 

@@ -19,7 +19,9 @@ absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const
   bool stopped = false;
   const auto move = [&](NodeId* id) {
     stopped = stopped || poll.Tick();
-    if (!stopped) *id = to.Find(from.name(*id));
+    if (stopped) return;
+    *id = *id < from.num_nodes() ? to.Find(from.name(*id))
+                                 : NodeId(to.num_nodes() + (*id - from.num_nodes()));
   };
   for (PlannedSwap& swap : moved.swaps) {
     move(&swap.tensor.node);

@@ -66,14 +66,15 @@ struct SwapPlan {
   bool empty() const { return swaps.empty() && controls.empty(); }
 };
 
-// The Plan.format_version (plan.proto) that this build writes and reads.
-inline constexpr int kPlanFormatVersion = 1;
+// The Plan.format_version (plan.proto) of plans with and without clones. This build reads both.
+inline constexpr int kPlanFormatVersion = 1, kClonePlanFormatVersion = 2;
 
 // Sorts the swaps by tensor: by node, then port.
 void SortSwaps(std::vector<PlannedSwap>* swaps);
 
 // Converts a plan for `from` to one for `to`, which has all the nodes of `from` under the same
-// names. The result names no buffers, as those belong to a step. Errors: those of `stop`.
+// names; what a plan adds first (clones) follows the nodes of either. The result names no buffers,
+// as those belong to a step. Errors: those of `stop`.
 absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,
                                   const StopToken& stop);
 

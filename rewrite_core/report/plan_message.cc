@@ -8,14 +8,41 @@
 
 namespace spillway::core {
 
-absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const SwapPlan& plan,
-                              const StopToken& stop, v1::Plan* message) {
+namespace {
+
+absl::Status WriteClone(const PlannedClone& planned, ReportNames* counted,
+                        v1::PlannedClone* clone) {
+  absl::Status s = counted->Add(planned.original, clone->mutable_node());
+  for (const PlannedClone::Input& input : planned.inputs) {
+    v1::CloneInput* of = clone->add_inputs();
+    of->set_input_index(input.index);
+    of->set_clone(input.from);
+  }
+  if (s.ok() && planned.trigger != kNoNode) {
+    s = counted->Add(planned.trigger, clone->mutable_trigger());
+  }
+  for (const InputPosition& consumer : planned.consumers) {
+    v1::InputRef* ref = clone->add_consumers();
+    ref->set_input_index(consumer.index);
+    if (s.ok()) s = counted->Add(consumer.node, ref->mutable_node());
+    if (!s.ok()) return s;
+  }
+  return s.ok() ? counted->AddAll(planned.updates, clone->mutable_updates()) : s;
+}
+
+}  // namespace
+
+absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const ClonePlan& clones,
+                              const SwapPlan& plan, const StopToken& stop, v1::Plan* message) {
   auto sha256 = CanonicalSha256(file.bytes(), stop);
   if (!sha256.ok()) return sha256.status();
-  message->set_format_version(kPlanFormatVersion);
+  message->set_format_version(clones.clones.empty() ? kPlanFormatVersion : kClonePlanFormatVersion);
   message->set_graph_sha256(*std::move(sha256));
   message->set_cpu_device(plan.cpu_device);
   ReportNames counted(graph, "the plan", stop);
+  for (const PlannedClone& planned : clones.clones) {
+    if (absl::Status s = WriteClone(planned, &counted, message->add_clones()); !s.ok()) return s;
+  }
   for (const PlannedSwap& planned : plan.swaps) {
     v1::PlannedSwap* swap = message->add_swaps();
     swap->set_tensor(TensorName(graph, planned.tensor));

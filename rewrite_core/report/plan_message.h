@@ -5,17 +5,18 @@
 #include "absl/status/status.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "spillway/v1/plan.pb.h"
 
 namespace spillway::core {
 
-// Fills in what is needed to apply `plan` to `graph` again: all of `message` except the step,
+// Fills in what is needed to apply `clones` and `plan` again: all of `message` except the step,
 // whether calls are inlined, and the fields for human readers. `file` is the original graph;
-// `graph` is the same, or has its calls inlined. Errors: RESULT_TOO_LARGE (report_names.h), those
-// of CanonicalSha256 and of `stop`.
-absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const SwapPlan& plan,
-                              const StopToken& stop, v1::Plan* message);
+// `graph` is the same, or has its calls inlined, or has the clones, or both. Errors:
+// RESULT_TOO_LARGE (report_names.h), those of CanonicalSha256 and of `stop`.
+absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const ClonePlan& clones,
+                              const SwapPlan& plan, const StopToken& stop, v1::Plan* message);
 
 }  // namespace spillway::core
 

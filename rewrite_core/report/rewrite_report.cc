@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
+#include "rewrite_core/plan/clone_rules.h"
 #include "rewrite_core/report/report_names.h"
 
 namespace spillway::core {
@@ -22,6 +26,10 @@ namespace {
 constexpr int64_t kDefaultHostLimitMib = 65536;
 constexpr int64_t kBytesPerMib = 1 << 20;
 
+// Grappler's other memory optimizations would swap and recompute by themselves.
+constexpr char kSchedulingHeuristics[] =
+    "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }";
+
 void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
   // Twice the peak of swapped-out bytes: the host allocator rounds sizes up to powers of two.
   const int64_t needed_mib = swap_out_bytes / kBytesPerMib * 2 + 1;
@@ -31,8 +39,7 @@ void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
   advice->set_explanation(
       absl::StrCat("twice the bytes swapped out per step, at least TensorFlow's default of ",
                    kDefaultHostLimitMib, " MiB; IBM's rule of thumb is 4 x GPU memory x GPUs"));
-  advice->set_config_proto_text(
-      "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }");
+  advice->set_config_proto_text(kSchedulingHeuristics);
 }
 
 // With as many digits as needed to parse to the same number.
@@ -42,7 +49,71 @@ std::string NumberText(double number) {
   return absl::SimpleAtod(text, &read) && read == number ? text : absl::StrFormat("%.17g", number);
 }
 
+// Sorts the added nodes so that each reads earlier ones alone; else in the order in which they were
+// added. REQUIRES: they have no cycle.
+absl::Status SortNewNodes(const StopToken& stop, v1::GraphPatch* patch) {
+  StopPoller poll(stop);
+  auto& nodes = *patch->mutable_new_nodes();
+  absl::flat_hash_map<absl::string_view, int> index;
+  for (int i = 0; i < nodes.size(); ++i) index[nodes[i].name()] = i;
+  std::vector<int> order, path;
+  std::vector<int> next_input(nodes.size(), 0);  // Of what is on the path, or has been.
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (next_input[i] == 0) path.push_back(i);
+    while (!path.empty()) {
+      if (poll.Tick()) return stop.status("report");
+      const int last = path.back();
+      if (next_input[last]++ == nodes[last].inputs_size()) {
+        order.push_back(last);
+        path.pop_back();
+        continue;
+      }
+      absl::string_view input = nodes[last].inputs(next_input[last] - 1);
+      absl::ConsumePrefix(&input, "^");
+      const auto found = index.find(input.substr(0, input.rfind(':')));
+      if (found != index.end() && next_input[found->second] == 0) path.push_back(found->second);
+    }
+  }
+  google::protobuf::RepeatedPtrField<v1::NewNode> sorted;
+  for (int i : order) *sorted.Add() = std::move(nodes[i]);
+  nodes = std::move(sorted);
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const StopToken& stop,
+                          v1::RewriteReport* report) {
+  if (absl::Status s = facts.Compute({Fact::kCosts}, stop); !s.ok()) return s;
+  const Graph& graph = facts.graph();
+  // Outputs that something reads, but for those in the memory of an input.
+  std::set<std::pair<CloneIndex, int32_t>> read;
+  std::map<DeviceId, int64_t> times_ns;
+  StopPoller poll(stop);
+  for (CloneIndex i(0); i < static_cast<int32_t>(clones.clones.size()); ++i) {
+    const PlannedClone& clone = clones.clones[i];
+    times_ns[graph.device_id(clone.original)] += facts.costs()[clone.original].duration_ns;
+    for (const PlannedClone::Input& input : clone.inputs) {
+      if (poll.Tick()) return stop.status("report");
+      read.emplace(input.from, graph.inputs(clone.original)[input.index].port);
+    }
+    for (const InputPosition& consumer : clone.consumers) {
+      if (poll.Tick()) return stop.status("report");
+      read.emplace(i, graph.inputs(consumer.node)[consumer.index].port);
+    }
+  }
+  v1::Recomputation& out = *report->mutable_recomputation();
+  out.set_node_count(static_cast<int64_t>(clones.clones.size()));
+  int64_t bytes = 0;
+  for (const auto& [from, port] : read) {
+    const Tensor made{clones.clones[from].original, port};
+    const int64_t size = facts.shapes().size_bytes(made);
+    if (size != kUnknownSize && !HandsOnFirstInput(graph.op(made.node))) bytes += size;
+  }
+  out.set_bytes(bytes);
+  for (const auto& [device, time_ns] : times_ns) out.set_time_ns(std::max(out.time_ns(), time_ns));
+  return absl::OkStatus();
+}
 
 void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report) {
   if (internal_fragmentation_fraction <= 0) return;
@@ -54,7 +125,8 @@ void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* 
                    NumberText(internal_fragmentation_fraction), " } }"));
 }
 
-void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* report) {
+void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,
+                   v1::RewriteReport* report) {
   // Device ids are in order of their first node.
   std::map<DeviceId, v1::DeviceReport> devices;
   std::map<v1::EdgeKind, int64_t> edges;
@@ -81,6 +153,10 @@ void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* 
     edges[v1::EDGE_KIND_DEADLINE] += static_cast<int64_t>(swap.deadlines.size());
   }
   for (const ControlEdge& control : plan.controls) ++edges[control.kind];
+  for (const PlannedClone& clone : clones.clones) {
+    if (clone.trigger != kNoNode) ++edges[v1::EDGE_KIND_TRIGGER];
+    edges[v1::EDGE_KIND_ORDER] += static_cast<int64_t>(clone.updates.size());
+  }
   for (const auto& [kind, count] : edges) {
     if (count == 0) continue;
     v1::EdgeCount* out = report->add_added_control_edges();
@@ -91,7 +167,11 @@ void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* 
     device.set_device(std::string(graph.device_name(id)));
     *report->add_devices() = std::move(device);
   }
-  if (!plan.swaps.empty()) SetAdvice(swap_out_bytes, report->mutable_advice());
+  if (!plan.swaps.empty()) {
+    SetAdvice(swap_out_bytes, report->mutable_advice());
+  } else if (!clones.clones.empty()) {
+    report->mutable_advice()->set_config_proto_text(kSchedulingHeuristics);
+  }
   if (unknown_sizes > 0) {
     AddWarning(v1::WARNING_CODE_UNKNOWN_SIZES,
                absl::StrCat(unknown_sizes, " of ", plan.swaps.size(),
@@ -173,10 +253,16 @@ void WarnOfFunctions(const Graph& graph, v1::RewriteReport* report) {
              report);
 }
 
-std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
-  std::string summary =
-      absl::StrCat(plan.swaps.size(), " tensors will be swapped out to and in from the host; ",
-                   nodes_added, " nodes were added");
+std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added) {
+  std::string summary;
+  if (!clones.clones.empty()) {
+    absl::StrAppend(&summary, clones.clones.size(), " nodes will run again in the step; ");
+  }
+  if (clones.clones.empty() || !plan.swaps.empty()) {
+    absl::StrAppend(&summary, plan.swaps.size(),
+                    " tensors will be swapped out to and in from the host; ");
+  }
+  absl::StrAppend(&summary, nodes_added, " nodes were added");
   const auto count = [&plan](v1::EdgeKind kind) {
     return std::count_if(plan.controls.begin(), plan.controls.end(),
                          [kind](const ControlEdge& edge) { return edge.kind == kind; });
@@ -190,10 +276,16 @@ std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added) {
   return summary;
 }
 
-absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
-                       v1::GraphPatch* patch) {
-  patch->Clear();
+absl::Status AddToPatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
+                        v1::GraphPatch* patch) {
   ReportNames counted(graph, "the patch", stop);
+  // What earlier edits added or rewired is itself edited.
+  absl::flat_hash_map<std::string, v1::NewNode*> added;
+  for (v1::NewNode& node : *patch->mutable_new_nodes()) added[node.name()] = &node;
+  absl::flat_hash_map<std::pair<std::string, int>, v1::RewiredInput*> rewired;
+  for (v1::RewiredInput& input : *patch->mutable_rewired_inputs()) {
+    rewired[{input.node(), input.input_index()}] = &input;
+  }
   // One at a time: there may be very many, and each takes several times its serialized size.
   for (WireReader nodes(edit.new_nodes()); nodes.Next();) {
     const NodeSpec node = ReadNode(nodes.bytes());
@@ -226,23 +318,37 @@ absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToke
       inputs = graph.input_spellings(node);
     }
     const absl::string_view old = inputs[rewire.index];
-    v1::RewiredInput* out = patch->add_rewired_inputs();
-    absl::Status s = counted.Add(rewire.node, out->mutable_node());
+    std::string name;
+    absl::Status s = counted.Add(rewire.node, &name);
     if (s.ok()) s = counted.Count(old.size() + rewire.spelling.size());
     if (!s.ok()) return s;
-    out->set_input_index(rewire.index);
-    out->set_old_input(std::string(old));
-    out->set_new_input(rewire.spelling);
+    if (const auto of = added.find(name); of != added.end()) {
+      of->second->set_inputs(rewire.index, rewire.spelling);
+    } else if (const auto was = rewired.find({name, rewire.index}); was != rewired.end()) {
+      was->second->set_new_input(rewire.spelling);
+    } else {
+      v1::RewiredInput* out = patch->add_rewired_inputs();
+      out->set_node(std::move(name));
+      out->set_input_index(rewire.index);
+      out->set_old_input(std::string(old));
+      out->set_new_input(rewire.spelling);
+    }
   }
   for (const GraphEdit::Control& control : edit.controls()) {
-    v1::AddedControl* out = patch->add_added_controls();
-    absl::Status s = counted.Add(control.node, out->mutable_node());
+    std::string name;
+    absl::Status s = counted.Add(control.node, &name);
     if (s.ok()) s = counted.Count(control.source.size());
     if (!s.ok()) return s;
+    if (const auto of = added.find(name); of != added.end()) {
+      of->second->add_inputs(absl::StrCat("^", control.source));
+      continue;
+    }
+    v1::AddedControl* out = patch->add_added_controls();
+    out->set_node(std::move(name));
     out->set_source(control.source);
     out->set_kind(control.kind);
   }
-  return absl::OkStatus();
+  return added.empty() ? absl::OkStatus() : SortNewNodes(stop, patch);
 }
 
 }  // namespace spillway::core

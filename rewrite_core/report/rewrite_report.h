@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_edit.h"
+#include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "spillway/v1/patch.pb.h"
 #include "spillway/v1/report.pb.h"
@@ -17,7 +19,11 @@
 namespace spillway::core {
 
 // Fills in devices, edge counts, advice and warnings: figures only, no node names.
-void ReportFigures(const Graph& graph, const SwapPlan& plan, v1::RewriteReport* report);
+void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,
+                   v1::RewriteReport* report);
+// Fills in what the clones make again, and how long they take. Errors: those of the facts.
+absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const StopToken& stop,
+                          v1::RewriteReport* report);
 // Adds to the advice the session option that the simulation assumed: the fraction of Hardware, if
 // it is not 0. Must follow ReportFigures if that is called.
 void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report);
@@ -38,12 +44,13 @@ void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteRepo
 // Warns that tensors inside functions are never swapped, if the graph has functions.
 void WarnOfFunctions(const Graph& graph, v1::RewriteReport* report);
 
-// One sentence for human readers on what `plan` does.
-std::string PlanSummary(const SwapPlan& plan, int64_t nodes_added);
+// One sentence for human readers on what the plans do.
+std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added);
 
-// Fills `patch` with the collected edits. Errors: as for ReportSwaps.
-absl::Status MakePatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
-                       v1::GraphPatch* patch);
+// Adds the collected edits to `patch`, of the edits that made `graph`, if any. Errors: as for
+// ReportSwaps.
+absl::Status AddToPatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
+                        v1::GraphPatch* patch);
 
 }  // namespace spillway::core
 

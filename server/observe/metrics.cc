@@ -200,6 +200,16 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
   swap_in_bytes_ = CountersPerStrategy(
       registry, "spillway_swap_in_bytes_per_step_total",
       "Bytes that one training step of each rewritten graph copies back, summed over graphs.");
+  recomputed_nodes_ = CountersPerStrategy(registry, "spillway_recomputed_nodes_total",
+                                          "Nodes that rewritten graphs run a second time.");
+  recomputed_bytes_ = CountersPerStrategy(
+      registry, "spillway_recomputed_bytes_per_step_total",
+      "Bytes that one training step of each rewritten graph makes again instead "
+      "of keeping them, summed over graphs.");
+  recompute_seconds_ = CountersPerStrategy(
+      registry, "spillway_recompute_seconds_per_step_total",
+      "Time that one training step of each rewritten graph takes to make these, "
+      "summed over graphs.");
   nodes_added_ = CountersPerStrategy(registry, "spillway_nodes_added_total",
                                      "Nodes added to rewritten graphs.");
 }
@@ -289,6 +299,10 @@ void Metrics::CountReport(v1::Strategy strategy, const v1::RewriteReport& report
     swap_out_bytes_[s]->Increment(static_cast<double>(device.swap_out_bytes()));
     swap_in_bytes_[s]->Increment(static_cast<double>(device.swap_in_bytes()));
   }
+  const v1::Recomputation& again = report.recomputation();
+  recomputed_nodes_[s]->Increment(static_cast<double>(again.node_count()));
+  recomputed_bytes_[s]->Increment(static_cast<double>(again.bytes()));
+  recompute_seconds_[s]->Increment(absl::ToDoubleSeconds(absl::Nanoseconds(again.time_ns())));
   const int64_t added = report.node_count_after() - report.node_count_before();
   nodes_added_[s]->Increment(static_cast<double>(std::max<int64_t>(added, 0)));
 }

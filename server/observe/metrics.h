@@ -157,6 +157,9 @@ class Metrics {
   CounterPerStrategy swap_in_nodes_ = {};
   CounterPerStrategy swap_out_bytes_ = {};
   CounterPerStrategy swap_in_bytes_ = {};
+  CounterPerStrategy recomputed_nodes_ = {};
+  CounterPerStrategy recomputed_bytes_ = {};
+  CounterPerStrategy recompute_seconds_ = {};
   CounterPerStrategy nodes_added_ = {};
   RewriteStatistics rewrites_;
 };

@@ -40,6 +40,11 @@ void AddRewrite(const RewriteRecord& rewrite, LogFields* fields) {
     (*fields)[journal::kSwapOutBytes] = figures.swap_out_bytes;
     (*fields)[journal::kSwapInBytes] = figures.swap_in_bytes;
   }
+  if (figures.recomputed_nodes > 0) {
+    (*fields)[journal::kRecomputedNodes] = figures.recomputed_nodes;
+    (*fields)[journal::kRecomputedBytes] = figures.recomputed_bytes;
+    (*fields)[journal::kRecomputeNs] = figures.recompute_ns;
+  }
   if (const core::GpuFigures* const gpu = figures.fullest(); gpu != nullptr) {
     if (!rewrite.does_not_fit()) {
       (*fields)[journal::kGpus] = figures.gpus.size();

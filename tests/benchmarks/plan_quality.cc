@@ -135,7 +135,10 @@ v1::RewriteOptions OptionsOf(const std::string& strategy, const std::string& eff
     options.mutable_scope();
   } else if (strategy == "level") {
     options.mutable_level();
-  } else if (strategy == "budget") {
+  } else if (strategy == "budget" || strategy == "budget+cheap" || strategy == "budget+all") {
+    options.mutable_budget()->set_recompute(strategy == "budget"         ? v1::RECOMPUTE_OFF
+                                            : strategy == "budget+cheap" ? v1::RECOMPUTE_CHEAP
+                                                                         : v1::RECOMPUTE_ALL);
     v1::PlanningEffort value = v1::PLANNING_EFFORT_UNSPECIFIED;
     const std::string name = absl::StrCat("PLANNING_EFFORT_", absl::AsciiStrToUpper(effort));
     if (!v1::PlanningEffort_Parse(name, &value)) Fail(absl::StrCat("no effort is named ", effort));
@@ -464,7 +467,8 @@ int Main(int argc, char** argv) {
   list("--graphs", flags.graphs, "Of tests/graphs; default: all");
   list("--presets", flags.presets, "Machines");
   list("--shares", flags.shares, "Memory, in percent of the unswapped peak");
-  list("--strategies", flags.strategies, "Of scope, level, budget");
+  list("--strategies", flags.strategies,
+       "Of scope, level, budget, and with recomputation budget+cheap, budget+all");
   app.add_option("--effort", flags.effort, "Of budget: low, medium, high")->capture_default_str();
   app.add_option("--reserve", flags.reserve,
                  "GPUs have that part of their memory besides: plans of budget then have to fit in "

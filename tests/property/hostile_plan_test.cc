@@ -32,7 +32,39 @@ class Tampering {
     }
   }
 
+  // Adds a clone of a node that somebody reads, or changes one.
+  void OnceInClones(v1::Plan* plan) {
+    plan->set_format_version(2);
+    if (plan->clones().empty() || random_.OneIn(3)) {
+      const Read& read = random_.Pick(reads_);
+      v1::PlannedClone* clone = plan->add_clones();
+      clone->set_node(std::string(SplitInput(read.tensor).node));
+      Serve(read, clone->add_consumers());
+      if (!random_.OneIn(4)) clone->set_trigger(Name());
+      return;
+    }
+    v1::PlannedClone& clone = *plan->mutable_clones(random_.Below(plan->clones_size()));
+    switch (random_.Below(6)) {
+      case 0:
+        return clone.set_node(Name());
+      case 1:
+        return clone.set_trigger(random_.OneIn(4) ? "" : Name());
+      case 2:
+        return Serve(random_.Pick(reads_), clone.add_consumers());
+      case 3:
+        return clone.clear_consumers();
+      case 4:
+        return clone.add_updates(Name());
+      default: {
+        v1::CloneInput* input = clone.add_inputs();
+        input->set_input_index(random_.Between(-1, 2));
+        input->set_clone(random_.Between(-1, plan->clones_size()));
+      }
+    }
+  }
+
   void Once(v1::Plan* plan) {
+    if (random_.OneIn(3)) return OnceInClones(plan);
     v1::PlannedSwap* swap =
         plan->swaps().empty() ? nullptr : plan->mutable_swaps(random_.Below(plan->swaps_size()));
     v1::PlannedSwapIn* swap_in = swap == nullptr || swap->swap_ins().empty()
@@ -92,10 +124,12 @@ class Tampering {
     int index;
   };
 
-  static void Serve(const Read& read, v1::PlannedSwapIn* swap_in) {
-    v1::InputRef* ref = swap_in->add_consumers();
+  static void Serve(const Read& read, v1::InputRef* ref) {
     ref->set_node(read.node);
     ref->set_input_index(read.index);
+  }
+  static void Serve(const Read& read, v1::PlannedSwapIn* swap_in) {
+    Serve(read, swap_in->add_consumers());
   }
 
   std::string Name() { return random_.OneIn(50) ? "nobody" : random_.Pick(names_); }

@@ -54,6 +54,12 @@ std::set<std::string> Ancestors(const GraphDef& graph, const std::set<std::strin
 }
 
 // One rewritten case. Each Check returns what is wrong, or nothing.
+GraphDef ByName(GraphDef graph) {
+  std::sort(graph.mutable_node()->begin(), graph.mutable_node()->end(),
+            [](const NodeDef& a, const NodeDef& b) { return a.name() < b.name(); });
+  return graph;
+}
+
 class RewrittenCase {
  public:
   RewrittenCase(const std::string& input, const v1::RewriteOptions& options,
@@ -63,7 +69,17 @@ class RewrittenCase {
         response_(response),
         random_(random),
         before_(ReadProto(input)),
-        after_(ReadProto(response.graph_def())) {}
+        after_(ReadProto(response.graph_def())) {
+    // Clones are the first new nodes, in the order of the plan.
+    std::set<std::string> old;
+    for (const NodeDef& node : before_.node()) old.insert(node.name());
+    int next = 0;
+    for (const NodeDef& node : after_.node()) {
+      if (old.count(node.name()) > 0 || next == response.plan().clones_size()) continue;
+      clones_[node.name()] = next;
+      originals_[node.name()] = response.plan().clones(next++).node();
+    }
+  }
 
   std::string Check() const {
     for (auto check : {&RewrittenCase::Strip, &RewrittenCase::Acyclic,
@@ -127,7 +143,7 @@ class RewrittenCase {
         truths[predicates[p]] = all ? (i >> p) & 1 : random_->OneIn(2);
       }
       const std::string difference =
-          CompareOutcomes(Execute(before_, truths), Execute(after_, truths));
+          CompareOutcomes(Execute(before_, truths), Execute(after_, truths, originals_));
       if (difference.empty()) continue;
       std::string assignment;
       for (const auto& [name, truth] : truths) {
@@ -139,25 +155,40 @@ class RewrittenCase {
   }
 
   std::string Patch() const {
-    const GraphDef patched = ApplyPatch(before_, response_.patch());
-    const std::string difference = Difference(WithoutAttr(after_, "_spillway_undo"), patched);
+    // With clones, the new nodes of a patch may be in another order than those of the file.
+    const std::string difference = Difference(ByName(WithoutAttr(after_, "_spillway_undo")),
+                                              ByName(ApplyPatch(before_, response_.patch())));
     return difference.empty() ? "" : absl::StrCat("patch: ", difference);
   }
 
   std::string Report() const {
     std::set<std::string> originals;
     for (const NodeDef& node : before_.node()) originals.insert(node.name());
-    int64_t outs = 0, ins = 0, rewired = 0, triggers = 0, controls = 0;
-    const std::map<std::string, int> index = IndexNodes(after_);
+    int64_t outs = 0, ins = 0, rewired = 0, triggers = 0, clone_triggers = 0, controls = 0;
+    const std::map<std::string, int> index = IndexNodes(after_), was_at = IndexNodes(before_);
     for (const NodeDef& node : after_.node()) {
       if (originals.count(node.name()) > 0) continue;
       outs += absl::StartsWith(node.name(), "lms/swapout_");
       ins += absl::StartsWith(node.name(), "lms/swapin_");
       triggers += CountControls(node);
+      if (const auto clone = clones_.find(node.name()); clone != clones_.end()) {
+        // It has its own trigger, what its original waits for, and perhaps edges of swaps.
+        const NodeDef& original = before_.node(was_at.at(originals_.at(node.name())));
+        const bool has_trigger = !response_.plan().clones(clone->second).trigger().empty();
+        const int64_t more = CountControls(node) - CountControls(original) - has_trigger;
+        clone_triggers += has_trigger;
+        triggers -= CountControls(node);
+        controls += more;
+        for (const std::string& input : node.input()) {
+          rewired += absl::StartsWith(input, "lms/swapin_");
+        }
+      }
     }
     for (const NodeDef& was : before_.node()) {
       const NodeDef& is = after_.node(index.at(was.name()));
-      for (int i = 0; i < was.input_size(); ++i) rewired += was.input(i) != is.input(i);
+      for (int i = 0; i < was.input_size(); ++i) {
+        rewired += was.input(i) != is.input(i) && !absl::StartsWith(is.input(i), "lms/recompute_");
+      }
       controls += CountControls(is) - CountControls(was);
     }
     const v1::RewriteReport& report = response_.report();
@@ -174,7 +205,9 @@ class RewrittenCase {
       told_ins += device.swap_in_count();
       told_tensors += device.swapped_tensor_count();
     }
+    int64_t outs_of_clones = 0;
     for (const v1::TensorSwap& swap : report.swaps()) {
+      outs_of_clones += absl::StartsWith(swap.tensor(), "lms/recompute_");
       told_deadlines += swap.deadline_nodes_size();
       for (const v1::SwapIn& swap_in : swap.swap_ins()) {
         told_consumers += swap_in.consumers_size();
@@ -194,17 +227,19 @@ class RewrittenCase {
          {differs("swap-outs", told_outs, outs), differs("swap-ins", told_ins, ins),
           differs("swapped tensors", told_tensors, outs),
           differs("swaps", report.swaps_size(), outs),
-          differs("decisions to swap", told_swapped, explains ? outs : 0),
+          differs("decisions to swap", told_swapped, explains ? outs - outs_of_clones : 0),
           differs("consumers", told_consumers, rewired),
           differs("triggers", told_triggers, triggers),
-          differs("triggers by kind", told_edges[v1::EDGE_KIND_TRIGGER], triggers),
+          differs("triggers by kind", told_edges[v1::EDGE_KIND_TRIGGER], triggers + clone_triggers),
           differs("deadlines by kind", told_edges[v1::EDGE_KIND_DEADLINE], told_deadlines),
           differs("control edges to original nodes", told_controls, controls),
           differs("nodes before", report.node_count_before(), before_.node_size()),
           differs("nodes after", report.node_count_after(), after_.node_size()),
           differs("bytes before", report.graph_bytes_before(), input_.size()),
           differs("bytes after", report.graph_bytes_after(), response_.graph_def().size()),
-          differs("new nodes", after_.node_size() - before_.node_size(), outs + ins)}) {
+          differs("clones", report.recomputation().node_count(), originals_.size()),
+          differs("new nodes", after_.node_size() - before_.node_size(),
+                  outs + ins + static_cast<int64_t>(originals_.size()))}) {
       if (!failure.empty()) return failure;
     }
     return "";
@@ -235,9 +270,18 @@ class RewrittenCase {
     return NeedsOfPaces();
   }
 
+  // A clone needs what its original needs, and its trigger.
+  std::string OriginalOf(const std::string& name) const {
+    const auto found = originals_.find(name);
+    return found == originals_.end() ? name : found->second;
+  }
+
   // Whether a run of `waiting` does without something that `awaited` needs: a source that is
   // neither constant nor variable, or a write.
-  std::string NeedsMore(const std::string& waiting, const std::string& awaited) const {
+  std::string NeedsMore(const std::string& waits, const std::string& other) const {
+    if (originals_.count(waits) > 0) return ReadersNeedMore(waits, other);
+    const std::string& waiting = waits;
+    const std::string awaited = OriginalOf(other);
     const std::set<std::string> has = Ancestors(before_, {waiting});
     if (has.count(awaited) > 0) return "";
     std::map<std::string, const NodeDef*> nodes;
@@ -258,6 +302,42 @@ class RewrittenCase {
     return "";
   }
 
+  // The same for a clone: of the nodes that read it, perhaps through other new ones. (It waits for
+  // its trigger, of which these were asked before.)
+  std::string ReadersNeedMore(const std::string& clone, const std::string& awaited) const {
+    const std::map<std::string, int> was_at = IndexNodes(before_);
+    std::set<std::string> seen = {clone};
+    for (std::vector<std::string> todo = {clone}; !todo.empty();) {
+      const std::string name = todo.back();
+      todo.pop_back();
+      for (const NodeDef& reader : after_.node()) {
+        for (const std::string& input : reader.input()) {
+          if (input[0] == '^' || SplitInput(input).node != name) continue;
+          if (was_at.count(reader.name()) == 0) {
+            if (seen.insert(reader.name()).second) todo.push_back(reader.name());
+          } else if (std::string fault = NeedsMore(reader.name(), awaited);
+                     !fault.empty() && !AllReadersNeed(reader.name(), awaited)) {
+            return fault;
+          }
+        }
+      }
+    }
+    return "";
+  }
+
+  // Whether the node is read, and by nodes alone that need all that `awaited` needs.
+  bool AllReadersNeed(const std::string& node, const std::string& awaited) const {
+    int readers = 0;
+    for (const NodeDef& reader : before_.node()) {
+      for (const std::string& input : reader.input()) {
+        if (SplitInput(input).node != node) continue;
+        ++readers;
+        if (!NeedsMore(reader.name(), awaited).empty()) return false;
+      }
+    }
+    return readers > 0;
+  }
+
   std::string NeedsOfPaces() const {
     for (const v1::TensorSwap& swap : response_.report().swaps()) {
       const std::string producer = swap.tensor().substr(0, swap.tensor().rfind(':'));
@@ -275,6 +355,13 @@ class RewrittenCase {
   }
 
   std::string NeedsOfBudget() const {
+    for (const v1::PlannedClone& clone : response_.plan().clones()) {
+      if (clone.trigger().empty()) continue;
+      for (const v1::InputRef& consumer : clone.consumers()) {
+        std::string fault = NeedsMore(consumer.node(), clone.trigger());
+        if (!fault.empty() && !AllReadersNeed(consumer.node(), clone.trigger())) return fault;
+      }
+    }
     for (const v1::TensorSwap& swap : response_.report().swaps()) {
       const std::string producer = swap.tensor().substr(0, swap.tensor().rfind(':'));
       for (const v1::SwapIn& swap_in : swap.swap_ins()) {
@@ -313,6 +400,8 @@ class RewrittenCase {
   Random* random_;
   const GraphDef before_;
   const GraphDef after_;
+  Originals originals_;                // Of clones, by name.
+  std::map<std::string, int> clones_;  // Their indices in the plan.
 };
 
 bool IsTuned(const v1::LevelStrategy& level) {
@@ -382,7 +471,8 @@ Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options
   } else if (kind == GraphKind::kAny && response->report().outcome() == v1::OUTCOME_FOREIGN) {
     if (response->graph_def() != input) verdict.failure = "foreign, but other bytes";
   } else if (response->report().outcome() != v1::OUTCOME_REWRITTEN ||
-             (verdict.swaps == 0 && response->report().added_control_edges().empty())) {
+             (verdict.swaps == 0 && response->report().added_control_edges().empty() &&
+              response->plan().clones().empty())) {
     verdict.failure = absl::StrCat("outcome ", v1::Outcome_Name(response->report().outcome()));
   } else {
     verdict.failure = RewrittenCase(input, all, *response, random).Check();
@@ -627,6 +717,7 @@ v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random) {
       options.mutable_budget()->set_max_slowdown(1 + random->Between(0, 16) / 8.0);
     }
   }
+  options.mutable_budget()->set_recompute(static_cast<v1::Recompute>(random->Between(1, 3)));
   if (random->OneIn(6)) options.set_cpu_device("/job:worker/device:CPU:0");
   AddCommonOptions(graph, random, &options);
   if (!random->OneIn(8)) options.mutable_step()->set_batch_size(random->Between(1, 64));

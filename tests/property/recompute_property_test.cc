@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/apply/clone_writer.h"
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/plan/clone_writer.h"
 #include "rewrite_core/strategy/recompute/clone_planner.h"
 #include "rewrite_core/strategy/recompute/recompute_sweep.h"
 #include "tests/property/properties.h"

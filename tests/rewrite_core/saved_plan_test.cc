@@ -61,6 +61,8 @@ TEST_P(SavedPlanTest, GivesTheSameGraph) {
   ASSERT_EQ(saved_.report().outcome(), v1::OUTCOME_REWRITTEN) << saved_.report().summary();
   EXPECT_EQ(saved_.plan().strategy(), saved_.report().strategy());
   EXPECT_EQ(saved_.plan().swaps_size(), saved_.report().swaps_size());
+  EXPECT_EQ(saved_.plan().clones_size(), saved_.report().recomputation().node_count());
+  EXPECT_EQ(saved_.plan().format_version(), saved_.plan().clones().empty() ? 1 : 2);
   const v1::RewriteResponse applied = Answer(bytes_, Applying(saved_.plan()));
   EXPECT_TRUE(applied.graph_def() == saved_.graph_def());
   EXPECT_TRUE(Answer(applied.graph_def(), "strip {}").graph_def() == bytes_);
@@ -128,6 +130,12 @@ INSTANTIATE_TEST_SUITE_P(
                   "level {} step { batch_size: 64 hardware { gpu_memory_bytes: 4000000000 } }"},
         SavedCase{"Budget", "resnet50_tf1/graph_shapes.pb",
                   "budget { planning_effort: PLANNING_EFFORT_LOW } "
+                  "step { batch_size: 64 hardware { gpu_memory_bytes: 4000000000 } }"},
+        SavedCase{"BudgetClones", "resnet50_tf1/graph_shapes.pb",
+                  "budget { recompute: RECOMPUTE_ALL } "
+                  "step { batch_size: 64 hardware { gpu_memory_bytes: 4000000000 } }"},
+        SavedCase{"BudgetClonesAndSwaps", "resnet50_tf1/graph_shapes.pb",
+                  "budget { recompute: RECOMPUTE_CHEAP planning_effort: PLANNING_EFFORT_LOW } "
                   "step { batch_size: 64 hardware { gpu_memory_bytes: 4000000000 } }"},
         SavedCase{"BudgetFree", "resnet50_free/graph.pb",
                   "budget { planning_effort: PLANNING_EFFORT_LOW } "

@@ -130,7 +130,7 @@ TEST(DocumentsTest, FieldsAreThoseOfTheJournal) {
   core::RewriteFigures& figures = rewrite.figures;
   figures.machine = "custom";
   figures.fit = v1::FIT_FITS;
-  figures.swapped_tensors = 1;
+  figures.swapped_tensors = figures.recomputed_nodes = 1;
   figures.host_peak_bytes = figures.step_before_ns = figures.step_after_ns = 1;
   core::GpuFigures gpu;
   gpu.peak_after_bytes = gpu.budget_bytes = gpu.need_bytes = 1;

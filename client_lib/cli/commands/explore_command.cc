@@ -166,7 +166,7 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("N,N:N,...")
       ->group(kGroup);
-  for (const char* field : {"multiple_of", "swapping"}) {
+  for (const char* field : {"multiple_of", "swapping", "recompute"}) {
     const OptionRow row = RowOf(v1::ExploreOptions::descriptor(), field);
     flags->options.emplace_back(row, AddFieldFlag(command, row, kGroup));
   }

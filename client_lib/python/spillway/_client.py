@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Union
 
 from spillway import _call, _doors, _plot, _questions, _rewrite
-from spillway._types import Duration, Feeds, Path, PictureFormat, Execution, Theme
+from spillway._types import Duration, Execution, Feeds, Path, PictureFormat, Recompute, Theme
 from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
                                SimulateReport, TensorSummary)
 from spillway.plan import Plan
@@ -74,10 +74,12 @@ class Client:
     @_doors.visible(_doors.ClientSimulateKeywords)
     def explore(self, graph: Any, *, on_size: Optional[Callable[[ExploredSize], object]] = None,
                 sizes: Union[Iterable[int], str] = (), multiple_of: Optional[int] = None,
-                swapping: bool = False, no_budget: bool = False,
+                swapping: bool = False, recompute: Optional[Recompute] = None,
+                no_budget: bool = False,
                 **keywords: Unpack[_doors.ClientSimulateKeywords]) -> ExploreReport:
         return _questions.explore(graph, on_size=on_size, sizes=sizes, multiple_of=multiple_of,
-                                  swapping=swapping, no_budget=no_budget, **self._where, **keywords)
+                                  swapping=swapping, recompute=recompute, no_budget=no_budget,
+                                  **self._where, **keywords)
 
     @_doors.visible(_doors.ClientSimulateKeywords)
     def plot(self, what: Any, file: Optional[Path] = None, *, before: Any = None,

@@ -8,12 +8,13 @@ _doors.py.
 from __future__ import annotations
 
 import ctypes
-from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional,
+from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple,
                     Type, TypeVar, Union)
 
 from spillway import _call, _doors, _native, _near, _rewrite, errors, options
 from spillway._message import Message
-from spillway._types import EXECUTIONS, Duration, Feeds, Execution, Progress
+from spillway._types import (EXECUTIONS, RECOMPUTES, Duration, Execution, Feeds, Progress,
+                             Recompute)
 from spillway._values import sizes_of, whole_of
 from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
                                SimulateReport, TensorSummary)
@@ -105,8 +106,8 @@ def explore(graph: Any, *, server: Union[str, List[str], None] = None,
             timeout: Optional[Duration] = None, progress: Optional[Progress] = None,
             on_size: Optional[Callable[[ExploredSize], object]] = None,
             sizes: Union[Iterable[int], str] = (), multiple_of: Optional[int] = None,
-            swapping: bool = False, no_budget: bool = False,
-            **keywords: Unpack[_doors.SimulateKeywords]) -> ExploreReport:
+            swapping: bool = False, recompute: Optional[Recompute] = None,
+            no_budget: bool = False, **keywords: Unpack[_doors.SimulateKeywords]) -> ExploreReport:
     """Finds how large a batch or an image may be.
 
         spillway.explore(graph_def, multiple_of=8, swapping=True).largest_fitting_size_swapped
@@ -121,6 +122,7 @@ def explore(graph: Any, *, server: Union[str, List[str], None] = None,
         that does not fit.
       multiple_of: search for the largest size that fits among multiples of this. Default: 1.
       swapping: also plan the graph at every size, with the strategy budget.
+      recompute: which ops may run again in these plans: `off`, `cheap` or `all`, as in `rewrite`.
       no_budget: simulate with unlimited memory; only `sizes` are tried.
       **keywords: those of `simulate`.
 
@@ -131,6 +133,7 @@ def explore(graph: Any, *, server: Union[str, List[str], None] = None,
                               "no_budget": options.bool_of("no_budget", no_budget),
                               "sizes": sizes_of("sizes", sizes),
                               "swapping": options.bool_of("swapping", swapping)}
+    _choose("recompute", recompute, RECOMPUTES, wanted)
     if multiple_of is not None:
         wanted["multiple_of"] = whole_of("multiple_of", multiple_of, 64)
     _check_callable("on_size", on_size)
@@ -177,12 +180,18 @@ def simulate_options(keywords: Mapping[str, Any], *, memory: Any, trace: Any, ex
     wanted = {"step": options.step_of(keywords), "memory": options.bool_of("memory", memory),
               "trace": options.bool_of("trace", trace),
               "no_budget": options.bool_of("no_budget", no_budget)}
-    if execution is not None:
-        if execution not in EXECUTIONS:
-            near = _near.did_you_mean(execution, EXECUTIONS) if isinstance(execution, str) else ""
-            raise errors.bad_option("execution", execution, "is none of %s%s" % (", ".join(EXECUTIONS), near))
-        wanted["execution"] = "EXECUTION_" + execution.upper()
+    _choose("execution", execution, EXECUTIONS, wanted)
     return wanted
+
+
+def _choose(name: str, value: Any, values: Tuple[str, ...], wanted: Dict[str, Any]) -> None:
+    """Adds one of `values` to the options, unless it is None."""
+    if value is None:
+        return
+    if value not in values:
+        near = _near.did_you_mean(value, values) if isinstance(value, str) else ""
+        raise errors.bad_option(name, value, "is none of %s%s" % (", ".join(values), near))
+    wanted[name] = "%s_%s" % (name.upper(), value.upper())
 
 
 def _check_names(function: Any, keywords: Mapping[str, Any]) -> None:

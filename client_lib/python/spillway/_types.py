@@ -37,7 +37,9 @@ Progress = Callable[[str, int, int], None]
 # The execution model of a step: like TensorFlow, or one operation after another (Execution in
 # simulate.proto).
 Execution = Literal["launched_ahead", "synchronous"]
+Recompute = Literal["off", "cheap", "all"]
 EXECUTIONS = ("launched_ahead", "synchronous")
+RECOMPUTES = ("off", "cheap", "all")
 
 # The format and the background of pictures.
 PictureFormat = Literal["svg", "html", "png", "trace"]

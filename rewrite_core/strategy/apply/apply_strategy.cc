@@ -14,7 +14,9 @@
 #include "rewrite_core/base/message_cost.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/canonical_form.h"
+#include "rewrite_core/simulate/step_subject.h"
 #include "rewrite_core/strategy/apply/bad_plan.h"
+#include "rewrite_core/strategy/apply/clone_reader.h"
 #include "rewrite_core/strategy/apply/plan_reader.h"
 #include "spillway/v1/plan.pb.h"
 
@@ -50,13 +52,14 @@ absl::StatusOr<v1::Plan> ParsePlan(const std::string& bytes) {
   return plan;
 }
 
-// Parses the plan without its swaps and edges, which are most of it. Reads malformed bytes as far
-// as possible: ParsePlan has reported them.
+// Parses the plan without its swaps, clones and edges, which are most of it. Reads malformed bytes
+// as far as possible: ParsePlan has reported them.
 v1::Plan ParseHead(const std::string& bytes) {
   std::string head;
   WireReader reader(bytes);
   while (reader.Next()) {
     if (reader.field() == v1::Plan::kSwapsFieldNumber ||
+        reader.field() == v1::Plan::kClonesFieldNumber ||
         reader.field() == v1::Plan::kControlsFieldNumber) {
       continue;
     }
@@ -68,12 +71,14 @@ v1::Plan ParseHead(const std::string& bytes) {
 }
 
 absl::Status CheckHead(const v1::Plan& plan) {
-  if (plan.format_version() != kPlanFormatVersion) {
+  const int version = plan.clones().empty() ? kPlanFormatVersion : kClonePlanFormatVersion;
+  if (plan.format_version() < version || plan.format_version() > kClonePlanFormatVersion) {
     const std::string value = absl::StrCat(plan.format_version());
     return InvalidError(
         v1::ERROR_REASON_UNKNOWN_OPTION,
         absl::StrCat("format_version of the plan is ", value, ", and this server knows ",
-                     kPlanFormatVersion, "; save the plan anew with this version"),
+                     kPlanFormatVersion, " and ", kClonePlanFormatVersion,
+                     " (with clones); save the plan anew with this version"),
         {{"option", "format_version"}, {"value", value}});
   }
   const std::string& sha256 = plan.graph_sha256();
@@ -137,18 +142,40 @@ v1::Step ApplyStep(const v1::RewriteOptions& options) {
   return step;
 }
 
+// Reads the swaps and edges on the graph with the clones.
+absl::StatusOr<SwapPlan> ReadOnClones(const v1::Plan& plan, const ClonePlan& clones,
+                                      const StrategyInput& input) {
+  const Graph& graph = input.facts.graph();
+  auto subject =
+      StepSubject::WithClones(graph, clones, input.facts.step(), input.limits, input.stop);
+  if (!subject.ok()) return subject.status();
+  const StepFacts& facts = (*subject)->facts();
+  if (absl::Status s = facts.Compute({Fact::kTopology}, input.stop); !s.ok()) {
+    if (!absl::IsInvalidArgument(s)) return s;
+    return BadPlanError(absl::StrCat("with its clones, ", s.message()));
+  }
+  auto eligibility = Eligibility::Create(facts, input.options, input.stop);
+  if (!eligibility.ok()) return eligibility.status();
+  return ReadPlan(plan, {facts, *eligibility, input.options, input.limits, nullptr, input.stop});
+}
+
 absl::StatusOr<StrategyResult> PlanApply(const StrategyInput& input) {
   absl::StatusOr<v1::Plan> plan = ParsePlan(input.options.apply().plan());
   if (!plan.ok()) return plan.status();
-  auto read = ReadPlan(*plan, input);
-  if (!read.ok()) return read.status();
   StrategyResult result;
+  auto clones = ReadClones(*plan, input);
+  if (!clones.ok()) return clones.status();
+  result.clones = *std::move(clones);
+  auto read = result.clones.clones.empty() ? ReadPlan(*plan, input)
+                                           : ReadOnClones(*plan, result.clones, input);
+  if (!read.ok()) return read.status();
   result.plan = *std::move(read);
-  if (result.plan.empty()) {
+  if (result.plan.empty() && result.clones.clones.empty()) {
     result.why_nothing = "the plan has neither swaps nor control edges: there is nothing to apply";
   }
   if (input.options.decision_detail() != v1::DECISION_DETAIL_NONE) {
     for (const PlannedSwap& swap : result.plan.swaps) {
+      if (swap.tensor.node >= input.facts.graph().num_nodes()) continue;  // Of a clone.
       result.decisions.push_back({swap.tensor, v1::REASON_SWAPPED, swap.size_bytes,
                                   swap.size_bytes == kUnknownSize
                                       ? input.facts.shapes().why_unknown(swap.tensor)

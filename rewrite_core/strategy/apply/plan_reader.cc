@@ -1,5 +1,6 @@
 #include "rewrite_core/strategy/apply/plan_reader.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -47,8 +48,9 @@ class PlanReader {
     for (const v1::AddedControl& from : plan_.controls()) {
       auto control = ReadControl(from);
       if (!control.ok()) return control.status();
-      result.controls.push_back(*control);
+      if (!HasEdge(*control)) result.controls.push_back(*control);
     }
+    if (steps_.is_over()) return TooLong();
     auto on_cycle = FindPlanCycle(graph_, facts_.control_flow(), result, steps_.stop());
     if (!on_cycle.ok()) return on_cycle.status();
     if (*on_cycle != kNoNode) {
@@ -143,6 +145,14 @@ class PlanReader {
     absl::Status s = CheckEdge(*source, *node, soundness_.WaitInOrder(*source, *node));
     if (!s.ok()) return s;
     return ControlEdge{*source, *node, from.kind()};
+  }
+
+  // Whether the graph has the edge as it came.
+  bool HasEdge(const ControlEdge& edge) {
+    const absl::Span<const Tensor> inputs = graph_.inputs(edge.to);
+    return std::any_of(inputs.begin(), inputs.end(), [&](Tensor input) {
+      return steps_.Spend() || (input.is_control() && input.node == edge.from);
+    });
   }
 
   // Returns an input that reads `tensor`, and may read a swap-in of it.

@@ -50,7 +50,7 @@ v1::PlanningEffort EffortOf(const v1::RewriteOptions& options) {
 
 }  // namespace
 
-BudgetRequest::BudgetRequest(const StrategyInput& from)
+BudgetRequest::BudgetRequest(const StrategyInput& from, SearchBudget* steps)
     : input(from),
       facts(from.facts),
       eligibility(from.eligibility),
@@ -58,10 +58,11 @@ BudgetRequest::BudgetRequest(const StrategyInput& from)
       stop(from.stop),
       effort(EffortOf(from.options)),
       objective(from.options.budget()),
-      steps(from.limits.max_search_steps(), from.stop),
-      simulator(from.simulator, from.facts.graph().num_nodes(), &steps,
+      simulator(from.simulator, from.facts.graph().num_nodes(), steps,
                 "name some of the GPUs with devices, set planning_effort to LOW, or raise the "
-                "limit") {}
+                "limit") {
+  base.cpu_device = from.options.cpu_device();
+}
 
 std::vector<int64_t> BudgetRequest::OtherBudgets(GpuIndex gpu) const {
   const int64_t budget = budget_bytes(gpu);

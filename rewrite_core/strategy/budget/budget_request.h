@@ -33,8 +33,8 @@ inline constexpr int kLowSimulations = 32;
 inline constexpr int kNumVariations = 20;
 
 struct BudgetRequest {
-  // REQUIRES: CheckBudgetStrategy. `from` must outlive it.
-  explicit BudgetRequest(const StrategyInput& from);
+  // REQUIRES: CheckBudgetStrategy. All must outlive it. `steps`: of the whole request.
+  BudgetRequest(const StrategyInput& from, SearchBudget* steps);
 
   int64_t budget_bytes(GpuIndex gpu) const { return facts.BudgetOf(gpu); }
   // The sizes of memory between the budget and the GPU's whole memory in which a plan must fit,
@@ -55,7 +55,7 @@ struct BudgetRequest {
   // planned, so that each has its share of the request's steps.
   int max_simulations() const;
 
-  int64_t MaxStepTime() const { return objective.MaxStepTime(unswapped.step_time_ns()); }
+  int64_t MaxStepTime() const { return objective.MaxStepTime(full_speed_ns); }
   bool IsTooSlow(int64_t step_time_ns) const { return step_time_ns > MaxStepTime(); }
   // A step time that is fast enough: a search ends there, or slightly above.
   int64_t FastEnough() const;
@@ -67,12 +67,16 @@ struct BudgetRequest {
   const StopToken& stop;
   const v1::PlanningEffort effort;
   const Objective objective;
-  SearchBudget steps;  // For all GPUs.
   CountedSimulator simulator;
   size_t num_planned_gpus = 1;
   absl::optional<SwapFilters> filters;  // Set first by the strategy.
-  // The unswapped step with unlimited memory, operations recorded; set first by the strategy.
+  // What every plan has: the device of swap nodes, and control edges.
+  SwapPlan base;
+  // The unswapped step, with `base` and unlimited memory, operations recorded; set first by the
+  // strategy.
   StepResult unswapped;
+  // The time of the user's graph with unlimited memory; 0: that of `unswapped`, which sets it.
+  int64_t full_speed_ns = 0;
 };
 
 // Returns a share of `bytes`; exactly `bytes` for 1.

@@ -9,7 +9,8 @@
 
 namespace spillway::core {
 
-// INVALID_ARGUMENT (UNKNOWN_OPTION) naming planning_effort, if this build does not know its value;
+// INVALID_ARGUMENT (UNKNOWN_OPTION) naming planning_effort or recompute, if this build does not
+// know its value;
 // and the errors of CheckObjective (objective.h) and SwapFilters::Check.
 absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/common/device_fit.h"
 #include "rewrite_core/strategy/common/fit_failure.h"
 #include "rewrite_core/strategy/common/gpu_budgets.h"
@@ -25,23 +26,31 @@ constexpr OrderEdgeTerms kManyOutputs = {16384, 0.03};
 
 }  // namespace
 
-absl::Status GpuPlans::Find() {
+absl::Status GpuPlans::Order() {
+  if (needs_) return absl::OkStatus();
   const StepFacts& facts = request_.facts;
   const StopToken& stop = request_.stop;
   auto needs = Needs::Find(facts, stop);
   if (!needs.ok()) return needs.status();
   needs_.emplace(*std::move(needs));
-  plan_.cpu_device = request_.options.cpu_device();
   std::vector<GpuIndex> lacking;
   for (size_t i : lacking_) lacking.push_back(gpus_[i].index);
-  auto ordered =
-      OrderedStep::Create(facts, plan_, request_.unswapped, lacking, {kLargeOutputs, kManyOutputs},
-                          request_.MaxStepTime(), &request_.simulator, stop);
+  auto ordered = OrderedStep::Create(facts, request_.base, request_.unswapped, lacking,
+                                     {kLargeOutputs, kManyOutputs}, request_.MaxStepTime(),
+                                     &request_.simulator, stop);
   if (!ordered.ok()) return ordered.status();
   ordered_ = *std::move(ordered);
   auto bounds = request_.simulator.LowerBounds(ordered_.step.launch_ahead.order, stop);
   if (!bounds.ok()) return bounds.status();
   bounds_ = *std::move(bounds);
+  return absl::OkStatus();
+}
+
+absl::Status GpuPlans::Find() {
+  if (absl::Status s = Order(); !s.ok()) return s;
+  const StepFacts& facts = request_.facts;
+  const StopToken& stop = request_.stop;
+  plan_ = request_.base;
   request_.num_planned_gpus = lacking_.size();
   planned_.resize(lacking_.size());
   for (size_t k = 0; k < lacking_.size(); ++k) {
@@ -71,7 +80,7 @@ absl::Status GpuPlans::Find() {
     if (!slow_ns.ok()) return slow_ns.status();
     if (*slow_ns == 0) return ReportFits();
     if (remade == kRemadePerGpu * lacking_.size()) {
-      return TooSlowError(request_.objective, "", *slow_ns, request_.unswapped.step_time_ns(),
+      return TooSlowError(request_.objective, "", *slow_ns, request_.full_speed_ns,
                           facts.hardware(), facts.hardware().device_budget_bytes(),
                           /*smallest_budget_bytes=*/0);
     }
@@ -150,6 +159,19 @@ absl::StatusOr<int64_t> GpuPlans::TooSlowTogether() {
       request_.stop);
   if (!outcome.ok()) return outcome.status();
   return request_.IsTooSlow(outcome->step_time_ns()) ? outcome->step_time_ns() : 0;
+}
+
+absl::StatusOr<std::set<BufferIndex>> GpuPlans::FindGaps() {
+  if (!planned_.empty()) return has_gap_;
+  for (size_t i : lacking_) {
+    auto order = StepOrder::Create(request_.facts, gpus_[i].index, ordered_.step, request_.stop);
+    if (!order.ok()) return order.status();
+    auto planner = BudgetPlanner::Create(request_.facts, request_.eligibility, *needs_, *order,
+                                         ordered_.ranks, &*request_.filters, request_.stop);
+    if (!planner.ok()) return planner.status();
+    for (const Gap& gap : planner->gaps()) has_gap_.insert(order->buffers()[gap.buffer]);
+  }
+  return has_gap_;
 }
 
 bool GpuPlans::is_whole_machine() const {

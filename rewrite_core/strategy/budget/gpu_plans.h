@@ -33,13 +33,21 @@ class GpuPlans {
            BudgetRequest* request, std::vector<v1::DeviceFit>* fits, v1::BudgetReport* report)
       : gpus_(gpus), lacking_(lacking), request_(*request), fits_(*fits), report_(*report) {}
 
+  // Orders the step, once. Errors: those of the simulator.
+  absl::Status Order();
+  // REQUIRES: Order(); likewise below.
+  const OrderedStep& ordered() const { return ordered_; }
+  const Needs& needs() const { return *needs_; }
+  // By GPU, in that order.
+  const std::vector<DeviceBounds>& bounds() const { return bounds_; }
+
   // Finds the fastest plan, and reports it in the fits and the report. Errors: DOES_NOT_FIT; those
   // of the simulator.
   absl::Status Find();
 
   const SwapPlan& plan() const { return plan_; }
-  // The buffers with a gap.
-  const std::set<BufferIndex>& has_gap() const { return has_gap_; }
+  // The buffers with a gap. Errors: those of `stop`.
+  absl::StatusOr<std::set<BufferIndex>> FindGaps();
 
  private:
   // Plans lacking_[k] within a share of the budget.

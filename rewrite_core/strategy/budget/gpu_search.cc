@@ -428,7 +428,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
       return NoPlanError(*request, ordered.step, gpu, terms.bounds, found->failure, *smallest);
     }
     return TooSlowError(request->objective, request->facts.placement().devices()[gpu],
-                        found->plans[0].outcome.step_time_ns(), request->unswapped.step_time_ns(),
+                        found->plans[0].outcome.step_time_ns(), request->full_speed_ns,
                         request->facts.HardwareOf(gpu), request->budget_bytes(gpu), *smallest);
   }
   if (!found->cut_short) {

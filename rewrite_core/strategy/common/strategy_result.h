@@ -7,6 +7,7 @@
 
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
@@ -27,8 +28,12 @@ struct StrategyInput {
 };
 
 struct StrategyResult {
+  // What runs again.
+  ClonePlan clones;
+  // With clones: of the graph with these (StepSubject::WithClones), where the nodes of the original
+  // have the same ids.
   SwapPlan plan;
-  // Why `plan` is empty, in one sentence; empty if it is not.
+  // Why neither has anything, in one sentence; empty if one has.
   std::string why_nothing;
   // The verdict on every output with a data reader that was considered. Empty if
   // options.decision_detail asks for none.

@@ -45,20 +45,26 @@ absl::StatusOr<OrderedStep> OrderedStep::Create(const StepFacts& facts, const Sw
     if (edges->size() <= num_edges) continue;
     SwapPlan plan = base;
     plan.controls.insert(plan.controls.end(), edges->begin(), edges->end());
+    if (!base.controls.empty()) {
+      // Together, they may close a cycle.
+      auto ranks = RankByLaunch(facts, unswapped, plan.controls, stop);
+      if (!ranks.ok()) return ranks.status();
+      if (ranks->empty()) continue;
+    }
     StepTerms unlimited;
     unlimited.record_operations = true;
     auto step = simulator->Simulate(plan, unlimited, stop);
     if (!step.ok()) return step.status();
     if (PeakOf(*step, gpus) >= (1 - of.gain) * PeakOf(result.step, gpus)) continue;
     if (step->step_time_ns() > most_ns) continue;
-    auto ranks = RankByLaunch(facts, *step, *edges, stop);
+    auto ranks = RankByLaunch(facts, *step, plan.controls, stop);
     if (!ranks.ok()) return ranks.status();
     if (ranks->empty()) continue;  // A cycle among nodes that lead to a fed one.
     num_edges = edges->size();
     result = {std::move(plan), *std::move(step), *std::move(ranks)};
   }
   if (num_edges > 0) return result;
-  auto ranks = RankByLaunch(facts, unswapped, {}, stop);
+  auto ranks = RankByLaunch(facts, unswapped, base.controls, stop);
   if (!ranks.ok()) return ranks.status();
   result.ranks = *std::move(ranks);
   return result;

@@ -188,10 +188,12 @@ class ClonePlanner {
     plan_.clones.resize(kept);
   }
 
-  // Whether `waits` may wait for `node` in any step that runs it: it needs all that `node` needs,
-  // or all of its readers do (the exponent's part of a power's gradient needs no gradient).
+  // Whether `waits` may wait for `node` in any step that runs it: it needs all that `node` needs;
+  // or, for a gradient, which no step is run for alone, all of its readers do (the exponent's part
+  // of a power's gradient needs no gradient).
   bool MayWait(NodeId waits, NodeId node) {
     if (needs_.MayWait(waits, node)) return true;
+    if (!facts_.backward_part().ops[waits]) return false;
     const Graph::Readers readers = facts_.graph().readers(waits);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       if (Stopped() || !needs_.MayWait(readers[i].node, node)) return false;

@@ -18,7 +18,8 @@
 namespace spillway::core {
 
 // Returns the plan; one without clones if some clone can have no trigger. `ranks`: those of all
-// nodes (RankByLaunch). Errors: those of `stop`. REQUIRES: the sweep fits.
+// nodes (RankByLaunch). Errors: those of `stop`. REQUIRES: the sweep fits;
+// kBackwardPart.
 absl::StatusOr<ClonePlan> PlanClones(const RecomputeStep& step, const Sweep& sweep,
                                      const Needs& needs, absl::Span<const int32_t> ranks,
                                      const StopToken& stop);

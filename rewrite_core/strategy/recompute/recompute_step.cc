@@ -37,7 +37,9 @@ absl::Status RecomputeStep::FindSlots(const RecomputeTerms& terms, const StopTok
     const NodeId node = order_->node(slot);
     Slot before = order_->num_slots();
     const RunAgain again = rules_->Of(node);
-    bool may_clone = again != RunAgain::kNever && again >= terms.least;
+    bool may_clone =
+        again != RunAgain::kNever && again >= terms.least &&
+        (terms.filter == nullptr || terms.filter->ReasonFor(node) == v1::REASON_SWAPPED);
     for (NodeId update : may_clone ? rules_->UpdatesOf(node) : std::vector<NodeId>()) {
       if (poll.Tick()) return stop.status("strategy");
       // One that is not launched here, or comes first, cannot be made to wait for a clone.

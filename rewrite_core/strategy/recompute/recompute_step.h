@@ -14,6 +14,7 @@
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/clone_rules.h"
+#include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
@@ -23,6 +24,8 @@ struct RecomputeTerms {
   RunAgain least = RunAgain::kSameBits;
   // Smaller buffers are not dropped.
   int64_t least_bytes = 0;
+  // If not null: only nodes that pass it are cloned.
+  const OpFilter* filter = nullptr;
 };
 
 class RecomputeStep {

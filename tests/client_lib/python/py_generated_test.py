@@ -154,7 +154,7 @@ class SignatureTest(unittest.TestCase):
                     "what", "file", "before", "format", "theme", "title", "plan", "throughput",
                     "execution", "no_budget", "sizes"}),
                 (spillway.explore, call | step | {
-                    "on_size", "sizes", "multiple_of", "swapping", "no_budget"}),
+                    "on_size", "sizes", "multiple_of", "swapping", "recompute", "no_budget"}),
                 (spillway.inspect, call | {
                     "batch_size", "feeds", "largest_tensor_count", "on_tensors"}),
                 (spillway.diff, call), (spillway.capabilities, call - {"progress"}),

@@ -1,4 +1,4 @@
-#include "rewrite_core/apply/clone_writer.h"
+#include "rewrite_core/plan/clone_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -287,6 +287,33 @@ TEST(ExploreTest, SizesThatWereFoundBeforeAnErrorWereTold) {
   EXPECT_LT(told.size(), all.size());
 }
 
+// With ops that run again, sizes are faster than the bound of swaps, which is not told then.
+TEST(ExploreTest, WithRecomputation) {
+  if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
+  const std::string graph = testing::ReadTestGraph("unet3d_s16/graph.pb");
+  v1::ExploreOptions options = TestSwapping();
+  options.mutable_step()->mutable_hardware()->set_h2d_bytes_per_s(1e9);
+  options.mutable_step()->mutable_hardware()->set_d2h_bytes_per_s(1e9);
+  const auto swaps = Explore(graph, options, DefaultLimits(), StopToken());
+  ASSERT_TRUE(swaps.ok()) << swaps.status();
+  options.set_recompute(v1::RECOMPUTE_ALL);
+  const auto both = Explore(graph, options, DefaultLimits(), StopToken());
+  ASSERT_TRUE(both.ok()) << both.status();
+  std::map<int64_t, double> bounds;
+  for (const v1::ExploredSize& size : swaps->sizes()) {
+    bounds[size.size()] = size.bound_sizes_per_s();
+  }
+  int beyond = 0;
+  for (const v1::ExploredSize& size : both->sizes()) {
+    EXPECT_FALSE(size.has_bound_sizes_per_s());
+    beyond += bounds[size.size()] > 0 && size.swapped_sizes_per_s() > bounds[size.size()];
+  }
+  EXPECT_GT(beyond, 0);
+  options.set_recompute(static_cast<v1::Recompute>(9));
+  const auto wrong = Explore(graph, options, DefaultLimits(), StopToken());
+  EXPECT_EQ(GetErrorReason(wrong.status()), v1::ERROR_REASON_UNKNOWN_OPTION);
+}
+
 TEST(ExploreTest, OptionsAreCheckedBeforeTheGraphIsRead) {
   v1::ExploreOptions options = Budget(1 << 20);
   options.GetReflection()->MutableUnknownFields(&options)->AddVarint(99, 1);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/graph/attr_value.h"
@@ -79,7 +80,7 @@ TEST(PatchTest, SaysWhatTheEditWrites) {
     // Apply sorts the edits; a rewrite makes the patch after it.
     const std::string bytes = ValueOrDie(edit.Apply(StopToken()), "apply");
     v1::GraphPatch patch;
-    ASSERT_THAT(MakePatch(*graph, edit, StopToken(), &patch), IsOk());
+    ASSERT_THAT(AddToPatch(*graph, edit, StopToken(), &patch), IsOk());
     ASSERT_EQ(patch.new_nodes_size(), 10) << seed;
     ASSERT_EQ(Difference(WithoutAttr(ReadProto(bytes), kUndoAttr),
                          ApplyPatch(ReadProto(graph.bytes()), patch)),
@@ -95,12 +96,46 @@ TEST(PatchTest, SaysWhatTheEditWrites) {
   EXPECT_GT(controls, 200);
 }
 
-TEST(PatchTest, IsMadeAnew) {
-  const TestGraph graph("a = NoOp()");
+NodeSpec Node(absl::string_view name, std::vector<std::string> inputs) {
+  NodeSpec node;
+  node.name = std::string(name);
+  node.op = "Identity";
+  node.inputs = std::move(inputs);
+  return node;
+}
+
+// As one patch of the first graph: what the first edits added or rewired is edited itself, and new
+// nodes come after those that they read.
+TEST(PatchTest, OfEditsOfAnEditedGraph) {
+  const TestGraph graph("a = Placeholder()\nb = Relu(a)\nc = Neg(b)");
   v1::GraphPatch patch;
-  patch.add_added_controls();
-  ASSERT_THAT(MakePatch(*graph, GraphEdit(*graph), StopToken(), &patch), IsOk());
-  EXPECT_EQ(patch.ByteSizeLong(), 0);
+  GraphEdit first(*graph);
+  first.AddNode(Node(first.UniqueName("again"), {"a", "^b"}));
+  first.RewireInput(graph["c"], 0, "again");
+  const TestGraph between =
+      TestGraph::FromBytes(ValueOrDie(first.Apply(StopToken()), "the first edits"));
+  ASSERT_THAT(AddToPatch(*graph, first, StopToken(), &patch), IsOk());
+  GraphEdit second(*between);
+  second.AddNode(Node(second.UniqueName("out"), {"a"}));
+  second.AddNode(Node(second.UniqueName("in"), {"out", "^b"}));
+  second.AddNode(Node(second.UniqueName("later"), {"again"}));
+  second.RewireInput(between["again"], 0, "in");
+  second.RewireInput(between["c"], 0, "later");
+  second.AddControlInput(between["again"], "out");
+  second.AddControlInput(between["c"], "b", v1::EDGE_KIND_ORDER);
+  ASSERT_THAT(second.Apply(StopToken()), IsOk());
+  ASSERT_THAT(AddToPatch(*between, second, StopToken(), &patch), IsOk());
+  std::vector<std::string> nodes;
+  for (const v1::NewNode& node : patch.new_nodes()) {
+    nodes.push_back(absl::StrCat(node.name(), "(", absl::StrJoin(node.inputs(), ", "), ")"));
+  }
+  EXPECT_THAT(nodes, ElementsAre("out(a)", "in(out, ^b)", "again(in, ^b, ^out)", "later(again)"));
+  ASSERT_EQ(patch.rewired_inputs_size(), 1);
+  EXPECT_EQ(patch.rewired_inputs(0).node(), "c");
+  EXPECT_EQ(patch.rewired_inputs(0).old_input(), "b");
+  EXPECT_EQ(patch.rewired_inputs(0).new_input(), "later");
+  ASSERT_EQ(patch.added_controls_size(), 1);
+  EXPECT_EQ(patch.added_controls(0).node(), "c");
 }
 
 // Names are repeated each time that an edit names the node: 20 repetitions of a name of a megabyte
@@ -119,7 +154,7 @@ TEST(PatchTest, NamesTakeNoMoreThanAFewTimesTheGraph) {
       edit.AddControlInput(graph[name], source);
     }
     v1::GraphPatch patch;
-    const absl::Status status = MakePatch(*graph, edit, StopToken(), &patch);
+    const absl::Status status = AddToPatch(*graph, edit, StopToken(), &patch);
     if (fits) {
       EXPECT_THAT(status, IsOk());
     } else {
@@ -159,7 +194,7 @@ SwapPlan ThreeSwaps(const TestGraph& graph) {
 TEST(ReportFiguresTest, CountsByDeviceAndByKindOfEdge) {
   const TestGraph graph(kTwoGpus);
   v1::RewriteReport report;
-  ReportFigures(*graph, ThreeSwaps(graph), &report);
+  ReportFigures(*graph, ClonePlan(), ThreeSwaps(graph), &report);
   ASSERT_EQ(report.devices_size(), 2);
   EXPECT_EQ(report.devices(0).device(), "/gpu:0");
   EXPECT_EQ(report.devices(0).swapped_tensor_count(), 2);
@@ -187,7 +222,7 @@ TEST(ReportFiguresTest, CountsByDeviceAndByKindOfEdge) {
 TEST(ReportFiguresTest, NothingForAnEmptyPlan) {
   const TestGraph graph(kTwoGpus);
   v1::RewriteReport report;
-  ReportFigures(*graph, SwapPlan(), &report);
+  ReportFigures(*graph, ClonePlan(), SwapPlan(), &report);
   EXPECT_EQ(report.ByteSizeLong(), 0);
 }
 
@@ -219,13 +254,13 @@ TEST(ReportSwapsTest, NamesWhatThePlanNumbers) {
 TEST(PlanSummaryTest, SaysWhichEdgesThereAre) {
   const TestGraph graph(kTwoGpus);
   SwapPlan plan = ThreeSwaps(graph);
-  EXPECT_EQ(PlanSummary(plan, 7),
+  EXPECT_EQ(PlanSummary(ClonePlan(), plan, 7),
             "3 tensors will be swapped out to and in from the host; 7 nodes were added");
   plan.controls = {{graph["a"], graph["use"], v1::EDGE_KIND_ORDER},
                    {graph["b"], graph["use"], v1::EDGE_KIND_SERIALIZATION},
                    {graph["c"], graph["use"], v1::EDGE_KIND_SERIALIZATION}};
   EXPECT_THAT(
-      PlanSummary(plan, 7),
+      PlanSummary(ClonePlan(), plan, 7),
       HasSubstr("; 2 control edges hold ops in order; 1 control edges hold back early ops"));
 }
 

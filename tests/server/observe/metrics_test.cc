@@ -27,7 +27,12 @@ class MetricsTest : public testing::Test {
   std::string Text() const { return prometheus::TextSerializer().Serialize(registry_.Collect()); }
 
   static v1::RewriteReport Report() {
-    return FakeRewrite("g", {}, {}, core::StopToken(), nullptr).value().report();
+    v1::RewriteReport report =
+        FakeRewrite("g", {}, {}, core::StopToken(), nullptr).value().report();
+    report.mutable_recomputation()->set_node_count(3);
+    report.mutable_recomputation()->set_bytes(2048);
+    report.mutable_recomputation()->set_time_ns(250'000'000);
+    return report;
   }
 
   prometheus::Registry registry_;
@@ -117,6 +122,9 @@ TEST_F(MetricsTest, ReportIsSummedOverDevices) {
            "spillway_swap_out_bytes_per_step_total{strategy=\"scope\"} 4002\n",
            "spillway_swap_in_bytes_per_step_total{strategy=\"scope\"} 12002\n",
            "spillway_swap_in_bytes_per_step_total{strategy=\"strip\"} 0\n",
+           "spillway_recomputed_nodes_total{strategy=\"scope\"} 6\n",
+           "spillway_recomputed_bytes_per_step_total{strategy=\"scope\"} 4096\n",
+           "spillway_recompute_seconds_per_step_total{strategy=\"scope\"} 0.5\n",
            "spillway_nodes_added_total{strategy=\"scope\"} 34\n",
            "spillway_rewrite_outcomes_total{outcome=\"rewritten\",strategy=\"scope\"} 2\n",
            "spillway_rewrite_outcomes_total{outcome=\"kept\",strategy=\"scope\"} 0\n",

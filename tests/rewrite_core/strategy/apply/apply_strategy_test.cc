@@ -127,6 +127,81 @@ TEST_F(ApplyStrategyTest, AnEmptyPlanChangesNothing) {
   EXPECT_EQ(answer->graph_def(), bytes_);
 }
 
+// ---- Clones.
+
+// a is made again for d, once c has run.
+constexpr char kClone[] =
+    "clones { node: 'a' trigger: 'c' consumers { node: 'd' input_index: 1 } } ";
+
+std::string WithClones(const std::string& text) { return "format_version: 2 " + text; }
+
+TEST_F(ApplyStrategyTest, WritesTheClone) {
+  const auto answer = Apply(WithClones(kClone));
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->report().outcome(), v1::OUTCOME_REWRITTEN);
+  EXPECT_EQ(answer->report().recomputation().node_count(), 1);
+  EXPECT_EQ(answer->report().recomputation().bytes(), 4 * 4 * 4);
+  EXPECT_GT(answer->report().recomputation().time_ns(), 0);
+}
+
+// Swaps and edges may name clones, as they are called in the graph.
+TEST_F(ApplyStrategyTest, SwapsOfClones) {
+  const auto answer = Apply(WithClones(absl::StrCat(
+      "clones { node: 'a' trigger: 'b' consumers { node: 'c' input_index: 1 } "
+      "consumers { node: 'd' input_index: 1 } } "
+      "swaps { tensor: 'lms/recompute_a:0' swap_ins { consumers { node: 'd' input_index: 1 } "
+      "triggers: 'c' } }")));
+  ASSERT_THAT(answer, IsOk());
+  ASSERT_EQ(answer->report().swaps_size(), 1);
+  EXPECT_EQ(answer->report().swaps(0).tensor(), "lms/recompute_a:0");
+}
+
+TEST_F(ApplyStrategyTest, ClonesThatAreRefused) {
+  const auto bad = [&](const std::string& clones, const std::string& says) {
+    ExpectBad(WithClones(clones), says);
+  };
+  const std::string for_d = "consumers { node: 'd' input_index: 1 } } ";
+  bad("clones { node: 'nobody' trigger: 'c' " + for_d, "the graph has no node 'nobody'");
+  bad("clones { node: 'v' trigger: 'c' " + for_d, "node 'v' may not run again");
+  bad("clones { node: 'x' trigger: 'c' " + for_d, "node 'x' may not run again");
+  bad("clones { node: 'k' trigger: 'c' }", "node 'k' is not run by the step");
+  bad("clones { node: 'a' " + for_d, "node 'a' would run again at once");
+  bad("clones { node: 'a' trigger: 'nobody' " + for_d, "the graph has no node 'nobody'");
+  bad("clones { node: 'd' trigger: 'b' consumers { node: 'e' input_index: 1 } }",
+      "node 'd' waits for 'b' as it is");
+  bad("clones { node: 'a' trigger: 'c' consumers { node: 'e' input_index: 1 } }",
+      "input 1 of node 'e' does not read 'a'");
+  bad("clones { node: 'a' trigger: 'c' consumers { node: 'd' input_index: 7 } }",
+      "input 7 of node 'd' does not read 'a'");
+  bad("clones { node: 'a' trigger: 'c' consumers { node: 'd' input_index: 1 } " + for_d,
+      "input 1 of node 'd' is served twice");
+  bad("clones { node: 'b' trigger: 'c' inputs { input_index: 0 clone: 0 } }",
+      "node 'b' has no input 0 that clone 0");
+  bad(kClone + std::string("clones { node: 'e' trigger: 'd' inputs { input_index: 1 clone: 0 } }"),
+      "node 'e' has no input 1 that clone 0");
+  bad("clones { node: 'a' trigger: 'e' " + for_d, "with its clones");
+  bad("clones { node: 'a' trigger: 'on' " + for_d, "may not wait for 'on'");
+  bad("clones { node: 'a' trigger: 'init' " + for_d, "would run the other, too");
+}
+
+// What is read by reference would be another value after the update.
+TEST_F(ApplyStrategyTest, ACloneThatReadsAVariableRunsBeforeItsUpdate) {
+  const std::string bytes =
+      GraphBytes(absl::StrCat(kGraph, "u = AssignSub(v, o) @/gpu:0 {T=float32}\n"));
+  const std::string clone =
+      "clones { node: 'e' trigger: 'm' consumers { node: 'o' input_index: 1 } ";
+  EXPECT_THAT(ApplyTo(bytes, WithClones(clone + "}")),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "writes a variable that 'e' reads"));
+  EXPECT_THAT(ApplyTo(bytes, WithClones(clone + "updates: 'u' updates: 'init' }")), IsOk());
+}
+
+TEST_F(ApplyStrategyTest, MoreClonesThanNodesAreAllowed) {
+  v1::Limits limits = DefaultLimits();
+  limits.set_max_node_count(17);  // As many as there are.
+  EXPECT_THAT(Apply(PlanOf(WithClones(kClone)), "", limits),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "with its 1 clones the graph would have 18"));
+}
+
 // ---- Not plans.
 
 TEST_F(ApplyStrategyTest, BytesThatAreNoPlan) {
@@ -142,7 +217,10 @@ TEST_F(ApplyStrategyTest, BytesThatAreNoPlan) {
 
 TEST_F(ApplyStrategyTest, ANewerPlan) {
   v1::Plan plan = PlanOf(kSwap);
-  plan.set_format_version(2);
+  plan.set_format_version(3);
+  EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "format_version"));
+  plan.set_format_version(1);
+  plan.add_clones();  // Since version 2.
   EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "format_version"));
   plan = PlanOf(kSwap);
   plan.mutable_swaps(0)

@@ -40,7 +40,9 @@ struct TestGpuStep : TestStep {
         ranks(ValueOrDie(core::RankByLaunch(facts, unswapped, {}, {}), "ranks")),
         planner(ValueOrDie(core::BudgetPlanner::Create(facts, eligibility, needs, order, ranks,
                                                        /*filters=*/nullptr, stop),
-                           "planner")) {}
+                           "planner")) {
+    Compute({core::Fact::kBackwardPart});
+  }
 
   // With unlimited memory.
   core::StepResult Simulate(const core::SwapPlan& plan) const {

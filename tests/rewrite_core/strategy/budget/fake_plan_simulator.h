@@ -68,7 +68,8 @@ struct TestRequest : TestStep {
       ValueOrDie(core::Eligibility::Create(facts, options, stop), "eligibility");
   FakePlanSimulator simulator{[](const auto&, const auto&) { return Fits(1); }};
   const core::StrategyInput input{facts, eligibility, options, limits, &simulator, stop};
-  core::BudgetRequest request{input};
+  core::SearchBudget steps{limits.max_search_steps(), stop};
+  core::BudgetRequest request{input, &steps};
 };
 
 }  // namespace spillway::testing

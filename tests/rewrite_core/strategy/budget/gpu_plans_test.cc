@@ -54,6 +54,7 @@ struct TestGpuPlans : testing::TestRequest {
     StepTerms unlimited;
     unlimited.record_operations = true;
     request.unswapped = testing::ValueOrDie(real->Simulate({}, unlimited, stop), "unswapped");
+    request.full_speed_ns = request.unswapped.step_time_ns();
     for (const WantedGpu& gpu : gpus) {
       lacking.push_back(lacking.size());
       fits.push_back(FitOfUnswapped(request.unswapped, gpu.index, kTowerMemory, facts));

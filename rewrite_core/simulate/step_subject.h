@@ -2,8 +2,8 @@
 // its simulator, each depending on the one before.
 //
 // Thread safety: none; one rewrite owns it.
-#ifndef SPILLWAY_REWRITE_CORE_STEP_SUBJECT_H_
-#define SPILLWAY_REWRITE_CORE_STEP_SUBJECT_H_
+#ifndef SPILLWAY_REWRITE_CORE_SIMULATE_STEP_SUBJECT_H_
+#define SPILLWAY_REWRITE_CORE_SIMULATE_STEP_SUBJECT_H_
 
 #include <memory>
 #include <string>
@@ -15,6 +15,7 @@
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
+#include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/simulate/step_simulator.h"
 #include "spillway/v1/rewrite_service.pb.h"
 #include "spillway/v1/step.pb.h"
@@ -30,6 +31,14 @@ class StepSubject {
                                                             const v1::Limits& limits,
                                                             const StopToken& stop);
   static absl::StatusOr<std::unique_ptr<StepSubject>> ParseOwned(std::string bytes,
+                                                                 const v1::Step& step,
+                                                                 const v1::Limits& limits,
+                                                                 const StopToken& stop);
+
+  // `graph` with clones; its nodes keep their ids. Errors: those of GraphEdit::Apply, too; for more
+  // nodes than the limits allow, before they are written.
+  static absl::StatusOr<std::unique_ptr<StepSubject>> WithClones(const Graph& graph,
+                                                                 const ClonePlan& clones,
                                                                  const v1::Step& step,
                                                                  const v1::Limits& limits,
                                                                  const StopToken& stop);
@@ -58,4 +67,4 @@ class StepSubject {
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_STEP_SUBJECT_H_
+#endif  // SPILLWAY_REWRITE_CORE_SIMULATE_STEP_SUBJECT_H_

@@ -1,9 +1,10 @@
-#include "rewrite_core/apply/clone_writer.h"
+#include "rewrite_core/plan/clone_writer.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
 
 namespace spillway::core {
@@ -21,7 +22,7 @@ absl::StatusOr<std::vector<std::string>> WriteClones(const Graph& graph, const C
     NodeSpec node = ReadCleanNode(graph.node_bytes(clone.original));
     std::string stem = std::move(node.name);
     std::replace(stem.begin(), stem.end(), '/', '_');
-    node.name = edit->UniqueName(absl::StrCat("lms/recompute_", stem));
+    node.name = edit->UniqueName(absl::StrCat(kCloneMark, stem));
     for (const PlannedClone::Input& input : clone.inputs) {
       node.inputs[input.index] = Spelling(names[input.from], inputs[input.index].port);
     }

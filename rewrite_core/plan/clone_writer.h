@@ -1,6 +1,6 @@
 // Writes a ClonePlan as edits of a graph.
-#ifndef SPILLWAY_REWRITE_CORE_APPLY_CLONE_WRITER_H_
-#define SPILLWAY_REWRITE_CORE_APPLY_CLONE_WRITER_H_
+#ifndef SPILLWAY_REWRITE_CORE_PLAN_CLONE_WRITER_H_
+#define SPILLWAY_REWRITE_CORE_PLAN_CLONE_WRITER_H_
 
 #include <string>
 #include <vector>
@@ -22,4 +22,4 @@ absl::StatusOr<std::vector<std::string>> WriteClones(const Graph& graph, const C
 
 }  // namespace spillway::core
 
-#endif  // SPILLWAY_REWRITE_CORE_APPLY_CLONE_WRITER_H_
+#endif  // SPILLWAY_REWRITE_CORE_PLAN_CLONE_WRITER_H_

@@ -1,4 +1,7 @@
-#include "rewrite_core/step_subject.h"
+#include "rewrite_core/simulate/step_subject.h"
+
+#include "rewrite_core/graph/graph_edit.h"
+#include "rewrite_core/plan/clone_writer.h"
 
 namespace spillway::core {
 
@@ -20,6 +23,19 @@ absl::StatusOr<std::unique_ptr<StepSubject>> StepSubject::ParseOwned(std::string
   absl::Status status = subject->ParseGraph(subject->own_bytes_, step, limits, stop);
   if (!status.ok()) return status;
   return subject;
+}
+
+absl::StatusOr<std::unique_ptr<StepSubject>> StepSubject::WithClones(const Graph& graph,
+                                                                     const ClonePlan& clones,
+                                                                     const v1::Step& step,
+                                                                     const v1::Limits& limits,
+                                                                     const StopToken& stop) {
+  GraphEdit edit(graph);
+  auto names = WriteClones(graph, clones, stop, &edit);
+  if (!names.ok()) return names.status();
+  auto bytes = edit.Apply(stop);
+  if (!bytes.ok()) return bytes.status();
+  return ParseOwned(*std::move(bytes), step, limits, stop);
 }
 
 absl::Status StepSubject::ParseGraph(absl::string_view bytes, const v1::Step& step,

@@ -1,0 +1,24 @@
+#include "rewrite_core/plan/clone_plan.h"
+
+namespace spillway::core {
+
+absl::StatusOr<ClonePlan> MoveClones(const ClonePlan& plan, const Graph& from, const Graph& to,
+                                     const StopToken& stop) {
+  ClonePlan moved = plan;
+  StopPoller poll(stop);
+  bool stopped = false;
+  const auto move = [&](NodeId* id) {
+    stopped = stopped || poll.Tick();
+    if (!stopped && *id != kNoNode) *id = to.Find(from.name(*id));
+  };
+  for (PlannedClone& clone : moved.clones) {
+    move(&clone.original);
+    move(&clone.trigger);
+    for (InputPosition& consumer : clone.consumers) move(&consumer.node);
+    for (NodeId& update : clone.updates) move(&update);
+  }
+  if (stopped) return stop.status("strategy");
+  return moved;
+}
+
+}  // namespace spillway::core

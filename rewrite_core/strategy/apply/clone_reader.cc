@@ -1,0 +1,178 @@
+#include "rewrite_core/strategy/apply/clone_reader.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/clone_rules.h"
+#include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/strategy/apply/bad_plan.h"
+
+namespace spillway::core {
+namespace {
+
+class CloneReader {
+ public:
+  CloneReader(const v1::Plan& plan, const StrategyInput& input, const CloneRules& rules)
+      : plan_(plan),
+        graph_(input.facts.graph()),
+        facts_(input.facts),
+        rules_(rules),
+        soundness_(input.facts),
+        stop_(input.stop),
+        poll_(input.stop) {}
+
+  absl::StatusOr<ClonePlan> Read() {
+    for (const v1::PlannedClone& from : plan_.clones()) {
+      result_.clones.emplace_back();
+      absl::Status s = ReadClone(from, &result_.clones.back());
+      if (!s.ok()) return s;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  static absl::Status Bad(absl::string_view node, absl::string_view what) {
+    return BadPlanError(absl::StrCat("node ", Quoted(node), " ", what), {{"node", node}});
+  }
+
+  absl::Status ReadClone(const v1::PlannedClone& from, PlannedClone* clone) {
+    auto node = FindNode(from.node());
+    if (!node.ok()) return node.status();
+    clone->original = *node;
+    if (rules_.Of(*node) == RunAgain::kNever) return Bad(from.node(), "may not run again");
+    if (!facts_.active_nodes().needed[*node]) return Bad(from.node(), "is not run by the step");
+    for (const v1::CloneInput& input : from.inputs()) {
+      if (absl::Status s = ReadInput(from, input, clone); !s.ok()) return s;
+    }
+    for (const v1::InputRef& ref : from.consumers()) {
+      if (absl::Status s = ReadConsumer(ref, clone); !s.ok()) return s;
+    }
+    for (const std::string& name : from.updates()) {
+      auto update = FindNode(name);
+      if (!update.ok()) return update.status();
+      clone->updates.push_back(*update);
+      if (absl::Status s = CheckWait(*node, *update); !s.ok()) return s;
+    }
+    for (NodeId update : rules_.UpdatesOf(*node)) {
+      if (std::find(clone->updates.begin(), clone->updates.end(), update) == clone->updates.end()) {
+        return Bad(graph_.name(update), absl::StrCat("writes a variable that ", Quoted(from.node()),
+                                                     " reads, and does not wait for it"));
+      }
+    }
+    return ReadTrigger(from, clone);
+  }
+
+  absl::Status ReadInput(const v1::PlannedClone& from, const v1::CloneInput& input,
+                         PlannedClone* clone) {
+    const absl::Span<const Tensor> inputs = graph_.inputs(clone->original);
+    const int32_t index = input.input_index();
+    const int32_t last = clone->inputs.empty() ? -1 : clone->inputs.back().index;
+    const auto self = static_cast<int32_t>(result_.clones.size()) - 1;
+    if (index <= last || static_cast<size_t>(index) >= inputs.size() ||
+        inputs[index].is_control() || input.clone() < 0 || input.clone() >= self ||
+        result_.clones[input.clone()].original != inputs[index].node) {
+      return Bad(from.node(), absl::StrCat("has no input ", index, " that clone ", input.clone(),
+                                           " of the plan makes, or has it out of order"));
+    }
+    clone->inputs.push_back({index, CloneIndex(input.clone())});
+    return Polled();
+  }
+
+  absl::Status ReadConsumer(const v1::InputRef& ref, PlannedClone* clone) {
+    auto node = FindNode(ref.node());
+    if (!node.ok()) return node.status();
+    const absl::Span<const Tensor> inputs = graph_.inputs(*node);
+    const int32_t index = ref.input_index();
+    const auto bad = [&](absl::string_view what) {
+      return BadPlanError(absl::StrCat("input ", index, " of node ", Quoted(ref.node()), " ", what),
+                          {{"node", ref.node()}, {"input", absl::StrCat(index)}});
+    };
+    if (index < 0 || static_cast<size_t>(index) >= inputs.size() || inputs[index].is_control() ||
+        inputs[index].node != clone->original) {
+      return bad(absl::StrCat("does not read ", Quoted(graph_.name(clone->original))));
+    }
+    if (!served_.insert({*node, index}).second) return bad("is served twice");
+    if (facts_.shapes().IsFed(*node)) return bad("cannot be edited, for the node is fed");
+    if (facts_.control_flow().input_frame(*node) != kRootFrame) return bad("is in a loop");
+    clone->consumers.push_back({*node, index});
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadTrigger(const v1::PlannedClone& from, PlannedClone* clone) {
+    if (from.trigger().empty()) {
+      if (!clone->inputs.empty()) return absl::OkStatus();
+      return Bad(from.node(), "would run again at once, for its clone has no trigger");
+    }
+    auto trigger = FindNode(from.trigger());
+    if (!trigger.ok()) return trigger.status();
+    clone->trigger = *trigger;
+    for (Tensor input : graph_.inputs(clone->original)) {
+      if (absl::Status s = Polled(); !s.ok()) return s;
+      if (input.is_control() && input.node == *trigger) {
+        return Bad(from.node(), absl::StrCat("waits for ", Quoted(from.trigger()),
+                                             " as it is, which is no trigger for its clone"));
+      }
+    }
+    if (absl::Status s = CheckWait(*trigger, clone->original); !s.ok()) return s;
+    for (const InputPosition& consumer : clone->consumers) {
+      if (absl::Status s = CheckWait(*trigger, consumer.node); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether the second may wait for the first, wherever in the step.
+  absl::Status CheckWait(NodeId from, NodeId to) {
+    absl::string_view why = EdgeFaultText(soundness_.WaitInOrder(from, to));
+    const NodeFlags& needed = facts_.active_nodes().needed;
+    if (soundness_.WaitInOrder(from, to) == EdgeFault::kNone) {
+      if (!needed[to] || needed[from]) return Polled();
+      why = "the step runs only the node that would wait, and would run the other, too";
+    }
+    return BadPlanError(absl::StrCat("node ", Quoted(graph_.name(to)), " may not wait for ",
+                                     Quoted(graph_.name(from)), ": ", why),
+                        {{"node", graph_.name(to)}, {"source", graph_.name(from)}});
+  }
+
+  absl::StatusOr<NodeId> FindNode(absl::string_view name) {
+    if (absl::Status s = Polled(); !s.ok()) return s;
+    const NodeId node = graph_.Find(name);
+    if (node != kNoNode) return node;
+    return BadPlanError(absl::StrCat("the graph has no node ", Quoted(name)), {{"node", name}});
+  }
+
+  absl::Status Polled() { return poll_.Tick() ? stop_.status("strategy") : absl::OkStatus(); }
+
+  const v1::Plan& plan_;
+  const Graph& graph_;
+  const StepFacts& facts_;
+  const CloneRules& rules_;
+  const Soundness soundness_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  ClonePlan result_;
+  absl::flat_hash_set<std::pair<NodeId, int32_t>> served_;  // Inputs that read a clone.
+};
+
+}  // namespace
+
+absl::StatusOr<ClonePlan> ReadClones(const v1::Plan& plan, const StrategyInput& input) {
+  const int64_t nodes = int64_t{input.facts.graph().num_nodes()} + plan.clones_size();
+  if (nodes > input.limits.max_node_count()) {
+    return BadPlanError(
+        absl::StrCat("with its ", plan.clones_size(), " clones the graph would have ", nodes,
+                     " nodes, and may have ", input.limits.max_node_count(), " (max_node_count)"));
+  }
+  absl::Status s = input.facts.Compute(
+      {Fact::kShapes, Fact::kControlFlow, Fact::kBuffers, Fact::kActiveNodes}, input.stop);
+  if (!s.ok()) return s;
+  auto rules = CloneRules::Find(input.facts, input.stop);
+  if (!rules.ok()) return rules.status();
+  return CloneReader(plan, input, *rules).Read();
+}
+
+}  // namespace spillway::core

@@ -1,0 +1,101 @@
+// One run of the strategy `budget` on one graph: simulates the step as it is, and plans swaps for
+// the GPUs that it does not fit. The graph may be the user's, or that one with clones
+// (joint_search.h).
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_RUN_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_RUN_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "rewrite_core/plan/clone_plan.h"
+#include "rewrite_core/strategy/budget/budget_request.h"
+#include "rewrite_core/strategy/budget/gpu_plans.h"
+#include "rewrite_core/strategy/common/search_budget.h"
+#include "rewrite_core/strategy/common/strategy_result.h"
+#include "rewrite_core/strategy/common/wanted_gpus.h"
+#include "spillway/v1/report.pb.h"
+
+namespace spillway::core {
+
+class BudgetRun {
+ public:
+  // REQUIRES: the options were checked; all must outlive it. `steps`: of the whole request.
+  BudgetRun(const StrategyInput& input, SearchBudget* steps) : request_(input, steps) {}
+  BudgetRun(const BudgetRun&) = delete;
+  BudgetRun& operator=(const BudgetRun&) = delete;
+
+  // For a graph with clones: each plan has the order edges of `base`, and full speed is that of the
+  // graph without clones.
+  void StartFrom(const SwapPlan& base, int64_t full_speed_ns);
+
+  // Simulates the step, and finds the GPUs that it does not fit. Errors: an unknown batch, too many
+  // GPUs, filters; those of the simulator.
+  absl::Status Simulate();
+
+  // Whether a GPU needs a plan; and whether that is only since there are variations of the step
+  // that it does not fit, or since less memory is asked for.
+  bool needs_plan() const { return !lacking_.empty(); }
+  bool fits_unplanned() const { return unswapped_fits_.size() == lacking_.size(); }
+  // In how many variations the step does not fit, of all GPUs that it fits else.
+  int unfit_variations() const;
+  // Takes the step as it is, of which that is true; `what` it is, for warnings.
+  void TakeUnplanned(absl::string_view what);
+
+  // Whether the step, which fits the budget of each GPU, fits in the other sizes, too, and on all
+  // GPUs at once. Errors: those of the simulator.
+  absl::StatusOr<bool> FitsElsewhere();
+
+  // What plans start from: the step in the order for which they are made. REQUIRES: needs_plan().
+  absl::Status Order();
+  const GpuPlans& plans() const { return *plans_; }
+  // The lower bound of a planned step's time; kUnlimited if no plan can fit.
+  int64_t BoundNs() const;
+
+  // Plans swaps. Errors: DOES_NOT_FIT; those of the simulator. REQUIRES: Order().
+  absl::Status PlanSwaps();
+  // The time of the step as planned, of the GPU where it is longest.
+  int64_t StepTimeNs() const;
+
+  // Takes another run's plan, on the graph with `clones`.
+  void TakeCloned(ClonePlan clones, BudgetRun* other);
+
+  // Errors: those of `stop`.
+  absl::StatusOr<StrategyResult> Finish();
+
+  const BudgetRequest& request() const { return request_; }
+  BudgetRequest& request() { return request_; }
+  const std::vector<WantedGpu>& gpus() const { return gpus_; }
+  const std::vector<size_t>& lacking() const { return lacking_; }
+  const SwapPlan& plan() const { return result_.plan; }
+
+ private:
+  absl::Status MakeFilters();
+  absl::Status SimulateOn(size_t i);
+  absl::StatusOr<int> CountUnfitUnswapped(size_t i);
+  bool IsSteadier() const;
+  void Warn(absl::string_view what, absl::string_view device, int unfit);
+
+  BudgetRequest request_;
+  std::vector<WantedGpu> gpus_;
+  std::vector<v1::DeviceFit> fits_;  // By GPU.
+  std::vector<size_t> lacking_;      // Indices into both, of the GPUs that need a plan.
+  struct Unswapped {
+    v1::DeviceFit fit;
+    int unfit = 0;  // In how many variations it does not fit.
+  };
+  std::map<size_t, Unswapped> unswapped_fits_;  // Of GPUs that are planned although they fit.
+  std::set<DeviceId> idle_;                     // Those of GPUs that need no plan.
+  absl::optional<GpuPlans> plans_;
+  StrategyResult result_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_RUN_H_

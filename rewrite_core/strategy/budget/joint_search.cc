@@ -1,0 +1,236 @@
+#include "rewrite_core/strategy/budget/joint_search.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/simulate/step_subject.h"
+#include "rewrite_core/strategy/recompute/clone_grid.h"
+
+namespace spillway::core {
+namespace {
+
+// Plans of clones alone are tried until one fits, at most this many. (Each is a graph with facts of
+// its own, and costs two or three floors. On networks of several kinds the first to the tenth
+// fits.)
+constexpr size_t kMaxAlone = 16;
+// For clones beside swaps: the part of the way from the budget to the peak that is left to swaps;
+// and how many of these are searched, the most promising first.
+constexpr double kSwappedParts[] = {0.05, 0.1, 0.2, 0.35, 0.5, 0.75};
+constexpr size_t kMaxBoth = 2;
+// A search is worth its time if it may save more than 1/kWorthPart of the step.
+constexpr int64_t kWorthPart = 100;
+
+RunAgain LeastOf(v1::Recompute recompute) {
+  return recompute == v1::RECOMPUTE_ALL ? RunAgain::kSameValue : RunAgain::kSameBits;
+}
+
+// The graph with clones, and a run on it.
+struct Cloned {
+  Cloned(ClonePlan plan, std::unique_ptr<StepSubject> of, Eligibility may_swap,
+         const StrategyInput& from, StepSimulator* simulator, SearchBudget* steps)
+      : clones(std::move(plan)),
+        subject(std::move(of)),
+        eligibility(std::move(may_swap)),
+        input{subject->facts(), eligibility, from.options, from.limits, simulator, from.stop},
+        run(input, steps) {}
+
+  ClonePlan clones;
+  const std::unique_ptr<StepSubject> subject;
+  const Eligibility eligibility;
+  const StrategyInput input;
+  BudgetRun run;
+};
+
+class JointSearch {
+ public:
+  JointSearch(const StrategyInput& input, SearchBudget* steps, BudgetRun* run)
+      : input_(input), steps_(steps), run_(*run), ordered_(run->plans().ordered()) {}
+
+  absl::Status Run() {
+    const absl::Status status = Search();
+    const bool is_cut = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
+    if (!status.ok() && !(is_cut && has_best())) return status;
+    if (!has_best()) return swaps_status_;
+    if (best_ != nullptr) run_.TakeCloned(std::move(best_->clones), &best_->run);
+    return absl::OkStatus();
+  }
+
+ private:
+  bool has_best() const { return best_ns_ < kUnlimited; }
+  // Whether a plan that takes at least so long may be clearly faster than the best one.
+  bool IsWorth(int64_t bound_ns) const {
+    return !has_best() || bound_ns < best_ns_ - best_ns_ / kWorthPart;
+  }
+
+  absl::Status Search() {
+    std::vector<CloneGrid::Gpu> gpus;
+    for (size_t i : run_.lacking()) {
+      const GpuIndex gpu = run_.gpus()[i].index;
+      gpus.push_back({gpu, run_.request().budget_bytes(gpu)});
+    }
+    RecomputeTerms terms;
+    terms.least = LeastOf(input_.options.budget().recompute());
+    terms.least_bytes = input_.options.min_tensor_bytes();
+    terms.filter = &run_.request().filters->outputs;
+    auto grid =
+        CloneGrid::Create(input_.facts, ordered_, run_.plans().needs(), gpus, terms, input_.stop);
+    if (!grid.ok()) return grid.status();
+    auto alone = grid->Within();
+    if (!alone.ok()) return alone.status();
+    auto both = PointsOfBoth(*grid);
+    if (!both.ok()) return both.status();
+    // By what they take at least, or may take.
+    if (absl::Status s = TryAlone(*grid, *alone, run_.BoundNs()); !s.ok()) return s;
+    size_t tries = 0;
+    for (const Point& point : *both) {
+      if (run_.BoundNs() <= point.estimate_ns || !IsWorth(point.estimate_ns)) break;
+      if (tries++ == kMaxBoth) break;
+      if (absl::Status s = TryBoth(*grid, point.sweeps); !s.ok()) return s;
+    }
+    if (absl::Status s = TrySwaps(); !s.ok() || has_best()) return s;
+    if (absl::Status s = TryAlone(*grid, *alone, kUnlimited); !s.ok()) return s;
+    for (; tries < std::min(both->size(), kMaxBoth) && !has_best(); ++tries) {
+      if (absl::Status s = TryBoth(*grid, (*both)[tries].sweeps); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TrySwaps() {
+    if (!IsWorth(run_.BoundNs())) return absl::OkStatus();
+    swaps_status_ = run_.PlanSwaps();
+    if (GetErrorReason(swaps_status_) == v1::ERROR_REASON_DOES_NOT_FIT) return absl::OkStatus();
+    if (swaps_status_.ok() && run_.StepTimeNs() < best_ns_) {
+      best_ns_ = run_.StepTimeNs();
+      best_ = nullptr;
+    }
+    return swaps_status_;
+  }
+
+  // Takes the first plan of these that fits, of those that take less than `most_ns` with unlimited
+  // memory.
+  absl::Status TryAlone(const CloneGrid& grid, const std::vector<CloneSweeps>& points,
+                        int64_t most_ns) {
+    std::unique_ptr<Cloned> unsteady;
+    for (; tried_alone_ < std::min(points.size(), kMaxAlone); ++tried_alone_) {
+      const CloneSweeps& point = points[tried_alone_];
+      if (run_.request().full_speed_ns + point.added_ns >= most_ns) break;
+      auto cloned = Simulate(grid, point);
+      if (!cloned.ok()) return cloned.status();
+      if (*cloned == nullptr || !(*cloned)->run.fits_unplanned()) continue;
+      auto fits = (*cloned)->run.FitsElsewhere();
+      if (!fits.ok()) return fits.status();
+      if (!*fits) continue;
+      if (!(*cloned)->run.needs_plan()) {
+        Take(*std::move(cloned));
+        return absl::OkStatus();
+      }
+      if (unsteady == nullptr ||
+          (*cloned)->run.unfit_variations() < unsteady->run.unfit_variations()) {
+        unsteady = *std::move(cloned);
+      }
+    }
+    if (unsteady != nullptr) {
+      unsteady->run.TakeUnplanned("the plan");
+      Take(std::move(unsteady));
+    }
+    return absl::OkStatus();
+  }
+
+  // Clones for targets beyond the budget.
+  struct Point {
+    CloneSweeps sweeps;
+    int64_t estimate_ns;
+  };
+
+  // The most promising first. What swapping takes at least, if nothing runs again, is taken to be
+  // proportional to what is left to it: so an estimate needs no graph.
+  absl::StatusOr<std::vector<Point>> PointsOfBoth(const CloneGrid& grid) {
+    std::vector<Point> found;
+    const int64_t full_ns = run_.request().full_speed_ns;
+    const int64_t swaps_ns = run_.BoundNs() == kUnlimited ? 0 : run_.BoundNs() - full_ns;
+    for (const double part : kSwappedParts) {
+      auto points = grid.Beyond(part);
+      if (!points.ok()) return points.status();
+      for (CloneSweeps& sweeps : *points) {
+        const auto swapped_ns = static_cast<int64_t>(part * static_cast<double>(swaps_ns));
+        found.push_back({std::move(sweeps), full_ns + std::max(sweeps.added_ns, swapped_ns)});
+      }
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Point& a, const Point& b) { return a.estimate_ns < b.estimate_ns; });
+    return found;
+  }
+
+  absl::Status TryBoth(const CloneGrid& grid, const CloneSweeps& sweeps) {
+    auto cloned = Simulate(grid, sweeps);
+    if (!cloned.ok()) return cloned.status();
+    if (*cloned == nullptr || !(*cloned)->run.needs_plan()) return absl::OkStatus();
+    BudgetRun& run = (*cloned)->run;
+    if (absl::Status s = run.Order(); !s.ok()) return s;
+    if (!IsWorth(run.BoundNs())) return absl::OkStatus();
+    const absl::Status status = run.PlanSwaps();
+    if (status.ok()) Take(*std::move(cloned));
+    return GetErrorReason(status) == v1::ERROR_REASON_DOES_NOT_FIT ? absl::OkStatus() : status;
+  }
+
+  // The step with the clones of these sweeps; null if there is no plan of them, or it is too large.
+  absl::StatusOr<std::unique_ptr<Cloned>> Simulate(const CloneGrid& grid,
+                                                   const CloneSweeps& sweeps) {
+    auto clones = grid.PlanOf(sweeps);
+    if (!clones.ok()) return clones.status();
+    if (clones->clones.empty()) return nullptr;
+    auto subject = StepSubject::WithClones(input_.facts.graph(), *clones, input_.facts.step(),
+                                           input_.limits, input_.stop);
+    if (!subject.ok()) {
+      const v1::ErrorReason reason = GetErrorReason(subject.status());
+      const bool is_large =
+          reason == v1::ERROR_REASON_LIMIT_EXCEEDED || reason == v1::ERROR_REASON_RESULT_TOO_LARGE;
+      if (is_large) return nullptr;
+      return subject.status();
+    }
+    auto simulator = (*subject)->Simulator(input_.stop);
+    if (!simulator.ok()) return simulator.status();
+    auto eligibility = Eligibility::Create((*subject)->facts(), input_.options, input_.stop);
+    if (!eligibility.ok()) return eligibility.status();
+    auto cloned = std::make_unique<Cloned>(*std::move(clones), *std::move(subject),
+                                           *std::move(eligibility), input_, *simulator, steps_);
+    cloned->run.StartFrom(ordered_.base, run_.request().full_speed_ns);
+    if (absl::Status s = cloned->run.Simulate(); !s.ok()) return s;
+    return cloned;
+  }
+
+  // Takes a plan that fits, if it is fast enough, and the fastest so far.
+  void Take(std::unique_ptr<Cloned> cloned) {
+    const int64_t time_ns = cloned->run.StepTimeNs();
+    if (run_.request().IsTooSlow(time_ns) || time_ns >= best_ns_) return;
+    best_ns_ = time_ns;
+    best_ = std::move(cloned);
+  }
+
+  const StrategyInput& input_;
+  SearchBudget* const steps_;
+  BudgetRun& run_;
+  const OrderedStep& ordered_;
+  absl::Status swaps_status_;
+  size_t tried_alone_ = 0;  // How many of the clones alone were tried.
+  // The fastest plan so far, if any, and its time. Null: the one in run_.
+  std::unique_ptr<Cloned> best_;
+  int64_t best_ns_ = kUnlimited;
+};
+
+}  // namespace
+
+bool MayRecompute(const v1::RewriteOptions& options) {
+  const v1::Recompute recompute = options.budget().recompute();
+  return recompute != v1::RECOMPUTE_UNSPECIFIED && recompute != v1::RECOMPUTE_OFF &&
+         !Objective(options.budget()).saves_memory();
+}
+
+absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
+  return JointSearch(input, steps, run).Run();
+}
+
+}  // namespace spillway::core

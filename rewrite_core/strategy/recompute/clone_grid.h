@@ -1,0 +1,86 @@
+// Plans of clones for several targets, on one GPU or on several at once: where a sweep leaves
+// memory free, or in pieces, is known only after it, so that sweeps are made for a grid of terms,
+// and the one that adds the least time is tried first.
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_CLONE_GRID_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_CLONE_GRID_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/clone_plan.h"
+#include "rewrite_core/plan/clone_rules.h"
+#include "rewrite_core/plan/needs.h"
+#include "rewrite_core/strategy/order/ordered_step.h"
+#include "rewrite_core/strategy/order/step_order.h"
+#include "rewrite_core/strategy/recompute/recompute_step.h"
+#include "rewrite_core/strategy/recompute/recompute_sweep.h"
+
+namespace spillway::core {
+
+// One point of the grid.
+struct CloneSweeps {
+  std::vector<Sweep> by_gpu;
+  int64_t added_ns = 0;  // Of the GPU where clones take longest.
+};
+
+class CloneGrid {
+ public:
+  struct Gpu {
+    GpuIndex index{0};
+    int64_t budget_bytes = 0;
+  };
+
+  // All must outlive it. Errors: those of the facts and of `stop`. REQUIRES: kBuffers and
+  // kActiveNodes.
+  static absl::StatusOr<CloneGrid> Create(const StepFacts& facts, const OrderedStep& ordered,
+                                          const Needs& needs, const std::vector<Gpu>& gpus,
+                                          const RecomputeTerms& terms, const StopToken& stop);
+
+  // Sweeps that fit the budgets, the least time first: for a grid of shares of them, with memory
+  // counted and placed.
+  absl::StatusOr<std::vector<CloneSweeps>> Within() const;
+  // For a target between the budget and the peak, which leaves something to swap: `part` of the
+  // way, from 0 to 1. Empty if it does not fit.
+  absl::StatusOr<std::vector<CloneSweeps>> Beyond(double part) const;
+
+  // The plan of such sweeps; without clones if there is none (PlanClones).
+  absl::StatusOr<ClonePlan> PlanOf(const CloneSweeps& sweeps) const;
+
+ private:
+  struct OnGpu {
+    Gpu gpu;
+    int64_t peak_bytes = 0;
+    StepOrder order;
+    std::unique_ptr<RecomputeStep> step;
+  };
+
+  CloneGrid(const StepFacts& facts, const OrderedStep& ordered, const Needs& needs,
+            const StopToken& stop)
+      : facts_(&facts), ordered_(&ordered), needs_(&needs), stop_(&stop) {}
+  // A point: the target is a share of the budget, and a part of what is beyond it.
+  struct Point {
+    double share = 1, part = 0, time_power = 1;
+    bool is_placed = false;
+  };
+  // Adds the sweeps of all GPUs to `found`, if all fit, and no sweeps there are the same.
+  absl::Status Add(const Point& point, std::vector<CloneSweeps>* found) const;
+
+  const StepFacts* facts_;
+  const OrderedStep* ordered_;
+  const Needs* needs_;
+  const StopToken* stop_;
+  std::unique_ptr<CloneRules> rules_;
+  std::vector<std::unique_ptr<OnGpu>> gpus_;
+};
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_CLONE_GRID_H_

@@ -1,0 +1,151 @@
+// Rewrites that run nodes again (BudgetStrategy.recompute), on real graphs: plans that are faster
+// than swaps alone, fit where they say so, and name what they do.
+#include <map>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/rewriter.h"
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/files.h"
+#include "tests/testing/proto_graph.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ReadTestGraph;
+using testing::ValueOrDie;
+
+constexpr int64_t kMiB = 1 << 20;
+
+v1::RewriteOptions Options(const std::string& recompute, int64_t memory_bytes,
+                           const std::string& more = "") {
+  v1::RewriteOptions options;
+  const std::string text = absl::StrCat(
+      "budget { recompute: RECOMPUTE_", recompute, " planning_effort: PLANNING_EFFORT_LOW } ",
+      "step { hardware { preset: 'a100_40gb_pcie4' allocator_reserve: 0 ",
+      "gpu_memory_bytes: ", memory_bytes, " } } outputs: OUTPUT_GRAPH outputs: OUTPUT_REPORT ",
+      "outputs: OUTPUT_PLAN ", more);
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &options)) << text;
+  return options;
+}
+
+v1::RewriteResponse Answer(const std::string& bytes, const v1::RewriteOptions& options) {
+  return ValueOrDie(Rewrite(bytes, options, DefaultLimits(), StopToken()), "rewrite");
+}
+
+v1::Forecast Simulated(const std::string& bytes, const v1::Step& step) {
+  v1::SimulateOptions options;
+  *options.mutable_step() = step;
+  return ValueOrDie(SimulateGraph(bytes, options, DefaultLimits(), StopToken()), "simulate")
+      .forecast();
+}
+
+// About half of what a step takes: there, a link of 25 GB/s is what swaps wait for.
+TEST(RecomputeRewriteTest, ClonesAloneOrWithSwapsAreFasterThanSwaps) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  int64_t last_ns = 0;
+  for (const char* recompute : {"ALL", "CHEAP", "OFF"}) {
+    const v1::RewriteOptions options = Options(recompute, 8000 * kMiB);
+    const v1::RewriteResponse answer = Answer(bytes, options);
+    const v1::DeviceFit& fit = answer.report().fits(0);
+    ASSERT_EQ(fit.fit(), v1::FIT_FITS) << recompute;
+    EXPECT_GT(fit.step_time_ns(), last_ns) << recompute;
+    last_ns = fit.step_time_ns();
+    // The bytes alone say the same.
+    const v1::Forecast forecast = Simulated(answer.graph_def(), options.step());
+    EXPECT_EQ(forecast.step_time_ns(), fit.step_time_ns()) << recompute;
+    EXPECT_EQ(forecast.fit(), v1::FIT_FITS) << recompute;
+    EXPECT_EQ(answer.report().recomputation().node_count() > 0, recompute != std::string("OFF"));
+    EXPECT_TRUE(Answer(answer.graph_def(),
+                       [] {
+                         v1::RewriteOptions strip;
+                         strip.mutable_strip();
+                         return strip;
+                       }())
+                    .graph_def() == bytes);
+  }
+}
+
+TEST(RecomputeRewriteTest, TheReportSaysWhatRunsAgain) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const v1::RewriteResponse answer = Answer(bytes, Options("ALL", 8000 * kMiB));
+  const v1::RewriteReport& report = answer.report();
+  EXPECT_THAT(report.summary(), HasSubstr("nodes will run again in the step"));
+  EXPECT_GT(report.recomputation().bytes(), 0);
+  EXPECT_GT(report.recomputation().time_ns(), 0);
+  // The time is all that the plan adds, but for waits.
+  EXPECT_GE(report.fits(0).step_time_ns(),
+            report.fits(0).full_speed_step_time_ns() + report.recomputation().time_ns());
+  EXPECT_EQ(report.forecast_after().step_time_ns(), report.fits(0).step_time_ns());
+  int recomputed = 0;
+  for (const v1::Decision& decision : report.decisions()) {
+    recomputed += decision.reason() == v1::REASON_RECOMPUTED;
+  }
+  EXPECT_GT(recomputed, 0);
+  EXPECT_LE(recomputed, answer.plan().clones_size());
+}
+
+// CHEAP leaves convolutions and matrix products alone; filters leave more.
+TEST(RecomputeRewriteTest, WhatMayRunAgain) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const auto clones = [&](const v1::RewriteOptions& options) {
+    const v1::RewriteResponse answer = Answer(bytes, options);
+    std::map<std::string, int> ops;
+    const testing::GraphDef after = testing::ReadProto(answer.graph_def());
+    for (const testing::NodeDef& node : after.node()) {
+      if (absl::StartsWith(node.name(), "lms/recompute_")) ++ops[node.op()];
+    }
+    return ops;
+  };
+  auto ops = clones(Options("CHEAP", 12'000 * kMiB));
+  EXPECT_GT(ops["FusedBatchNormV3"], 0);
+  EXPECT_GT(ops["Relu"], 0);
+  EXPECT_EQ(ops["Conv2D"], 0);
+  EXPECT_GT(clones(Options("ALL", 12'000 * kMiB))["Conv2D"], 0);
+  v1::RewriteOptions filtered = Options("CHEAP", 12'000 * kMiB);
+  filtered.mutable_budget()->add_excl_output_by_types("FusedBatchNormV3");
+  EXPECT_EQ(clones(filtered)["FusedBatchNormV3"], 0);
+}
+
+// Each tower of two is planned in its own memory.
+TEST(RecomputeRewriteTest, TwoTowers) {
+  const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
+  const auto options = [](int64_t memory_bytes) {
+    v1::RewriteOptions with_batch = Options("ALL", memory_bytes);
+    with_batch.mutable_step()->set_batch_size(8);
+    return with_batch;
+  };
+  const int64_t peak =
+      Answer(bytes, options(40'000 * kMiB)).report().fits(0).unswapped_peak_bytes();
+  const v1::RewriteResponse answer = Answer(bytes, options(peak / 10 * 6));
+  ASSERT_EQ(answer.report().outcome(), v1::OUTCOME_REWRITTEN);
+  std::map<std::string, int> clones;
+  const testing::GraphDef after = testing::ReadProto(answer.graph_def());
+  for (const testing::NodeDef& node : after.node()) {
+    if (absl::StartsWith(node.name(), "lms/recompute_")) ++clones[node.device()];
+  }
+  EXPECT_GE(clones.size(), 2) << answer.report().summary();
+}
+
+TEST(RecomputeRewriteTest, NothingRunsAgainWhereItFits) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const v1::RewriteResponse answer = Answer(bytes, Options("ALL", 40'000 * kMiB));
+  EXPECT_EQ(answer.report().outcome(), v1::OUTCOME_NOTHING_TO_DO);
+  EXPECT_TRUE(answer.graph_def() == bytes);
+}
+
+TEST(RecomputeRewriteTest, AValueThatIsNone) {
+  v1::RewriteOptions options = Options("ALL", 1000 * kMiB);
+  options.mutable_budget()->set_recompute(static_cast<v1::Recompute>(9));
+  EXPECT_THAT(Rewrite(ReadTestGraph("mnist_deep/graph.pb"), options, DefaultLimits(), StopToken()),
+              testing::IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "recompute is 9"));
+}
+
+}  // namespace
+}  // namespace spillway::core

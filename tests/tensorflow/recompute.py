@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Trains graphs in which nodes run again (BudgetStrategy.recompute), and checks that
+
+  merged    neither TensorFlow's own optimizer nor Grappler merges a clone with its original, which
+            would bring the memory back in silence (other passes may fold or fuse one)
+  losses    without Grappler, losses and variables are equal, bit for bit
+  grappler  with it, as by default, losses are equal, or differ by rounding alone: which, is said
+
+Exit code 0: nothing failed; 1: something failed; 2: bad usage.
+"""
+import argparse
+import os
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from truth import checks, graphs, names, rewrite, train  # noqa: E402
+
+OWN_GRAPHS = pathlib.Path(__file__).resolve().parent.parent / "graphs"
+SHORT = ("resnet50_tf1_b4", "bert_tiny", "mixed_fp16", "unet3d_s16", "resnet26_2tower_b2")
+# The share of the peak that a GPU has, per graph: the least of these for which there is a plan with
+# clones is taken. (In several of these graphs weights take most of the memory.)
+SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+# A slow link, beside which running an op again is cheap, even in a graph of small tensors.
+HARDWARE = {"hardware": "a100_40gb_pcie4", "allocator_reserve": 0, "d2h_bytes_per_s": 1e8,
+            "h2d_bytes_per_s": 1e8}
+CLONE = "lms/recompute_"
+# How far a loss may be with Grappler, relatively: it reassociates constants where a node has lost
+# readers. Some units in the last place of a float, multiplied by training.
+ROUNDING = 1e-4
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--spillway", metavar="PROGRAM", required=True)
+    parser.add_argument("--full", action="store_true", help="every graph that trains")
+    parser.add_argument("-k", metavar="PATTERN", default="", help="only graphs with this in the name")
+    return parser.parse_args()
+
+
+def options_for(graph):
+    options = dict(HARDWARE, feed={s["name"]: list(s["shape"]) for s in graph.feed_spec})
+    options["batch_size"] = graph.meta["run_batch"]
+    return options
+
+
+def moved_reads(graph_bytes, rewritten):
+    """{(node, input index): original tensor} of the inputs that read a clone now, and the names of
+    the nodes that somebody still reads."""
+    before = {n.name: n for n in train.parse(graph_bytes).node}
+    after = train.parse(rewritten).node
+    moved = {(n.name, i): names.tensor(before[n.name].input[i])
+             for n in after if n.name in before
+             for i, text in enumerate(n.input) if text.startswith(CLONE)}
+    return moved, {names.node(text) for n in after for text in n.input if text[0] != "^"}
+
+
+def planned(rewriter, graph, recompute):
+    """The rewritten bytes, the number of clones, and the share; None: there is no plan."""
+    options = options_for(graph)
+    ample = dict(options, gpu_memory_bytes=2**50)
+    fits = rewriter.rewrite(graph.bytes, "budget", ample)[1].get("fits", [])
+    peak = max([int(fit["unswapped_peak_bytes"]) for fit in fits], default=0)
+    for share in SHARES:
+        options.update(gpu_memory_bytes=int(share * peak), recompute=recompute)
+        try:
+            rewritten = rewriter.rewrite(graph.bytes, "budget", options)[0]
+        except rewrite.RewriteFailed:
+            continue
+        clones = sum(n.name.startswith(CLONE) for n in train.parse(rewritten).node)
+        if clones:
+            return rewritten, clones, share
+    return None
+
+
+def merged(reads, still_read, ours, theirs):
+    """Inputs that read an original again, and originals that have become a clone."""
+    run = {n.name: n for call in ours.partitions for partition in call for n in partition.node}
+    ran = {n.name for call in theirs.partitions for partition in call for n in partition.node}
+    for (reader, index), original in reads.items():
+        node = names.node(original)
+        if reader in run and names.tensor(run[reader].input[index]) == original:
+            yield "merged: input %d of %s reads %s again" % (index, reader, original)
+        elif node in ran and node in still_read and node not in run and any(
+                n.startswith(CLONE + node.replace("/", "_")) for n in run):
+            yield "merged: %s is gone, but not its clone" % node
+
+
+def problems(graph, rewritten, notes):
+    """What is wrong with the rewritten graph."""
+    reads, still_read = moved_reads(graph.bytes, rewritten)
+    for grappler in (False, True):
+        ours = train.train(graph, rewritten, grappler=grappler, merging=True)
+        theirs = train.train(graph, graph.bytes, grappler=grappler, merging=True)
+        yield from merged(reads, still_read, ours, theirs)
+        if not grappler:
+            yield from ("losses: " + text
+                        for text in checks.different_losses(ours.losses, theirs.losses))
+            yield from ("losses: " + text
+                        for text in checks.different_variables(ours.variables, theirs.variables))
+            continue
+        notes.append("with Grappler equal" if ours.losses == theirs.losses
+                     else "with Grappler equal but for rounding")
+        for name, expected in theirs.losses.items():
+            for mine, other in zip(ours.losses[name], expected):
+                mine, other = float.fromhex(mine), float.fromhex(other)
+                if not abs(mine - other) <= ROUNDING * abs(other):
+                    yield "grappler: %s is %r, not %r" % (name, mine, other)
+
+
+def main():
+    options = arguments()
+    for key, value in train.ENVIRONMENT.items():
+        os.environ[key] = value
+    rewriter = rewrite.SpillwayCommand(options.spillway)
+    passed = failed = 0
+    for graph in graphs.find([OWN_GRAPHS]).values():
+        wanted = options.k in graph.name and (options.full or graph.name in SHORT)
+        if graph.not_trained or not wanted:
+            continue
+        for recompute in ("cheap", "all"):
+            found, notes = planned(rewriter, graph, recompute), []
+            if found is None:
+                print("      %s %s: no plan with clones" % (graph.name, recompute), flush=True)
+                continue
+            rewritten, clones, share = found
+            wrong = list(problems(graph, rewritten, notes))
+            print("%s %s %s: %d clones in %.0f %% of the peak%s" % (
+                "FAIL" if wrong else "ok  ", graph.name, recompute, clones, 100 * share,
+                "".join(", " + note for note in notes)), flush=True)
+            for text in wrong[:8]:
+                print("      " + text)
+            passed, failed = passed + (not wrong), failed + bool(wrong)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
