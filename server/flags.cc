@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -17,6 +18,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/rewriter.h"
 #include "server/memory/memory_budget.h"
 #include "server/net/acceptor.h"
@@ -205,6 +207,22 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       "The file that says who may call, by certificate or token, and with which quotas; reloaded "
       "when it changes. If not given, anyone who can connect may call")
       ->group("Callers");
+
+  const char* const rewrites = "Rewrites";
+  settings.push_back({"--default-recompute",
+                      [&options] { return core::RecomputeName(options.default_recompute); }});
+  app.add_option_function<std::string>(
+         "--default-recompute",
+         [&options](const std::string& value) {
+           v1::Recompute_Parse(absl::StrCat("RECOMPUTE_", absl::AsciiStrToUpper(value)),
+                               &options.default_recompute);
+         },
+         "Which ops may run again, for requests with the strategy budget that do not say "
+         "(recompute): off, cheap or all")
+      ->type_name("WHICH")
+      ->check(CLI::IsMember(std::set<std::string>{"off", "cheap", "all"}))
+      ->default_str("off")
+      ->group(rewrites);
 
   const char* const capacity = "Capacity";
   v1::Limits& limits = options.limits;

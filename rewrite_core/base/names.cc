@@ -37,6 +37,10 @@ std::string PlanningObjectiveName(v1::PlanningObjective objective) {
   return WithoutPrefix(v1::PlanningObjective_Name(objective), "PLANNING_OBJECTIVE_");
 }
 
+std::string RecomputeName(v1::Recompute recompute) {
+  return WithoutPrefix(v1::Recompute_Name(recompute), "RECOMPUTE_");
+}
+
 std::vector<v1::Strategy> AllStrategies() {
   return AllValues<v1::Strategy>(*v1::Strategy_descriptor());
 }

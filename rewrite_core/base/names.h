@@ -20,6 +20,7 @@ std::string StageName(v1::Stage stage);
 // `low`; empty for a value that this build does not know.
 std::string PlanningEffortName(v1::PlanningEffort effort);
 std::string PlanningObjectiveName(v1::PlanningObjective objective);
+std::string RecomputeName(v1::Recompute recompute);
 
 // All except the unspecified one, by number: strategies in the order of their fields, stages in the
 // order run.

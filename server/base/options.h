@@ -75,6 +75,9 @@ struct Options {
   // memory_budget_bytes. 0: no cache.
   int64_t cache_bytes = 64 << 20;
 
+  // BudgetStrategy.recompute of requests with that strategy that do not give it.
+  v1::Recompute default_recompute = v1::RECOMPUTE_OFF;
+
   // How long requests may wait for a worker under sustained load; those that would wait longer, and
   // longer than twice their own work, are rejected as OVERLOADED (work_queue.h). Infinite: none
   // are.

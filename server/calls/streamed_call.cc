@@ -79,6 +79,12 @@ absl::Status StreamedCall::TakeOther() {
     call_.AddInputBytes(static_cast<int64_t>(chunk.size()));
   }
   const bool is_header = !assembler_.has_header();
+  if (is_header && method_.method == Method::kStreamRewrite) {
+    auto& rewrite = static_cast<v1::StreamRewriteRequest&>(*request);
+    if (rewrite.has_header()) {
+      SetDefaults(call_.state().options, rewrite.mutable_header()->mutable_options());
+    }
+  }
   status = assembler_.Add(*request);
   if (!status.ok() || !is_header) return status;
   header_ = std::move(request);

@@ -49,8 +49,10 @@ absl::Status UnaryCall::Split() {
       rest, limit, [this](int64_t bytes) { return call_.HoldOptions(bytes); }, &others);
   // A newer client's field, even outside the options, has an unknown meaning.
   if (status.ok()) status = core::CheckKnownFields(others);
-  if (status.ok()) options_ = std::move(*others.mutable_options());
-  return status;
+  if (!status.ok()) return status;
+  options_ = std::move(*others.mutable_options());
+  SetDefaults(call_.state().options, &options_);
+  return absl::OkStatus();
 }
 
 void UnaryCall::Run() {

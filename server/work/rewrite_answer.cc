@@ -37,6 +37,15 @@ absl::Status CheckSize(const RewriteAnswer& answer, Framing framing, int64_t lim
 
 }  // namespace
 
+void SetDefaults(const Options& server, v1::RewriteOptions* options) {
+  if (core::StrategyOf(*options) != v1::STRATEGY_BUDGET) return;
+  // Without any, so that requests that say nothing stay as short as they were.
+  if (server.default_recompute == v1::RECOMPUTE_OFF) return;
+  if (options->budget().recompute() == v1::RECOMPUTE_UNSPECIFIED) {
+    options->mutable_budget()->set_recompute(server.default_recompute);
+  }
+}
+
 bool Simulates(const v1::RewriteOptions& options) {
   const core::PlanningStrategy* const strategy = core::FindStrategy(options);
   return strategy != nullptr && strategy->needs_simulator(options);

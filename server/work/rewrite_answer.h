@@ -75,6 +75,9 @@ inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer>
   return {std::move(answer), graph};
 }
 
+// Fills in what this server has a default for: default_recompute.
+void SetDefaults(const Options& server, v1::RewriteOptions* options);
+
 // Whether the strategy that `options` select simulates plans.
 bool Simulates(const v1::RewriteOptions& options);
 

@@ -47,14 +47,18 @@ def options_for(graph):
 
 
 def moved_reads(graph_bytes, rewritten):
-    """{(node, input index): original tensor} of the inputs that read a clone now, and the names of
-    the nodes that somebody still reads."""
+    """{(node, input index): original tensor} of the inputs that read a clone now, and {node: its
+    readers} of the rewritten graph."""
     before = {n.name: n for n in train.parse(graph_bytes).node}
     after = train.parse(rewritten).node
     moved = {(n.name, i): names.tensor(before[n.name].input[i])
              for n in after if n.name in before
              for i, text in enumerate(n.input) if text.startswith(CLONE)}
-    return moved, {names.node(text) for n in after for text in n.input if text[0] != "^"}
+    readers = {}
+    for n in after:
+        for text in names.data_inputs(n):
+            readers.setdefault(names.node(text), set()).add(n.name)
+    return moved, readers
 
 
 def planned(rewriter, graph, recompute):
@@ -75,26 +79,27 @@ def planned(rewriter, graph, recompute):
     return None
 
 
-def merged(reads, still_read, ours, theirs):
-    """Inputs that read an original again, and originals that have become a clone."""
+def merged(reads, readers, ours, theirs):
+    """Inputs that read an original again, and originals that have become a clone. (One that nothing
+    in the step reads any more is gone, and not missed.)"""
     run = {n.name: n for call in ours.partitions for partition in call for n in partition.node}
     ran = {n.name for call in theirs.partitions for partition in call for n in partition.node}
     for (reader, index), original in reads.items():
         node = names.node(original)
         if reader in run and names.tensor(run[reader].input[index]) == original:
             yield "merged: input %d of %s reads %s again" % (index, reader, original)
-        elif node in ran and node in still_read and node not in run and any(
+        elif node in ran and node not in run and readers.get(node, set()) & set(run) and any(
                 n.startswith(CLONE + node.replace("/", "_")) for n in run):
             yield "merged: %s is gone, but not its clone" % node
 
 
 def problems(graph, rewritten, notes):
     """What is wrong with the rewritten graph."""
-    reads, still_read = moved_reads(graph.bytes, rewritten)
+    reads, readers = moved_reads(graph.bytes, rewritten)
     for grappler in (False, True):
         ours = train.train(graph, rewritten, grappler=grappler, merging=True)
         theirs = train.train(graph, graph.bytes, grappler=grappler, merging=True)
-        yield from merged(reads, still_read, ours, theirs)
+        yield from merged(reads, readers, ours, theirs)
         if not grappler:
             yield from ("losses: " + text
                         for text in checks.different_losses(ours.losses, theirs.losses))

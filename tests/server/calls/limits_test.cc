@@ -2,7 +2,10 @@
 // after. (Bytes in flight and the queue: overload_test.cc.)
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/synchronization/mutex.h"
+#include "gmock/gmock.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/server/fake_core.h"
 #include "tests/server/server_fixture.h"
@@ -65,6 +68,38 @@ TEST_F(LimitsTest, SearchSteps) {
   const grpc::Status status = Rewrite();
   EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(InfoOf(status).reason(), "SEARCH_TOO_LONG");
+}
+
+// What a request does not say, in both kinds of calls; what it says stays.
+TEST_F(LimitsTest, DefaultsOfTheServer) {
+  Options options = TestOptions();
+  absl::Mutex mutex;
+  std::vector<v1::Recompute> seen;
+  options.rewrite = [&](absl::string_view graph, const v1::RewriteOptions& asked,
+                        const v1::Limits& limits, const core::StopToken& stop,
+                        core::PlanReuse* reuse) {
+    {
+      absl::MutexLock lock(&mutex);
+      seen.push_back(asked.budget().recompute());
+    }
+    return FakeRewrite(graph, asked, limits, stop, reuse);
+  };
+  options.default_recompute = v1::RECOMPUTE_CHEAP;
+  options.cache_bytes = 0;
+  Start(options);
+  v1::RewriteOptions budget, off;
+  budget.mutable_budget();
+  off.mutable_budget()->set_recompute(v1::RECOMPUTE_OFF);
+  for (const v1::RewriteOptions& asked : {v1::RewriteOptions(), budget, off, ScopeOptions()}) {
+    *request_.mutable_options() = asked;
+    EXPECT_TRUE(Rewrite().ok());
+    EXPECT_TRUE(client_->StreamRewrite("graph", asked, 100).status.ok());
+  }
+  const absl::MutexLock lock(&mutex);
+  EXPECT_THAT(seen,
+              ::testing::ElementsAre(v1::RECOMPUTE_CHEAP, v1::RECOMPUTE_CHEAP, v1::RECOMPUTE_CHEAP,
+                                     v1::RECOMPUTE_CHEAP, v1::RECOMPUTE_OFF, v1::RECOMPUTE_OFF,
+                                     v1::RECOMPUTE_UNSPECIFIED, v1::RECOMPUTE_UNSPECIFIED));
 }
 
 TEST_F(LimitsTest, StreamedGraphAndChunk) {
