@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rewrite_core/apply/verifier.h"
@@ -87,13 +86,12 @@ absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
     if (poll.Tick()) return stop.status("analysis");
     const absl::Span<const Tensor> inputs = edited.inputs(id);
     if (inputs.empty() || !added[id]) continue;
-    if (absl::StartsWith(edited.name(id), kCloneMark)) {
+    if (IsCloneName(edited.name(id))) {
       swaps = true;
       if (is_wanted(edited.device(id))) return true;
       continue;
     }
-    if (added[inputs[0].node] && !absl::StartsWith(edited.name(inputs[0].node), kCloneMark))
-      continue;
+    if (added[inputs[0].node] && !IsCloneName(edited.name(inputs[0].node))) continue;
     swaps = true;  // A swap-out.
     const NodeId producer = original.Find(edited.name(inputs[0].node));
     if (producer != kNoNode && eligibility.IsDeviceWanted(original.device_id(producer))) {

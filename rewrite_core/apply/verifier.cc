@@ -491,9 +491,11 @@ class Verifier {
     while (!todo.empty()) {
       const NodeId id = todo.back();
       todo.pop_back();
-      for (Tensor input : before_.inputs(id)) {
+      const absl::Span<const Tensor> inputs = before_.inputs(id);
+      for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+        const Tensor input = inputs[i];
         if (poll->Tick()) return stop_.status("verify");
-        if (input.is_control()) break;
+        if (!ReadsInput(before_, id, static_cast<int32_t>(i))) continue;
         // From another device comes a copy, which all readers on this one share.
         if (AreOtherDevices(before_.device(input.node), before_.device(id))) continue;
         if (const NodeId variable = VariableOf(input); variable != kNoNode) {

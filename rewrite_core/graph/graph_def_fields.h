@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "absl/strings/string_view.h"
+
 namespace spillway::core {
 
 namespace graph_def {
@@ -112,6 +114,9 @@ inline constexpr char kOutputShapesAttr[] = "_output_shapes";
 inline constexpr char kSwapNodeMark[] = "lms/swap";
 // With this begin the names of clones.
 inline constexpr char kCloneMark[] = "lms/recompute_";
+inline bool IsCloneName(absl::string_view name) {
+  return name.substr(0, sizeof(kCloneMark) - 1) == kCloneMark;
+}
 
 }  // namespace spillway::core
 

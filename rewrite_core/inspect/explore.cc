@@ -63,15 +63,7 @@ absl::StatusOr<std::vector<DeviceBounds>> BoundsWith(const std::vector<ControlEd
   terms.record_operations = true;
   auto ordered = simulator->Simulate(plan, terms, stop);
   if (!ordered.ok()) return ordered.status();
-  // The operations are those of the original step, with other ids.
-  const Workload& unswapped = simulator->unswapped();
-  std::vector<OpId> ops(simulator->facts().graph().num_nodes(), kNoOp);
-  for (OpId id(0); id < static_cast<int32_t>(unswapped.ops.size()); ++id) {
-    if (unswapped.ops[id].kind == OpKind::kCompute) ops[unswapped.ops[id].node] = id;
-  }
-  std::vector<OpId> order;
-  for (OpId id : ordered->launch_ahead.order) order.push_back(ops[ordered->ops[id].node]);
-  return simulator->LowerBounds(order, stop);
+  return simulator->LowerBounds(LaunchOrder(*ordered), stop);
 }
 
 absl::StatusOr<int64_t> BoundNs(const std::vector<ControlEdge>& order_edges,

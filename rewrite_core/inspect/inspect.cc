@@ -187,8 +187,9 @@ class Inspector {
     bool out = false;
     bool in = false;
     if (earlier.ours) {
-      if (!added[id] || graph_.inputs(id).empty()) return;
-      in = added[graph_.inputs(id)[0].node];
+      if (!added[id] || graph_.inputs(id).empty() || IsCloneName(graph_.name(id))) return;
+      const NodeId source = graph_.inputs(id)[0].node;
+      in = added[source] && !IsCloneName(graph_.name(source));
       out = !in;
     } else if (earlier.foreign_node != kNoNode) {
       out = absl::StrContains(graph_.name(id), absl::StrCat(kSwapNodeMark, "out"));

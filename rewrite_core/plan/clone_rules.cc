@@ -1,12 +1,14 @@
 #include "rewrite_core/plan/clone_rules.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "rewrite_core/analysis/flow/training_ops.h"
 #include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/graph/attr_value.h"
 
 namespace spillway::core {
 namespace {
@@ -55,6 +57,14 @@ constexpr char kSameBits[] =
     "DepthToSpace SpaceToDepth BatchToSpaceND SpaceToBatchND OneHot ResizeNearestNeighbor "
     "ResizeBilinear Range LinSpace MatrixBandPart MatrixDiag MatrixDiagPart EnsureShape Snapshot";
 
+// A serialized AttrValue: 1 as a float.
+constexpr absl::string_view kFloatOne("\x25\x00\x00\x80\x3f", 5);
+
+// Looks at inputs behind a write outside the step, and for all of these together by node of the
+// graph. (An initial value has some ten nodes behind it, a moving average the whole network.)
+constexpr int64_t kLooksPerWrite = 1024;
+constexpr int64_t kLooksPerNode = 64;
+
 constexpr char kHandOn[] =
     "Identity Reshape Squeeze ExpandDims StopGradient PreventGradient Bitcast EnsureShape Snapshot";
 
@@ -75,6 +85,16 @@ RunAgain RunAgainOf(const OpInfo& op) {
 bool HandsOnFirstInput(absl::string_view op) {
   static const auto& names = *new Names(Split(kHandOn));
   return names.contains(op);
+}
+
+bool ReadsInput(const Graph& graph, NodeId id, int32_t index) {
+  // The mean and the variance, after x, scale and offset.
+  if (index < 3 || !absl::StartsWith(graph.op(id), "FusedBatchNorm")) return true;
+  const auto is_training = graph.attr(id, "is_training");
+  if (is_training.has_value() && !AttrBool(*is_training).value_or(false)) return true;
+  // Below 1, which is the default, the old averages are part of the outputs.
+  const auto factor = graph.attr(id, "exponential_avg_factor");
+  return factor.has_value() && *factor != kFloatOne;
 }
 
 absl::StatusOr<CloneRules> CloneRules::Find(const StepFacts& facts, const StopToken& stop) {
@@ -129,10 +149,13 @@ BufferIndex CloneRules::ReferencedBy(Tensor tensor) const {
 
 absl::Status CloneRules::FindUpdates(const StopToken& stop) {
   const Graph& graph = facts_->graph();
+  std::vector<NodeId> seen_from(graph.num_nodes(), kNoNode);
+  int64_t looks = kLooksPerNode * graph.num_nodes();
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
-    if (!facts_->active_nodes().needed[id] || WriteOf(graph.op(id)) == Write::kNone) continue;
+    if (WriteOf(graph.op(id)) == Write::kNone) continue;
+    if (!facts_->active_nodes().needed[id] && IsInitializer(id, &seen_from, &looks)) continue;
     for (Tensor input : graph.inputs(id)) {
       if (poll.Tick()) return stop.status("analysis");
       if (input.is_control()) break;
@@ -146,13 +169,45 @@ absl::Status CloneRules::FindUpdates(const StopToken& stop) {
   return absl::OkStatus();
 }
 
+// Whether the write depends on no value of a variable that it writes, and so on nothing that reads
+// it, which a clone might repeat. (Of several towers, the step may update the statistics of one
+// alone; a clone in another one still has to run before that one's updates, in whichever step.)
+// False also if that takes too long to find out.
+bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks) const {
+  const Graph& graph = facts_->graph();
+  std::vector<NodeId> todo = {write};
+  (*seen_from)[write] = write;
+  const int64_t least_looks = std::max<int64_t>(0, *looks - kLooksPerWrite);
+  while (!todo.empty()) {
+    const NodeId id = todo.back();
+    todo.pop_back();
+    const bool writes = WriteOf(graph.op(id)) != Write::kNone;
+    for (Tensor input : graph.inputs(id)) {
+      if (--*looks < least_looks) return false;
+      if (writes && !input.is_control() && facts_->shapes().type(input).is_ref) continue;
+      if (std::exchange((*seen_from)[input.node], write) != write) todo.push_back(input.node);
+    }
+  }
+  for (Tensor input : graph.inputs(write)) {
+    if (input.is_control()) break;
+    const BufferIndex variable =
+        facts_->shapes().type(input).is_ref ? ReferencedBy(input) : kNoBuffer;
+    if (variable == kNoBuffer) continue;
+    if ((*seen_from)[facts_->buffers().buffers()[variable].first.node] == write) return false;
+  }
+  return true;
+}
+
 std::vector<NodeId> CloneRules::UpdatesOf(NodeId id) const {
   std::vector<NodeId> updates;
   if (updates_.empty()) return updates;
   absl::flat_hash_set<BufferIndex> seen;
   const Graph& graph = facts_->graph();
-  for (Tensor input : graph.inputs(id)) {
-    if (input.is_control() || updates.size() > kMaxUpdates) break;
+  const absl::Span<const Tensor> inputs = graph.inputs(id);
+  for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+    const Tensor input = inputs[i];
+    if (updates.size() > kMaxUpdates) break;
+    if (!ReadsInput(graph, id, static_cast<int32_t>(i))) continue;
     // From another device comes a copy, which all readers here share (AddRecv in
     // graph_partition.cc).
     if (AreOtherDevices(graph.device(input.node), graph.device(id))) continue;

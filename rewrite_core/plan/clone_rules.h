@@ -7,7 +7,7 @@
 //   fed       not fed
 //   frame     outside loops
 //   variable  what it reads of a variable by reference is the old value: the clone runs before each
-//             update of it in the step, if the original does
+//             update of it
 //
 // A clone keeps all control inputs of its original, so it is dead exactly if its original is.
 //
@@ -46,6 +46,10 @@ RunAgain RunAgainOf(const OpInfo& op);
 // front of a reader of a clone: Identity, Reshape, ...
 bool HandsOnFirstInput(absl::string_view op);
 
+// Whether the outputs of the node depend on this data input. (Batch normalization in training takes
+// the moving averages, and does not look at them: fused_batch_norm_op.cc.)
+bool ReadsInput(const Graph& graph, NodeId id, int32_t index);
+
 class CloneRules {
  public:
   // Errors: those of `stop`. `facts` must outlive the result. REQUIRES: the facts kShapes,
@@ -55,15 +59,16 @@ class CloneRules {
   // kNever also if the node breaks a rule above.
   RunAgain Of(NodeId id) const;
 
-  // The updates, in the step, of variables that the node reads by reference: a clone of it must run
-  // before them. Distinct, in no order that depends on more than the graph. At most kMaxUpdates, as
-  // Of is kNever for a node with more.
+  // The updates of variables that the node reads by reference, in the step or in another one, but
+  // for initializers: a clone of it must run before them. Distinct, in no order that depends on
+  // more than the graph. At most kMaxUpdates, as Of is kNever for a node with more.
   std::vector<NodeId> UpdatesOf(NodeId id) const;
   static constexpr size_t kMaxUpdates = 64;
 
  private:
   explicit CloneRules(const StepFacts& facts) : facts_(&facts) {}
   absl::Status FindUpdates(const StopToken& stop);
+  bool IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks) const;
   // The buffer of the variable that is read by reference; kNoBuffer if `tensor` is none.
   BufferIndex ReferencedBy(Tensor tensor) const;
 

@@ -8,6 +8,15 @@ constexpr int64_t kBudgetSteps = 32;
 
 }  // namespace
 
+std::vector<NodeId> LaunchOrder(const StepResult& step) {
+  std::vector<NodeId> nodes;
+  nodes.reserve(step.launch_ahead.order.size());
+  for (OpId id : step.launch_ahead.order) {
+    if (step.ops[id].kind == OpKind::kCompute) nodes.push_back(step.ops[id].node);
+  }
+  return nodes;
+}
+
 absl::StatusOr<int64_t> FindNeed(PlanSimulator* simulator, const SwapPlan& plan, StepTerms terms,
                                  int64_t from_bytes, const StopToken& stop) {
   // The peak with unlimited memory nearly suffices; fragmentation requires a little more.

@@ -152,12 +152,16 @@ class PlanSimulator {
   // simulator.h.
   virtual absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                               const StopToken& stop) = 0;
-  // Lower bounds of the unswapped step, by GPU, at the hardware's budgets, if its compute
-  // operations run in `order` (lower_bounds.h): ids of its workload, which are those in results of
-  // the empty plan. Empty: the order in which they are launched with unlimited memory.
-  virtual absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
+  // Lower bounds of the unswapped step, by GPU, at the hardware's budgets, if the kernels of its
+  // nodes run in `order` (lower_bounds.h; LaunchOrder). Empty: the order in which they are launched
+  // with unlimited memory.
+  virtual absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>& order,
                                                                 const StopToken& stop) = 0;
 };
+
+// The nodes in the order in which their operations are launched ahead. REQUIRES: operations were
+// recorded.
+std::vector<NodeId> LaunchOrder(const StepResult& step);
 
 // The need of `plan`: the smallest budget known, from `from_bytes` (the peak with unlimited memory)
 // up, with which it runs, placed; 0 if none is found up to four times that. `terms` determine which

@@ -399,8 +399,19 @@ absl::StatusOr<StepResult> StepSimulator::SimulateLast(const SwapPlan& plan, con
   return result;
 }
 
-absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(const std::vector<OpId>& order,
-                                                                     const StopToken& stop) {
+absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(
+    const std::vector<NodeId>& nodes, const StopToken& stop) {
+  // Operations of a plan may have other ids than those of the unswapped step.
+  std::vector<OpId> order, ops;
+  if (!nodes.empty()) ops.assign(impl_->facts.graph().num_nodes(), kNoOp);
+  for (OpId id(0); id < static_cast<int32_t>(impl_->unswapped.ops.size()) && !ops.empty(); ++id) {
+    const WorkloadOp& op = impl_->unswapped.ops[id];
+    if (op.kind == OpKind::kCompute && op.node != kNoNode) ops[op.node] = id;
+  }
+  for (NodeId node : nodes) {
+    // What a plan adds (a constant behind an edge between devices) has none.
+    if (node != kNoNode && ops[node] != kNoOp) order.push_back(ops[node]);
+  }
   if (order.empty() && impl_->order.empty()) {
     auto unlimited = impl_->simulation->Run(impl_->prepared, impl_->Unlimited(), stop);
     if (!unlimited.ok()) return unlimited.status();

@@ -45,7 +45,7 @@ class StepSimulator : public PlanSimulator {
                                           const StopToken& stop);
 
   // REQUIRES: EndPlanning was not called. Errors: those of ComputeLowerBounds.
-  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>& order,
                                                         const StopToken& stop) override;
   // In the step's own order.
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const StopToken& stop) {

@@ -159,6 +159,7 @@ Planned Plan(const std::string& bytes, v1::RewriteOptions options, const v1::Ste
   if (!response.ok()) {
     planned.refusal = v1::ErrorReason_Name(GetErrorReason(response.status()));
     planned.refusal.erase(0, std::string("ERROR_REASON_").size());
+    if (absl::IsInternal(response.status())) std::cerr << response.status().message() << "\n";
     return planned;
   }
   const v1::RewriteReport& report = response->report();

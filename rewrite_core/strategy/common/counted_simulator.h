@@ -38,7 +38,7 @@ class CountedSimulator final : public PlanSimulator {
     }
     return simulator_->Simulate(plan, terms, stop);
   }
-  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>& order,
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>& order,
                                                         const StopToken& stop) override {
     // Takes about as long as a simulation.
     if (budget_->Spend(steps_)) return budget_->status("the bounds of a step", remedy_);

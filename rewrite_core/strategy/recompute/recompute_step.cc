@@ -42,6 +42,7 @@ absl::Status RecomputeStep::FindSlots(const RecomputeTerms& terms, const StopTok
         (terms.filter == nullptr || terms.filter->ReasonFor(node) == v1::REASON_SWAPPED);
     for (NodeId update : may_clone ? rules_->UpdatesOf(node) : std::vector<NodeId>()) {
       if (poll.Tick()) return stop.status("strategy");
+      if (!facts_->active_nodes().needed[update]) continue;  // In this step, it does not run.
       // One that is not launched here, or comes first, cannot be made to wait for a clone.
       may_clone = may_clone && order_->slot(update) > slot;
       before = std::min(before, order_->slot(update));

@@ -119,11 +119,41 @@ v1::Step Targets(const std::vector<std::string>& names) {
   return step;
 }
 
-TEST_F(CloneRulesTest, UpdatesOfAReferenceThatTheStepRuns) {
+// In this step or in another one; an initial value depends on nothing that runs again.
+TEST_F(CloneRulesTest, UpdatesOfAReference) {
   const TestStep step(kVariable, Targets({"u2"}));
   EXPECT_THAT(Updates(step, "a"), UnorderedElementsAre("u1", "u2"));
   EXPECT_THAT(Updates(step, "b"), IsEmpty());
-  EXPECT_THAT(Updates(TestStep(kVariable, Targets({"b"})), "a"), IsEmpty());
+  EXPECT_THAT(Updates(TestStep(kVariable, Targets({"b"})), "a"), UnorderedElementsAre("u1", "u2"));
+}
+
+// A tower's variable is set to that of another one, which is read: no update of either.
+TEST_F(CloneRulesTest, CopiesBetweenTowersAreInitializers) {
+  const std::string graph = absl::StrCat(kVariable, R"(
+    w2 = VariableV2() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
+    read2 = Identity(w2) {T=float32, _output_shapes=[(4,4)]}
+    a2 = MatMul(x, read2) {T=float32, _output_shapes=[(4,4)]}
+    copy = Assign(w2, read, ^init) {T=float32}
+)");
+  EXPECT_THAT(Updates(TestStep(graph, Targets({"b", "a2"})), "a2"), IsEmpty());
+}
+
+// Batch normalization in training takes the moving average and does not read it.
+TEST_F(CloneRulesTest, AnInputThatIsNotRead) {
+  const auto updates = [](const std::string& attrs) {
+    return Updates(
+        TestStep(absl::StrCat("x = Placeholder() {dtype=float32, shape=(2,2,2,2)}\n"
+                              "s = Const() {dtype=float32}\n"
+                              "w = VariableV2() {dtype=float32, shape=(2), _output_shapes=[(2)]}\n"
+                              "read = Identity(w) {T=float32, _output_shapes=[(2)]}\n"
+                              "bn = FusedBatchNorm(x, s, s, read, read) {T=float32",
+                              attrs, "}\nu = AssignSub(w, bn:1) {T=float32}\n"),
+                 Targets({"u"})),
+        "bn");
+  };
+  EXPECT_THAT(updates(""), IsEmpty());
+  EXPECT_THAT(updates(", is_training=true"), IsEmpty());
+  EXPECT_THAT(updates(", is_training=false"), UnorderedElementsAre("u"));
 }
 
 TEST_F(CloneRulesTest, TooManyUpdates) {

@@ -314,7 +314,7 @@ TEST_F(StepSimulatorTest, ATriggerThatDidNotRun) {
 TEST_F(StepSimulatorTest, LowerBoundsAreThoseOfTheUnswappedStep) {
   for (const bool simulated_before : {false, true}) {
     if (simulated_before) Run(SwapPlan(), StepTerms());
-    auto bounds = simulator_->LowerBounds({});
+    auto bounds = simulator_->LowerBounds(StopToken());
     ASSERT_TRUE(bounds.ok()) << bounds.status();
     ASSERT_EQ(bounds->size(), 1u);
     EXPECT_EQ((*bounds)[0].memory_bytes, 192 * kStepKiB);  // b and c, or d, a and e.
@@ -343,17 +343,18 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   const StepResult last = ValueOrDie(simulator->Simulate(SwapPlan(), terms, {}), "step");
   EXPECT_THAT(last.launch_ahead.order, ::testing::ElementsAre(2, 3, 0, 1));
   EXPECT_EQ(last.peak_bytes(GpuIndex(0)), 128 * kStepKiB);
-  const auto excess = [&](const std::vector<OpId>& order) {
+  const auto excess = [&](const std::vector<NodeId>& order) {
     return ValueOrDie(simulator->LowerBounds(order, {}), "bounds")[0].excess_bytes;
   };
   // In the order 0, 2, 1, 3, the output of q is live beside the input and the output of 1.
   EXPECT_EQ(excess({}), 64 * kStepKiB);
   EXPECT_EQ(ValueOrDie(simulator->LowerBounds(StopToken()), "bounds")[0].excess_bytes,
             64 * kStepKiB);
-  EXPECT_EQ(excess({OpId(0), OpId(2), OpId(1), OpId(3)}), 64 * kStepKiB);
-  EXPECT_EQ(excess(last.launch_ahead.order), 0);
-  EXPECT_EQ(simulator->LowerBounds({OpId(0), OpId(2), OpId(1), OpId(4)}, {}).status().code(),
-            absl::StatusCode::kInternal);
+  EXPECT_EQ(excess({NodeId(0), NodeId(2), NodeId(1), NodeId(3)}), 64 * kStepKiB);
+  EXPECT_EQ(excess(LaunchOrder(last)), 0);
+  EXPECT_EQ(
+      simulator->LowerBounds({NodeId(0), NodeId(2), NodeId(1), NodeId(1)}, {}).status().code(),
+      absl::StatusCode::kInternal);
   terms.variation = StepVariation();
   const StepResult first = ValueOrDie(simulator->Simulate(SwapPlan(), terms, {}), "step");
   EXPECT_THAT(first.launch_ahead.order, ::testing::ElementsAre(0, 2, 1, 3));
@@ -480,7 +481,7 @@ class FakeSimulator : public PlanSimulator {
     result.fits = terms.budget_bytes >= need_;
     return result;
   }
-  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>&,
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>&,
                                                         const StopToken&) override {
     return absl::UnimplementedError("bounds");
   }

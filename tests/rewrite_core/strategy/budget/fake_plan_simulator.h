@@ -24,7 +24,7 @@ struct FakePlanSimulator final : core::PlanSimulator {
     calls.push_back({plan, terms});
     return answer(plan, terms);
   }
-  absl::StatusOr<std::vector<core::DeviceBounds>> LowerBounds(const std::vector<core::OpId>&,
+  absl::StatusOr<std::vector<core::DeviceBounds>> LowerBounds(const std::vector<core::NodeId>&,
                                                               const core::StopToken&) override {
     return bounds;
   }

@@ -462,7 +462,7 @@ class ApartSimulator : public PlanSimulator {
     return testing::UnfitStep(oom, peak, 0, /*num_gpus=*/2);
   }
 
-  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>&,
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>&,
                                                         const StopToken&) override {
     return absl::UnimplementedError("bounds");
   }

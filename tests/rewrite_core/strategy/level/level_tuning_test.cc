@@ -93,7 +93,7 @@ class FakeSimulator : public PlanSimulator {
                                 cost.synchronous_ns > 0 ? cost.synchronous_ns : cost.time_ns,
                                 cost.peak_bytes);
   }
-  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<OpId>&,
+  absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>&,
                                                         const StopToken&) override {
     return absl::UnimplementedError("bounds");
   }
