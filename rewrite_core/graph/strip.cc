@@ -67,7 +67,7 @@ EarlierRewrite FindEarlierRewrite(const Graph& graph) {
   EarlierRewrite earlier;
   earlier.ours = HasUndoRecords(graph);
   // Examines every node's name, but only one character in eight of names without the mark.
-  constexpr absl::string_view kMark = kSwapNodeMark;
+  const absl::string_view kMark = kSwapNodeMark;
   const std::boyer_moore_horspool_searcher mark(kMark.begin(), kMark.end());
   for (NodeId id(0); id < graph.num_nodes() && !earlier.ours; ++id) {
     const absl::string_view name = graph.name(id);

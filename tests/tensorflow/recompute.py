@@ -5,6 +5,7 @@
             would bring the memory back in silence (other passes may fold or fuse one)
   losses    without Grappler, losses and variables are equal, bit for bit
   grappler  with it, as by default, losses are equal, or differ by rounding alone: which, is said
+  live      the Python package makes the same of a live graph as the program of its file
 
 Exit code 0: nothing failed; 1: something failed; 2: bad usage.
 """
@@ -16,7 +17,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from truth import checks, graphs, names, rewrite, train  # noqa: E402
+from truth import checks, graphs, live, names, rewrite, train  # noqa: E402
 
 OWN_GRAPHS = pathlib.Path(__file__).resolve().parent.parent / "graphs"
 SHORT = ("resnet50_tf1_b4", "bert_tiny", "mixed_fp16", "unet3d_s16", "resnet26_2tower_b2")
@@ -62,7 +63,7 @@ def moved_reads(graph_bytes, rewritten):
 
 
 def planned(rewriter, graph, recompute):
-    """The rewritten bytes, the number of clones, and the share; None: there is no plan."""
+    """The rewritten bytes, the number of clones, and the options; None: there is no plan."""
     options = options_for(graph)
     ample = dict(options, gpu_memory_bytes=2**50)
     fits = rewriter.rewrite(graph.bytes, "budget", ample)[1].get("fits", [])
@@ -75,7 +76,7 @@ def planned(rewriter, graph, recompute):
             continue
         clones = sum(n.name.startswith(CLONE) for n in train.parse(rewritten).node)
         if clones:
-            return rewritten, clones, share
+            return rewritten, clones, options
     return None
 
 
@@ -91,6 +92,20 @@ def merged(reads, readers, ours, theirs):
         elif node in ran and node not in run and readers.get(node, set()) & set(run) and any(
                 n.startswith(CLONE + node.replace("/", "_")) for n in run):
             yield "merged: %s is gone, but not its clone" % node
+
+
+def live_problems(graph, options, rewriter, package):
+    """What is wrong with a live graph that is rewritten where it is."""
+    tf_graph = train.imported(train.parse(graph.bytes))
+    sent = tf_graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True)
+    # A live graph keeps its calls.
+    file = rewriter.rewrite(sent, "budget", dict(options, inline_calls="never"))[0]
+    package.edit(tf_graph, "budget", options)
+    yield from ("live: " + text for text in checks.different_nodes(
+        tf_graph.as_graph_def(), train.parse(file)))
+    ours = train.train_live(graph, tf_graph)
+    theirs = train.train(graph, graph.bytes)
+    yield from ("live: " + text for text in checks.different_losses(ours.losses, theirs.losses))
 
 
 def problems(graph, rewritten, notes):
@@ -120,6 +135,8 @@ def main():
     for key, value in train.ENVIRONMENT.items():
         os.environ[key] = value
     rewriter = rewrite.SpillwayCommand(options.spillway)
+    program = pathlib.Path(options.spillway).resolve()
+    package = live.Package(program.parent.parent / "lib" / live.SONAME)
     passed = failed = 0
     for graph in graphs.find([OWN_GRAPHS]).values():
         wanted = options.k in graph.name and (options.full or graph.name in SHORT)
@@ -130,10 +147,11 @@ def main():
             if found is None:
                 print("      %s %s: no plan with clones" % (graph.name, recompute), flush=True)
                 continue
-            rewritten, clones, share = found
+            rewritten, clones, planned_with = found
             wrong = list(problems(graph, rewritten, notes))
-            print("%s %s %s: %d clones in %.0f %% of the peak%s" % (
-                "FAIL" if wrong else "ok  ", graph.name, recompute, clones, 100 * share,
+            wrong += live_problems(graph, planned_with, rewriter, package)
+            print("%s %s %s: %d clones%s" % (
+                "FAIL" if wrong else "ok  ", graph.name, recompute, clones,
                 "".join(", " + note for note in notes)), flush=True)
             for text in wrong[:8]:
                 print("      " + text)

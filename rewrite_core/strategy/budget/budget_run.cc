@@ -266,6 +266,10 @@ void BudgetRun::TakeCloned(ClonePlan clones, BudgetRun* other) {
   result_.clones = std::move(clones);
   result_.plan = std::move(other->result_.plan);
   result_.report = std::move(other->result_.report);
+  // They hold for swaps beside these clones alone.
+  for (v1::BudgetDevice& device : *result_.report.mutable_budget()->mutable_devices()) {
+    device.clear_step_time_bound_ns();
+  }
 }
 
 absl::StatusOr<StrategyResult> BudgetRun::Finish() {

@@ -271,6 +271,24 @@ INSTANTIATE_TEST_SUITE_P(
         CloneCase{"ADeadTrigger", {{"^no2", "^yes"}}, "deadness"},
         CloneCase{"ATriggerOfAnotherCondition", {{"^no2", "^else"}}, "deadness"},
         CloneCase{"ASwitchAsTrigger", {{"^no2", "^switch"}}, "deadness"},
+        CloneCase{"ASwapAsTrigger",
+                  {{"again = Relu(switch, ^no2)",
+                    "out = Identity(no2) {T=float32, _spillway_undo=[\"added\"], "
+                    "_grappler_do_not_remove=true}\n"
+                    "again = Relu(switch, ^out)"}},
+                  ""},
+        CloneCase{"ASwapOfTheOtherSideAsTrigger",
+                  {{"again = Relu(switch, ^no2)",
+                    "out = Identity(yes2) {T=float32, _spillway_undo=[\"added\"], "
+                    "_grappler_do_not_remove=true}\n"
+                    "again = Relu(switch, ^out)"}},
+                  "deadness"},
+        CloneCase{"ASwapThatWaitsForTheOtherSide",
+                  {{"again = Relu(switch, ^no2)",
+                    "out = Identity(no2, ^yes) {T=float32, _spillway_undo=[\"added\"], "
+                    "_grappler_do_not_remove=true}\n"
+                    "again = Relu(switch, ^out)"}},
+                  "deadness"},
         CloneCase{"ASwitch",
                   {{"again = Relu(switch, ^no2)",
                     "switch2 = Switch(a, p, ^a) {T=float32, _spillway_undo=[\"added\"]}\n"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 # The attribute that the core adds to an edited node, for `strip`.
+_COLOCATION = "_class"
 _UNDO = "_spillway_undo"
 
 
@@ -120,10 +121,15 @@ def _add_nodes(graph: tf.Graph, nodes: List[Any], new: set) -> None:
     fragment.versions.CopyFrom(graph.graph_def_versions)
     input_map = {}
     waits: List[Tuple[str, str]] = []  # (node, original node that it waits for)
+    places: List[Tuple[str, Any]] = []  # (node, its attribute _class)
     for node in nodes:
         copy = fragment.node.add()
         copy.CopyFrom(node)
         del copy.input[:]
+        if _COLOCATION in copy.attr:
+            # The importer looks for what it names among these nodes alone.
+            places.append((node.name, node.attr[_COLOCATION]))
+            del copy.attr[_COLOCATION]
         for name in node.input:
             if name.startswith("^") and name[1:] not in new:
                 # The importer maps control inputs by tensors, and some nodes have none.
@@ -135,9 +141,11 @@ def _add_nodes(graph: tf.Graph, nodes: List[Any], new: set) -> None:
     # The caller's device scopes and control dependencies must not apply to these nodes.
     with graph.as_default(), tf.device(None), graph.control_dependencies(None):
         importer.import_graph_def(fragment, name="", input_map=input_map)
+    # pylint: disable=protected-access
+    for name, place in places:
+        graph.get_operation_by_name(name)._set_attr(_COLOCATION, place)
     for name, source in waits:
-        graph.get_operation_by_name(name)._add_control_inputs(  # pylint: disable=protected-access
-            [graph.get_operation_by_name(source)])
+        graph.get_operation_by_name(name)._add_control_inputs([graph.get_operation_by_name(source)])
 
 
 def _tensor_name(name: str) -> str:
