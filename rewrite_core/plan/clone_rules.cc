@@ -169,12 +169,20 @@ absl::Status CloneRules::FindUpdates(const StopToken& stop) {
   return absl::OkStatus();
 }
 
-// Whether the write depends on no value of a variable that it writes, and so on nothing that reads
-// it, which a clone might repeat. (Of several towers, the step may update the statistics of one
-// alone; a clone in another one still has to run before that one's updates, in whichever step.)
-// False also if that takes too long to find out.
+// Whether the write depends on nothing that may run again and reads a variable that it writes:
+// initial values, copies between towers, broadcasts of a variable. (Of several towers, the step may
+// update the statistics of one alone; a clone in another one still has to run before that one's
+// updates, in whichever step.) False also if that takes too long to find out.
 bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks) const {
   const Graph& graph = facts_->graph();
+  std::vector<BufferIndex> written;
+  for (Tensor input : graph.inputs(write)) {
+    if (input.is_control()) break;
+    if (!facts_->shapes().type(input).is_ref) continue;
+    if (const BufferIndex variable = ReferencedBy(input); variable != kNoBuffer) {
+      written.push_back(variable);
+    }
+  }
   std::vector<NodeId> todo = {write};
   (*seen_from)[write] = write;
   const int64_t least_looks = std::max<int64_t>(0, *looks - kLooksPerWrite);
@@ -182,18 +190,17 @@ bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int
     const NodeId id = todo.back();
     todo.pop_back();
     const bool writes = WriteOf(graph.op(id)) != Write::kNone;
+    const bool may_run_again =
+        by_op_[graph.op_id(id)] != RunAgain::kNever && !HandsOnFirstInput(graph.op(id));
     for (Tensor input : graph.inputs(id)) {
       if (--*looks < least_looks) return false;
       if (writes && !input.is_control() && facts_->shapes().type(input).is_ref) continue;
+      if (may_run_again && !input.is_control() &&
+          std::find(written.begin(), written.end(), ReferencedBy(input)) != written.end()) {
+        return false;
+      }
       if (std::exchange((*seen_from)[input.node], write) != write) todo.push_back(input.node);
     }
-  }
-  for (Tensor input : graph.inputs(write)) {
-    if (input.is_control()) break;
-    const BufferIndex variable =
-        facts_->shapes().type(input).is_ref ? ReferencedBy(input) : kNoBuffer;
-    if (variable == kNoBuffer) continue;
-    if ((*seen_from)[facts_->buffers().buffers()[variable].first.node] == write) return false;
   }
   return true;
 }

@@ -127,13 +127,15 @@ TEST_F(CloneRulesTest, UpdatesOfAReference) {
   EXPECT_THAT(Updates(TestStep(kVariable, Targets({"b"})), "a"), UnorderedElementsAre("u1", "u2"));
 }
 
-// A tower's variable is set to that of another one, which is read: no update of either.
+// A tower's variable is set to that of another one, or to what another process has: no updates.
 TEST_F(CloneRulesTest, CopiesBetweenTowersAreInitializers) {
   const std::string graph = absl::StrCat(kVariable, R"(
     w2 = VariableV2() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
     read2 = Identity(w2) {T=float32, _output_shapes=[(4,4)]}
     a2 = MatMul(x, read2) {T=float32, _output_shapes=[(4,4)]}
     copy = Assign(w2, read, ^init) {T=float32}
+    sent = HorovodBroadcast(read2) {T=float32}
+    received = Assign(w2, sent) {T=float32}
 )");
   EXPECT_THAT(Updates(TestStep(graph, Targets({"b", "a2"})), "a2"), IsEmpty());
 }
