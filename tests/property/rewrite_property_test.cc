@@ -75,6 +75,7 @@ constexpr uint64_t kLevelSample = 4'000;
 constexpr uint64_t kLongLevelSample = 200'000;
 // With the strategy `budget`: in so few nodes hardly anything can be away.
 constexpr uint64_t kBudgetSample = 1'000;
+constexpr int kFairSample = 50;
 // Of each family with each strategy, under the address sanitizer.
 constexpr uint64_t kSanitizedSample = 1'000;
 
@@ -193,6 +194,8 @@ void KeepTheProperties(const Kind& kind, int seeds, const MakeOptions& make_opti
   }
   std::cout << kind.name << ": " << tally.cases << " cases, " << tally.rewritten << " rewritten\n";
   EXPECT_EQ(tally.failures, 0);
+  // The few cases of a run under the sanitizer say nothing about shares of some per cent.
+  if (tally.cases < kFairSample) return;
   EXPECT_GE(tally.rewritten, fair_share * tally.cases) << "of " << tally.cases;
 }
 

@@ -321,7 +321,7 @@ TEST(BudgetObjectiveTest, ASearchCutShortSaysSo) {
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{1} << 50);
   bool refused = false, cut = false, whole = false;
   int64_t last = std::numeric_limits<int64_t>::max();
-  for (int64_t simulations = 1; simulations <= 4096; simulations *= 2) {
+  for (int64_t simulations = 1; simulations <= 4096; simulations *= 4) {
     v1::Limits limits = DefaultLimits();
     limits.set_max_search_steps(simulations * 5000);
     const auto answer = Rewrite(bytes, options, limits, StopToken());

@@ -236,9 +236,11 @@ TEST(BudgetRewriteTest, GpusOfDifferentMemory) {
               IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "/gpu:7"));
 }
 
+constexpr char kLowEffort[] = " budget { planning_effort: PLANNING_EFFORT_LOW } ";
+
 TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
-  const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20));
+  const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20) + kLowEffort);
   ASSERT_THAT(refused.status(),
               FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                         "no plan of swaps can fit"));
@@ -257,7 +259,9 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
 // addition.
 TEST(BudgetRewriteTest, WhatDoesNotFitSaysTheLowerBound) {
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
-  const auto refused = [&](int64_t memory) { return TryBudget(bytes, OnGpu(32, memory)); };
+  const auto refused = [&](int64_t memory) {
+    return TryBudget(bytes, OnGpu(32, memory) + kLowEffort);
+  };
   const auto with_all = refused(64 << 20);
   int64_t bound = 0, smallest = 0;
   ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(with_all, "lower_bound_bytes"), &bound));
@@ -394,7 +398,7 @@ TEST(BudgetRewriteTest, ASearchCutShortSaysSo) {
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
   const int64_t memory = ample.fits(0).unswapped_peak_bytes() * 6 / 10;
   bool refused = false, cut = false, whole = false;
-  for (int64_t simulations = 1; simulations <= 4096; simulations *= 2) {
+  for (int64_t simulations = 1; simulations <= 4096; simulations *= 4) {
     v1::Limits limits = DefaultLimits();
     limits.set_max_search_steps(simulations * 3 * ample.node_count_before());
     const auto answer = TryBudget(bytes, OnGpu(32, memory), limits);

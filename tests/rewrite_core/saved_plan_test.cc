@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "budget { planning_effort: PLANNING_EFFORT_LOW } "
                   "step { batch_size: 64 hardware { gpu_memory_bytes: 4000000000 } }"},
         SavedCase{"BudgetClones", "resnet50_tf1/graph_shapes.pb",
-                  "budget { recompute: RECOMPUTE_ALL } "
+                  "budget { recompute: RECOMPUTE_ALL planning_effort: PLANNING_EFFORT_LOW } "
                   "step { batch_size: 64 hardware { gpu_memory_bytes: 4000000000 } }"},
         SavedCase{"BudgetClonesAndSwaps", "resnet50_tf1/graph_shapes.pb",
                   "budget { recompute: RECOMPUTE_CHEAP planning_effort: PLANNING_EFFORT_LOW } "

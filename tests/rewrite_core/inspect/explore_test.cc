@@ -291,7 +291,8 @@ TEST(ExploreTest, SizesThatWereFoundBeforeAnErrorWereTold) {
 TEST(ExploreTest, WithRecomputation) {
   if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string graph = testing::ReadTestGraph("unet3d_s16/graph.pb");
-  v1::ExploreOptions options = TestSwapping();
+  v1::ExploreOptions options = TestSwapping({6});
+  options.set_multiple_of(1 << 20);  // No other size.
   options.mutable_step()->mutable_hardware()->set_h2d_bytes_per_s(1e9);
   options.mutable_step()->mutable_hardware()->set_d2h_bytes_per_s(1e9);
   const auto swaps = Explore(graph, options, DefaultLimits(), StopToken());

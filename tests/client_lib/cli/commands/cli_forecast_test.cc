@@ -20,6 +20,7 @@
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/raw_bytes.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::testing {
 namespace {
@@ -323,6 +324,7 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
 }
 
 TEST_F(CliForecastTest, ExploreTellsWhatSwappingMakesPossible) {
+  if (spillway::testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string graph = Graph("resnet50_free");
   const Words command = {"explore", graph, "--sizes", "128,192", "--multiple-of", "64"};
   const Words swapping = command + Words{"--swapping"};
