@@ -19,7 +19,7 @@ constexpr size_t kMaxAlone = 16;
 // For clones beside swaps: the part of the way from the budget to the peak that is left to swaps;
 // and how many of these are searched, the most promising first.
 constexpr double kSwappedParts[] = {0.05, 0.1, 0.2, 0.35, 0.5, 0.75};
-constexpr size_t kMaxBoth = 2;
+constexpr size_t kMaxBoth = 4;
 // A search is worth its time if it may save more than 1/kWorthPart of the step.
 constexpr int64_t kWorthPart = 100;
 
@@ -71,10 +71,11 @@ class JointSearch {
       const GpuIndex gpu = run_.gpus()[i].index;
       gpus.push_back({gpu, run_.request().budget_bytes(gpu)});
     }
-    RecomputeTerms terms;
-    terms.least = LeastOf(input_.options.budget().recompute());
-    terms.least_bytes = input_.options.min_tensor_bytes();
-    terms.filter = &run_.request().filters->outputs;
+    std::vector<RecomputeTerms> terms;
+    for (RunAgain least : {RunAgain::kSameBits, RunAgain::kSameValue}) {
+      if (least < LeastOf(input_.options.budget().recompute())) continue;
+      terms.push_back({least, input_.options.min_tensor_bytes(), &run_.request().filters->outputs});
+    }
     auto grid =
         CloneGrid::Create(input_.facts, ordered_, run_.plans().needs(), gpus, terms, input_.stop);
     if (!grid.ok()) return grid.status();

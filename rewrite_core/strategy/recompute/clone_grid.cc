@@ -19,10 +19,12 @@ constexpr double kTimePowers[] = {1.0, 0.3};
 
 absl::StatusOr<CloneGrid> CloneGrid::Create(const StepFacts& facts, const OrderedStep& ordered,
                                             const Needs& needs, const std::vector<Gpu>& gpus,
-                                            const RecomputeTerms& terms, const StopToken& stop) {
+                                            const std::vector<RecomputeTerms>& terms,
+                                            const StopToken& stop) {
   if (absl::Status s = facts.Compute({Fact::kControlFlow, Fact::kBackwardPart}, stop); !s.ok())
     return s;
   CloneGrid grid(facts, ordered, needs, stop);
+  grid.num_terms_ = terms.size();
   auto rules = CloneRules::Find(facts, stop);
   if (!rules.ok()) return rules.status();
   grid.rules_ = std::make_unique<CloneRules>(*std::move(rules));
@@ -30,17 +32,28 @@ absl::StatusOr<CloneGrid> CloneGrid::Create(const StepFacts& facts, const Ordere
     auto order = StepOrder::Create(facts, gpu.index, ordered.step, stop);
     if (!order.ok()) return order.status();
     auto on = std::make_unique<OnGpu>(
-        OnGpu{gpu, ordered.step.peak_bytes(gpu.index), *std::move(order), nullptr});
-    auto step = RecomputeStep::Create(facts, on->order, *grid.rules_, terms, stop);
-    if (!step.ok()) return step.status();
-    on->step = std::make_unique<RecomputeStep>(*std::move(step));
+        OnGpu{gpu, ordered.step.peak_bytes(gpu.index), *std::move(order), {}});
+    for (const RecomputeTerms& each : terms) {
+      auto step = RecomputeStep::Create(facts, on->order, *grid.rules_, each, stop);
+      if (!step.ok()) return step.status();
+      on->steps.push_back(std::make_unique<RecomputeStep>(*std::move(step)));
+    }
     grid.gpus_.push_back(std::move(on));
   }
   return grid;
 }
 
 absl::Status CloneGrid::Add(const Point& point, std::vector<CloneSweeps>* found) const {
+  for (size_t terms = 0; terms < num_terms_; ++terms) {
+    if (absl::Status s = Add(point, terms, found); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CloneGrid::Add(const Point& point, size_t of_terms,
+                            std::vector<CloneSweeps>* found) const {
   CloneSweeps sweeps;
+  sweeps.terms = of_terms;
   for (const std::unique_ptr<OnGpu>& on : gpus_) {
     SweepTerms terms;
     const double budget = static_cast<double>(on->gpu.budget_bytes);
@@ -48,7 +61,7 @@ absl::Status CloneGrid::Add(const Point& point, std::vector<CloneSweeps>* found)
     terms.target_bytes = static_cast<int64_t>(point.share * budget + point.part * beyond);
     if (point.is_placed) terms.region_bytes = on->gpu.budget_bytes;
     terms.time_power = point.time_power;
-    auto sweep = SweepStep(*on->step, terms, *stop_);
+    auto sweep = SweepStep(*on->steps[of_terms], terms, *stop_);
     if (!sweep.ok()) return sweep.status();
     if (!sweep->fits) return absl::OkStatus();
     sweeps.added_ns = std::max(sweeps.added_ns, sweep->added_ns);
@@ -92,7 +105,8 @@ absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::Beyond(double part) const {
 absl::StatusOr<ClonePlan> CloneGrid::PlanOf(const CloneSweeps& sweeps) const {
   ClonePlan all;
   for (size_t i = 0; i < gpus_.size(); ++i) {
-    auto plan = PlanClones(*gpus_[i]->step, sweeps.by_gpu[i], *needs_, ordered_->ranks, *stop_);
+    auto plan = PlanClones(*gpus_[i]->steps[sweeps.terms], sweeps.by_gpu[i], *needs_,
+                           ordered_->ranks, *stop_);
     if (!plan.ok()) return plan.status();
     if (plan->clones.empty() && !sweeps.by_gpu[i].clones.empty()) return ClonePlan();
     const auto first = static_cast<int32_t>(all.clones.size());

@@ -27,6 +27,7 @@ namespace spillway::core {
 
 // One point of the grid.
 struct CloneSweeps {
+  size_t terms = 0;  // An index in those of the grid.
   std::vector<Sweep> by_gpu;
   int64_t added_ns = 0;  // Of the GPU where clones take longest.
 };
@@ -38,17 +39,19 @@ class CloneGrid {
     int64_t budget_bytes = 0;
   };
 
-  // All must outlive it. Errors: those of the facts and of `stop`. REQUIRES: kBuffers and
-  // kActiveNodes.
+  // Each point is tried with each of `terms`: where more nodes may run again, a sweep is not always
+  // better. All must outlive the grid. Errors: those of the facts and of `stop`. REQUIRES: kBuffers
+  // and kActiveNodes.
   static absl::StatusOr<CloneGrid> Create(const StepFacts& facts, const OrderedStep& ordered,
                                           const Needs& needs, const std::vector<Gpu>& gpus,
-                                          const RecomputeTerms& terms, const StopToken& stop);
+                                          const std::vector<RecomputeTerms>& terms,
+                                          const StopToken& stop);
 
   // Sweeps that fit the budgets, the least time first: for a grid of shares of them, with memory
   // counted and placed.
   absl::StatusOr<std::vector<CloneSweeps>> Within() const;
   // For a target between the budget and the peak, which leaves something to swap: `part` of the
-  // way, from 0 to 1. Empty if it does not fit.
+  // way, from 0 to 1.
   absl::StatusOr<std::vector<CloneSweeps>> Beyond(double part) const;
 
   // The plan of such sweeps; without clones if there is none (PlanClones).
@@ -59,7 +62,7 @@ class CloneGrid {
     Gpu gpu;
     int64_t peak_bytes = 0;
     StepOrder order;
-    std::unique_ptr<RecomputeStep> step;
+    std::vector<std::unique_ptr<RecomputeStep>> steps;  // By terms.
   };
 
   CloneGrid(const StepFacts& facts, const OrderedStep& ordered, const Needs& needs,
@@ -70,14 +73,17 @@ class CloneGrid {
     double share = 1, part = 0, time_power = 1;
     bool is_placed = false;
   };
-  // Adds the sweeps of all GPUs to `found`, if all fit, and no sweeps there are the same.
+  // Adds the sweeps of all GPUs to `found`, if all fit, and no sweeps there are the same; for each
+  // terms.
   absl::Status Add(const Point& point, std::vector<CloneSweeps>* found) const;
+  absl::Status Add(const Point& point, size_t terms, std::vector<CloneSweeps>* found) const;
 
   const StepFacts* facts_;
   const OrderedStep* ordered_;
   const Needs* needs_;
   const StopToken* stop_;
   std::unique_ptr<CloneRules> rules_;
+  size_t num_terms_ = 0;
   std::vector<std::unique_ptr<OnGpu>> gpus_;
 };
 
