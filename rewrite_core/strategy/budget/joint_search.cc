@@ -74,7 +74,8 @@ class JointSearch {
     std::vector<RecomputeTerms> terms;
     for (RunAgain least : {RunAgain::kSameBits, RunAgain::kSameValue}) {
       if (least < LeastOf(input_.options.budget().recompute())) continue;
-      terms.push_back({least, input_.options.min_tensor_bytes(), &run_.request().filters->outputs});
+      terms.push_back({least, input_.options.min_tensor_bytes(), &run_.request().filters->outputs,
+                       &input_.eligibility});
     }
     auto grid =
         CloneGrid::Create(input_.facts, ordered_, run_.plans().needs(), gpus, terms, input_.stop);

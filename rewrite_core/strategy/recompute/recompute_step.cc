@@ -10,7 +10,7 @@ absl::StatusOr<RecomputeStep> RecomputeStep::Create(const StepFacts& facts, cons
                                                     const StopToken& stop) {
   RecomputeStep step(facts, order, rules);
   if (absl::Status s = step.FindSlots(terms, stop); !s.ok()) return s;
-  if (absl::Status s = step.FindRemade(stop); !s.ok()) return s;
+  if (absl::Status s = step.FindRemade(terms, stop); !s.ok()) return s;
   step.least_bytes_ = terms.least_bytes;
   return step;
 }
@@ -38,7 +38,7 @@ absl::Status RecomputeStep::FindSlots(const RecomputeTerms& terms, const StopTok
     Slot before = order_->num_slots();
     const RunAgain again = rules_->Of(node);
     bool may_clone =
-        again != RunAgain::kNever && again >= terms.least &&
+        again != RunAgain::kNever && again >= terms.least && IsWanted(node, terms) &&
         (terms.filter == nullptr || terms.filter->ReasonFor(node) == v1::REASON_SWAPPED);
     for (NodeId update : may_clone ? rules_->UpdatesOf(node) : std::vector<NodeId>()) {
       if (poll.Tick()) return stop.status("strategy");
@@ -55,13 +55,13 @@ absl::Status RecomputeStep::FindSlots(const RecomputeTerms& terms, const StopTok
 
 // A buffer stays if something that cannot be moved to a clone reads it: a host, another GPU, a
 // fetch, a node in a loop, a node that shares its memory and cannot be cloned.
-absl::Status RecomputeStep::FindRemade(const StopToken& stop) {
+absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopToken& stop) {
   const Graph& graph = facts_->graph();
   const Buffers& buffers = facts_->buffers();
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
-    hands_on_.push_back(HandsOn(id));
+    hands_on_.push_back(IsWanted(id, terms) && HandsOn(id));
   }
   std::vector<bool> stays(buffers.buffers().size(), false);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {

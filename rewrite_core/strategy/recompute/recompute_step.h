@@ -14,6 +14,7 @@
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/clone_rules.h"
+#include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/order/step_order.h"
 
@@ -26,6 +27,8 @@ struct RecomputeTerms {
   int64_t least_bytes = 0;
   // If not null: only nodes that pass it are cloned.
   const OpFilter* filter = nullptr;
+  // If not null: only nodes on devices that are wanted.
+  const Eligibility* eligibility = nullptr;
 };
 
 class RecomputeStep {
@@ -59,9 +62,13 @@ class RecomputeStep {
   RecomputeStep(const StepFacts& facts, const StepOrder& order, const CloneRules& rules)
       : facts_(&facts), order_(&order), rules_(&rules) {}
   absl::Status FindSlots(const RecomputeTerms& terms, const StopToken& stop);
-  absl::Status FindRemade(const StopToken& stop);
+  absl::Status FindRemade(const RecomputeTerms& terms, const StopToken& stop);
   bool IsMovable(NodeId reader, Tensor tensor) const;
   bool HandsOn(NodeId id) const;
+  bool IsWanted(NodeId id, const RecomputeTerms& terms) const {
+    return terms.eligibility == nullptr ||
+           terms.eligibility->IsDeviceWanted(facts_->graph().device_id(id));
+  }
 
   template <typename Item>
   static absl::Span<const Item> Part(const std::vector<Item>& items,

@@ -89,6 +89,14 @@ INSTANTIATE_TEST_SUITE_P(
         CloneCase{"AsItIs", {}, ""},
         // Nothing can be merged with what reads a clone.
         CloneCase{"ItsInputTellsThemApart", {{"Relu(b2, ^d)", "Relu(b2)"}}, ""},
+        CloneCase{"ASwapInTellsThemApart",
+                  {{"c2 = Relu(b2, ^d)",
+                    "bo = Identity(b2) {T=float32, _spillway_undo=[\"added\"], "
+                    "_grappler_do_not_remove=true}\n"
+                    "bi = Identity(bo, ^d) {T=float32, _spillway_undo=[\"added\"], "
+                    "_grappler_do_not_remove=true}\n"
+                    "c2 = Relu(bi)"}},
+                  ""},
         CloneCase{"OfTheOriginal", {{"Relu(b2, ^d)", "Relu(b, ^d)"}}, ""},
         CloneCase{"TwoOfOneNode",
                   {{"f = Mul(e, x) {T=float32}",
