@@ -75,6 +75,9 @@ struct BudgetRequest {
   // The unswapped step, with `base` and unlimited memory, operations recorded; set first by the
   // strategy.
   StepResult unswapped;
+  // Plans are also made in other ways, so that an error need not say with how much memory there is
+  // one.
+  bool is_one_of_several = false;
   // The time of the user's graph with unlimited memory; 0: that of `unswapped`, which sets it.
   int64_t full_speed_ns = 0;
 };

@@ -84,6 +84,7 @@ std::string MayRunOutText(absl::string_view what, int unfit) {
 void BudgetRun::StartFrom(const SwapPlan& base, int64_t full_speed_ns) {
   request_.base = base;
   request_.full_speed_ns = full_speed_ns;
+  request_.is_one_of_several = true;
 }
 
 absl::Status BudgetRun::MakeFilters() {

@@ -333,6 +333,7 @@ absl::Status GpuSearch::TakeSteady(std::vector<FoundPlan> plans, std::vector<Var
 }
 
 absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
+  if (request_.is_one_of_several) return 0;
   const int64_t peak = ordered_.step.peak_bytes(gpu_);
   auto need =
       FindNeed(&request_.simulator, ordered_.base, StepTerms::OneGpu(gpu_, 0), peak, request_.stop);
