@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from truth import checks, graphs, live, names, rewrite, train  # noqa: E402
 
 OWN_GRAPHS = pathlib.Path(__file__).resolve().parent.parent / "graphs"
-SHORT = ("resnet50_tf1_b4", "bert_tiny", "mixed_fp16", "unet3d_s16", "resnet26_2tower_b2")
+SHORT = ("resnet50_tf1_b4", "bert_tiny", "mixed_fp16", "unet3d_s16")
 # The share of the peak that a GPU has, per graph: the least of these for which there is a plan with
 # clones is taken. (In several of these graphs weights take most of the memory.)
 SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
