@@ -18,9 +18,8 @@ namespace spillway::core {
 //                directly or through one swap-out and one swap-in, or that of a clone of its
 //                producer
 //   clone        every other new node is a clone of an original one: the same op, device,
-//   attributes
-//                and tensors read, all of its control inputs, and something to wait for besides;
-//                and the op may run twice (plan/clone_rules.h)
+//                attributes and tensors read, all of its control inputs, and something to wait
+//                for besides; and the op may run twice (plan/clone_rules.h)
 //   variable     a clone that reads a variable by reference runs before each update that its
 //                original runs before
 //   acyclic      no cycles except for the loops' own back edges

@@ -96,23 +96,25 @@ absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::Rewrit
   auto result = strategy.plan({facts, *eligibility, options, limits, simulator->get(), stop});
   const bool fits = GetErrorReason(result.status()) != v1::ERROR_REASON_DOES_NOT_FIT;
   if (fits && !result.ok()) return result.status();
-  if (fits && !result->clones.clones.empty()) {
-    auto cloned = StepSubject::WithClones(graph, result->clones, step, limits, stop);
-    if (!cloned.ok()) return cloned.status();
-    auto on_clones = (*cloned)->Simulator(stop);
-    if (!on_clones.ok()) return on_clones.status();
-    auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, *on_clones, stop);
-    if (!forecast.ok()) return forecast.status();
-    if (forecast->fit() != v1::FIT_DOES_NOT_FIT) swapped.forecast = *std::move(forecast);
-    return swapped;
-  }
-  auto bound_ns =
-      BoundNs(fits ? result->plan.controls : std::vector<ControlEdge>(), simulator->get(), stop);
-  if (!bound_ns.ok()) return bound_ns.status();
   // A bound for plans of swaps, which others may pass.
-  if (options.budget().recompute() <= v1::RECOMPUTE_OFF) swapped.bound_ns = *bound_ns;
+  if (options.budget().recompute() <= v1::RECOMPUTE_OFF) {
+    auto bound_ns =
+        BoundNs(fits ? result->plan.controls : std::vector<ControlEdge>(), simulator->get(), stop);
+    if (!bound_ns.ok()) return bound_ns.status();
+    swapped.bound_ns = *bound_ns;
+  }
   if (!fits) return swapped;
-  auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, simulator->get(), stop);
+  StepSimulator* planned_on = simulator->get();
+  std::unique_ptr<StepSubject> cloned;
+  if (!result->clones.clones.empty()) {
+    auto made = StepSubject::WithClones(graph, result->clones, step, limits, stop);
+    if (!made.ok()) return made.status();
+    cloned = *std::move(made);
+    auto on_clones = cloned->Simulator(stop);
+    if (!on_clones.ok()) return on_clones.status();
+    planned_on = *on_clones;
+  }
+  auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, planned_on, stop);
   if (!forecast.ok()) return forecast.status();
   // Each GPU fits on its own; together they may still interfere.
   if (forecast->fit() != v1::FIT_DOES_NOT_FIT) swapped.forecast = *std::move(forecast);
@@ -212,6 +214,12 @@ class Explorer {
       v1::RewriteOptions budget;
       budget.mutable_budget()->set_recompute(options_.recompute());
       return FindStrategy(budget)->check(budget, stop_);
+    }
+    if (options_.recompute() > v1::RECOMPUTE_OFF && !options_.swapping()) {
+      return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                          "recompute is given, and no swapping, of whose plans it is a part; give "
+                          "swapping, too, or leave recompute out",
+                          {{"option", "recompute"}, {"other_option", "swapping"}});
     }
     if (options_.no_budget() && options_.swapping()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,

@@ -1,8 +1,7 @@
 // Which nodes may run twice in a step, with the same result:
 //
 //   op        known to TensorFlow, without state or effect (OpInfo::is_stateful), and not one of
-//   the
-//             few that have none and still may run only once (kNever in the .cc)
+//             the few that have none and still may run only once (kNever in the .cc)
 //   types     no reference, resource or variant among inputs and outputs, except a variable's value
 //   fed       not fed
 //   frame     outside loops

@@ -71,8 +71,16 @@ v1::Plan ParseHead(const std::string& bytes) {
 }
 
 absl::Status CheckHead(const v1::Plan& plan) {
-  const int version = plan.clones().empty() ? kPlanFormatVersion : kClonePlanFormatVersion;
-  if (plan.format_version() < version || plan.format_version() > kClonePlanFormatVersion) {
+  if (plan.format_version() == kPlanFormatVersion && !plan.clones().empty()) {
+    return InvalidError(
+        v1::ERROR_REASON_UNKNOWN_OPTION,
+        absl::StrCat("format_version of the plan is ", kPlanFormatVersion,
+                     ", which has no clones, and the plan has ", plan.clones_size(),
+                     "; give it as it was saved"),
+        {{"option", "format_version"}, {"value", absl::StrCat(kPlanFormatVersion)}});
+  }
+  if (plan.format_version() < kPlanFormatVersion ||
+      plan.format_version() > kClonePlanFormatVersion) {
     const std::string value = absl::StrCat(plan.format_version());
     return InvalidError(
         v1::ERROR_REASON_UNKNOWN_OPTION,

@@ -56,7 +56,7 @@ class CloneReader {
       auto update = FindNode(name);
       if (!update.ok()) return update.status();
       clone->updates.push_back(*update);
-      if (absl::Status s = CheckWait(*node, *update); !s.ok()) return s;
+      if (absl::Status s = CheckEdge(*node, *update); !s.ok()) return s;
     }
     for (NodeId update : rules_.UpdatesOf(*node)) {
       if (std::find(clone->updates.begin(), clone->updates.end(), update) == clone->updates.end()) {
@@ -88,10 +88,7 @@ class CloneReader {
     if (!node.ok()) return node.status();
     const absl::Span<const Tensor> inputs = graph_.inputs(*node);
     const int32_t index = ref.input_index();
-    const auto bad = [&](absl::string_view what) {
-      return BadPlanError(absl::StrCat("input ", index, " of node ", Quoted(ref.node()), " ", what),
-                          {{"node", ref.node()}, {"input", absl::StrCat(index)}});
-    };
+    const auto bad = [&ref](absl::string_view what) { return BadInputError(ref, what); };
     if (index < 0 || static_cast<size_t>(index) >= inputs.size() || inputs[index].is_control() ||
         inputs[index].node != clone->original) {
       return bad(absl::StrCat("does not read ", Quoted(graph_.name(clone->original))));
@@ -118,31 +115,24 @@ class CloneReader {
                                              " as it is, which is no trigger for its clone"));
       }
     }
-    if (absl::Status s = CheckWait(*trigger, clone->original); !s.ok()) return s;
+    if (absl::Status s = CheckEdge(*trigger, clone->original); !s.ok()) return s;
     for (const InputPosition& consumer : clone->consumers) {
-      if (absl::Status s = CheckWait(*trigger, consumer.node); !s.ok()) return s;
+      if (absl::Status s = CheckEdge(*trigger, consumer.node); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
 
-  // Whether the second may wait for the first, wherever in the step.
-  absl::Status CheckWait(NodeId from, NodeId to) {
-    absl::string_view why = EdgeFaultText(soundness_.WaitInOrder(from, to));
-    const NodeFlags& needed = facts_.active_nodes().needed;
-    if (soundness_.WaitInOrder(from, to) == EdgeFault::kNone) {
-      if (!needed[to] || needed[from]) return Polled();
-      why = "the step runs only the node that would wait, and would run the other, too";
-    }
-    return BadPlanError(absl::StrCat("node ", Quoted(graph_.name(to)), " may not wait for ",
-                                     Quoted(graph_.name(from)), ": ", why),
-                        {{"node", graph_.name(to)}, {"source", graph_.name(from)}});
+  // Cycles are looked for later.
+  absl::Status CheckEdge(NodeId from, NodeId to) {
+    absl::Status s = Polled();
+    return s.ok() ? CheckWait(facts_, from, to, soundness_.WaitInOrder(from, to)) : s;
   }
 
   absl::StatusOr<NodeId> FindNode(absl::string_view name) {
     if (absl::Status s = Polled(); !s.ok()) return s;
     const NodeId node = graph_.Find(name);
-    if (node != kNoNode) return node;
-    return BadPlanError(absl::StrCat("the graph has no node ", Quoted(name)), {{"node", name}});
+    if (node == kNoNode) return NoNodeError(name);
+    return node;
   }
 
   absl::Status Polled() { return poll_.Tick() ? stop_.status("strategy") : absl::OkStatus(); }

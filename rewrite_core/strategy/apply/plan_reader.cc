@@ -161,10 +161,7 @@ class PlanReader {
     if (!node.ok()) return node.status();
     const absl::Span<const Tensor> inputs = graph_.inputs(*node);
     const int32_t index = ref.input_index();
-    const auto bad = [&](absl::string_view what) {
-      return BadPlanError(absl::StrCat("input ", index, " of node ", Quoted(ref.node()), " ", what),
-                          {{"node", ref.node()}, {"input", absl::StrCat(index)}});
-    };
+    const auto bad = [&ref](absl::string_view what) { return BadInputError(ref, what); };
     if (index < 0 || static_cast<size_t>(index) >= inputs.size() || !(inputs[index] == tensor)) {
       return bad(absl::StrCat("does not read ", QuotedTensor(graph_, tensor)));
     }
@@ -183,16 +180,7 @@ class PlanReader {
 
   // Checks an edge between two original nodes, or through a swap node.
   absl::Status CheckEdge(NodeId from, NodeId to, EdgeFault fault) {
-    if (steps_.Spend()) return TooLong();
-    absl::string_view why = EdgeFaultText(fault);
-    if (fault == EdgeFault::kNone) {
-      const NodeFlags& needed = facts_.active_nodes().needed;
-      if (!needed[to] || needed[from]) return absl::OkStatus();
-      why = "the step runs only the node that would wait, and would run the other, too";
-    }
-    return BadPlanError(absl::StrCat("node ", Quoted(graph_.name(to)), " may not wait for ",
-                                     Quoted(graph_.name(from)), ": ", why),
-                        {{"node", graph_.name(to)}, {"source", graph_.name(from)}});
+    return steps_.Spend() ? TooLong() : CheckWait(facts_, from, to, fault);
   }
   absl::Status JudgeWait(NodeId from, NodeId to) {
     return CheckEdge(from, to, soundness_.WaitAnywhere(from, to));
@@ -215,8 +203,8 @@ class PlanReader {
   absl::StatusOr<NodeId> FindNode(absl::string_view name) {
     if (steps_.Spend()) return TooLong();
     const NodeId node = graph_.Find(name);
-    if (node != kNoNode) return node;
-    return BadPlanError(absl::StrCat("the graph has no node ", Quoted(name)), {{"node", name}});
+    if (node == kNoNode) return NoNodeError(name);
+    return node;
   }
 
   absl::Status FindNodes(const Names& names, std::vector<NodeId>* nodes) {

@@ -33,7 +33,6 @@ absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
   }
   for (const PlannedClone& clone : result.clones.clones) {
     for (const InputPosition& consumer : clone.consumers) {
-      if (consumer.node >= graph.num_nodes()) continue;
       const Tensor read = graph.inputs(consumer.node)[consumer.index];
       remade.emplace(read.node, read.port);
     }

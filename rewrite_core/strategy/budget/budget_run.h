@@ -70,10 +70,8 @@ class BudgetRun {
   absl::StatusOr<StrategyResult> Finish();
 
   const BudgetRequest& request() const { return request_; }
-  BudgetRequest& request() { return request_; }
   const std::vector<WantedGpu>& gpus() const { return gpus_; }
   const std::vector<size_t>& lacking() const { return lacking_; }
-  const SwapPlan& plan() const { return result_.plan; }
 
  private:
   absl::Status MakeFilters();

@@ -313,6 +313,10 @@ TEST(ExploreTest, WithRecomputation) {
   options.set_recompute(static_cast<v1::Recompute>(9));
   const auto wrong = Explore(graph, options, DefaultLimits(), StopToken());
   EXPECT_EQ(GetErrorReason(wrong.status()), v1::ERROR_REASON_UNKNOWN_OPTION);
+  options.set_recompute(v1::RECOMPUTE_ALL);
+  options.set_swapping(false);
+  const auto alone = Explore(graph, options, DefaultLimits(), StopToken());
+  EXPECT_EQ(GetErrorReason(alone.status()), v1::ERROR_REASON_CONFLICTING_OPTIONS);
 }
 
 TEST(ExploreTest, OptionsAreCheckedBeforeTheGraphIsRead) {

@@ -221,7 +221,8 @@ TEST_F(ApplyStrategyTest, ANewerPlan) {
   EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "format_version"));
   plan.set_format_version(1);
   plan.add_clones();  // Since version 2.
-  EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "format_version"));
+  EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION,
+                                     "format_version of the plan is 1, which has no clones"));
   plan = PlanOf(kSwap);
   plan.mutable_swaps(0)
       ->GetReflection()
