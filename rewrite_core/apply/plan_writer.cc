@@ -1,6 +1,5 @@
 #include "rewrite_core/apply/plan_writer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,9 +37,7 @@ absl::StatusOr<std::vector<SwapNodeNames>> WritePlan(const Graph& graph, const S
     std::string& host_device = host_devices[graph.device_id(swap.tensor.node)];
     if (host_device.empty()) host_device = HostDeviceOf(producer_device);
     const std::string& device = plan.cpu_device.empty() ? host_device : plan.cpu_device;
-    std::string stem = TensorName(graph, swap.tensor);
-    std::replace(stem.begin(), stem.end(), '/', '_');
-    std::replace(stem.begin(), stem.end(), ':', '_');
+    const std::string stem = NameStem(TensorName(graph, swap.tensor));
     SwapNodeNames of_swap;
     of_swap.swap_out = edit->UniqueName(absl::StrCat("lms/swapout_", stem));
     NodeSpec out = SwapNode(of_swap.swap_out, device, swap.dtype);

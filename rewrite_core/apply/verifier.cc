@@ -19,6 +19,7 @@
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/no_limits.h"
+#include "rewrite_core/graph/node_writer.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/graph/topology.h"
@@ -334,9 +335,7 @@ class Verifier {
   static constexpr size_t kMaxOriginals = 64;
 
   bool IsNamedAfter(NodeId id, NodeId original) const {
-    std::string stem(before_.name(original));
-    std::replace(stem.begin(), stem.end(), '/', '_');
-    return absl::StrContains(after_.name(id), stem);
+    return absl::StrContains(after_.name(id), NameStem(before_.name(original)));
   }
 
   // Checks that `id`, which has the op, attributes and data inputs of `original`, is a clone of it.

@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -19,6 +20,10 @@ constexpr uint32_t kBytesType = 2;  // The length-delimited wire type.
 
 std::string Spelling(absl::string_view name, int port) {
   return port == 0 ? std::string(name) : absl::StrCat(name, ":", port);
+}
+
+std::string NameStem(absl::string_view name) {
+  return absl::StrReplaceAll(name, {{"/", "_"}, {":", "_"}});
 }
 
 void AppendAttrField(absl::string_view key, absl::string_view value, std::string* node_def) {

@@ -22,6 +22,9 @@ struct NodeSpec {
 // A data input as NodeDefs spell it: port 0 is omitted.
 std::string Spelling(absl::string_view name, int port);
 
+// The name of a node or a tensor as a part of a new node's: `_` for `/` and `:`.
+std::string NameStem(absl::string_view name);
+
 // Appends `spec` to `out` as a field `node` of a GraphDef. Attributes are written in the order of
 // their names, so that the bytes are those of protobuf's deterministic serialization.
 void AppendNodeField(const NodeSpec& spec, std::string* out);

@@ -1,6 +1,5 @@
 #include "rewrite_core/plan/clone_writer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,9 +19,7 @@ absl::StatusOr<std::vector<std::string>> WriteClones(const Graph& graph, const C
     // The node is read as a whole.
     if (poll.Tick(1 + static_cast<int64_t>(inputs.size()))) return stop.status("apply");
     NodeSpec node = ReadCleanNode(graph.node_bytes(clone.original));
-    std::string stem = std::move(node.name);
-    std::replace(stem.begin(), stem.end(), '/', '_');
-    node.name = edit->UniqueName(absl::StrCat(kCloneMark, stem));
+    node.name = edit->UniqueName(absl::StrCat(kCloneMark, NameStem(node.name)));
     for (const PlannedClone::Input& input : clone.inputs) {
       node.inputs[input.index] = Spelling(names[input.from], inputs[input.index].port);
     }
