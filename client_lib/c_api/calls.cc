@@ -26,6 +26,7 @@
 #include "spillway/client.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
+#include "spillway/v1/plan.pb.h"
 
 struct spillway_client_options {
   spillway::RemoteOptions remote;
@@ -655,7 +656,9 @@ spillway_status* MessageToJson(const char* name, const void* bytes, size_t size,
     if (!status.ok()) return status;
     google::protobuf::util::JsonPrintOptions options;
     options.add_whitespace = true;
-    options.always_print_primitive_fields = true;
+    // Plans are files, and an earlier program refuses a field that it does not know, even an empty
+    // one.
+    options.always_print_primitive_fields = (*message)->GetDescriptor() != v1::Plan::descriptor();
     options.preserve_proto_field_names = true;
     std::string json;
     const auto printed = google::protobuf::util::MessageToJsonString(**message, &json, options);

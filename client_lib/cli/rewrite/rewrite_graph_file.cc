@@ -60,16 +60,14 @@ absl::StatusOr<v1::RewriteResponse> Apply(const SavedPlans& plans, size_t index,
   return client.Rewrite(graph, options, call);
 }
 
-// `field` of every graph under its own name.
-template <typename Field>
-std::string PerGraphJson(const RewrittenFile& file, const char* name, Field field) {
-  if (!format::IsSavedModel(file.format)) {
-    return ToJson(field(file.graphs[0].response));
-  }
+// A part of every graph's answer, as JSON, under its own name.
+template <typename PartJson>
+std::string PerGraphJson(const RewrittenFile& file, const char* name, PartJson json_of) {
+  if (!format::IsSavedModel(file.format)) return json_of(file.graphs[0].response);
   std::vector<MetaGraphJson> entries;
   for (const RewrittenGraph& graph : file.graphs) {
     if (graph.kept_because.ok()) {
-      entries.push_back({graph.tags, name, ToJson(field(graph.response))});
+      entries.push_back({graph.tags, name, json_of(graph.response)});
       continue;
     }
     const Json why = {{"reason", core::GetErrorInfo(graph.kept_because).reason()},
@@ -83,13 +81,14 @@ std::string PerGraphJson(const RewrittenFile& file, const char* name, Field fiel
 }  // namespace
 
 std::string RewrittenFile::ReportJson() const {
-  return PerGraphJson(*this, "report",
-                      [](const v1::RewriteResponse& response) { return response.report(); });
+  return PerGraphJson(*this, "report", [](const v1::RewriteResponse& response) {
+    return ToJson(response.report());
+  });
 }
 
 std::string RewrittenFile::PatchJson() const {
   return PerGraphJson(*this, "patch",
-                      [](const v1::RewriteResponse& response) { return response.patch(); });
+                      [](const v1::RewriteResponse& response) { return ToJson(response.patch()); });
 }
 
 absl::StatusOr<std::string> RewrittenFile::PlanJson() const {
@@ -111,8 +110,10 @@ absl::StatusOr<std::string> RewrittenFile::PlanJson() const {
     any = any || graph.response.has_plan();
   }
   if (!any) return none;
-  return PerGraphJson(with_plans, "plan",
-                      [](const v1::RewriteResponse& response) { return response.plan(); });
+  // An earlier program refuses a field that it does not know, even an empty one.
+  return PerGraphJson(with_plans, "plan", [](const v1::RewriteResponse& response) {
+    return ToJsonWithoutZeros(response.plan());
+  });
 }
 
 absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
