@@ -12,11 +12,16 @@ DECAY = 1e-4
 
 
 class Layers:
-    """Variables by name. Images are NHWC, as TensorFlow's CPU kernels want them."""
+    """Variables by name. Images are NCHW, as TensorFlow's layout optimizer has them on a GPU (of
+    floats in NHWC, batch norm makes copies in NCHW: FusedBatchNorm in fused_batch_norm_op.cc); NHWC
+    if `tiny`, for CPU kernels take no other."""
 
-    def __init__(self, tf):
+    def __init__(self, tf, tiny):
         self.tf, self.v1 = tf, tf.compat.v1
         self.kernels = []
+        self.format = "NHWC" if tiny else "NCHW"
+        self.channels = 3 if tiny else 1  # The axis.
+        self.sides = [1, 2] if tiny else [2, 3]
 
     def variable(self, name, shape, stddev=0.05, initial=None):
         make = (self.v1.random_normal_initializer(stddev=stddev, seed=len(name))
@@ -24,15 +29,27 @@ class Layers:
         return self.v1.get_variable(name, shape, initializer=make, use_resource=True)
 
     def conv(self, x, width, side, stride, name):
-        kernel = self.variable(name + "/kernel", [side, side, int(x.shape[-1]), width])
+        kernel = self.variable(name + "/kernel",
+                               [side, side, int(x.shape[self.channels]), width])
         self.kernels.append(kernel)
-        return self.tf.nn.conv2d(x, kernel, stride, "SAME", name=name)
+        return self.tf.nn.conv2d(x, kernel, stride, "SAME", data_format=self.format, name=name)
+
+    def pool(self, x, side):
+        return self.tf.nn.max_pool2d(x, side, 2, "SAME", data_format=self.format)
+
+    def last(self, x):
+        """With the channels last."""
+        return self.tf.transpose(x, [0, 2, 3, 1]) if self.channels == 1 else x
+
+    def resize(self, x, shape):
+        x = self.v1.image.resize_nearest_neighbor(self.last(x), shape)
+        return self.tf.transpose(x, [0, 3, 1, 2]) if self.channels == 1 else x
 
     def norm(self, x, name, relu=True):
-        width = int(x.shape[-1])
+        width = int(x.shape[self.channels])
         y = self.v1.nn.fused_batch_norm(x, self.variable(name + "/gamma", [width], initial=1.0),
                                         self.variable(name + "/beta", [width], initial=0.0),
-                                        name=name)[0]
+                                        data_format=self.format, name=name)[0]
         return self.tf.nn.relu(y, name=name + "/relu") if relu else y
 
     def dense(self, x, width, name):
@@ -55,8 +72,10 @@ class Layers:
         return loss + DECAY * tf.add_n([tf.nn.l2_loss(kernel) for kernel in self.kernels])
 
 
-def _images(tf, batch, side):
-    return tf.random.stateless_normal([batch, side, side, 3], seed=[1, batch])
+def _images(layers, batch, side):
+    shape = [batch, side, side]
+    shape.insert(layers.channels, 3)
+    return layers.tf.random.stateless_normal(shape, seed=[1, batch])
 
 
 def _integers(tf, shape, high):
@@ -66,8 +85,8 @@ def _integers(tf, shape, high):
 def resnet50(tf, layers, batch, tiny):
     """ResNet-50 v1.5, images of 224 pixels, momentum."""
     width, side = (8, 32) if tiny else (64, 224)
-    x = layers.conv(_images(tf, batch, side), width, 7, 2, "stem")
-    x = tf.nn.max_pool2d(layers.norm(x, "stem_norm"), 3, 2, "SAME")
+    x = layers.conv(_images(layers, batch, side), width, 7, 2, "stem")
+    x = layers.pool(layers.norm(x, "stem_norm"), 3)
     for stage, blocks in enumerate((1, 1, 1, 1) if tiny else (3, 4, 6, 3)):
         for block in range(blocks):
             name, inner = "s%d_b%d" % (stage, block), width << stage
@@ -81,7 +100,7 @@ def resnet50(tf, layers, batch, tiny):
             y = layers.norm(layers.conv(y, 4 * inner, 1, 1, name + "_c"), name + "_c_norm",
                             relu=False)
             x = tf.nn.relu(y + short, name=name)
-    logits = layers.dense(tf.reduce_mean(x, [1, 2]), CLASSES, "logits")
+    logits = layers.dense(tf.reduce_mean(x, layers.sides), CLASSES, "logits")
     return layers.classify(logits, _integers(tf, [batch], CLASSES))
 
 
@@ -117,7 +136,7 @@ def bert(tf, layers, batch, tiny):
 def unet(tf, layers, batch, tiny):
     """U-Net of depth 4 on images of 256 pixels, momentum."""
     width, side, depth = (4, 32, 2) if tiny else (64, 256, 4)
-    x, skips = _images(tf, batch, side), []
+    x, skips = _images(layers, batch, side), []
 
     def twice(y, wide, name):
         y = layers.norm(layers.conv(y, wide, 3, 1, name + "_a"), name + "_a_norm")
@@ -126,13 +145,12 @@ def unet(tf, layers, batch, tiny):
     for level in range(depth):
         x = twice(x, width << level, "down%d" % level)
         skips.append(x)
-        x = tf.nn.max_pool2d(x, 2, 2, "SAME")
+        x = layers.pool(x, 2)
     x = twice(x, width << depth, "bottom")
     for level in reversed(range(depth)):
-        shape = [int(size) for size in skips[-1].shape[1:3]]
-        x = layers.v1.image.resize_nearest_neighbor(x, shape)
-        x = twice(tf.concat([skips.pop(), x], 3), width << level, "up%d" % level)
-    logits = layers.conv(x, CLASSES, 1, 1, "logits")
+        x = layers.resize(x, [int(skips[-1].shape[axis]) for axis in layers.sides])
+        x = twice(tf.concat([skips.pop(), x], layers.channels), width << level, "up%d" % level)
+    logits = layers.last(layers.conv(x, CLASSES, 1, 1, "logits"))
     return layers.classify(logits, _integers(tf, [batch, side, side], CLASSES))
 
 
@@ -142,7 +160,7 @@ PROGRAMS = {"resnet50": resnet50, "bert": bert, "unet": unet}
 def build(tf, name, batch, tiny):
     graph = tf.Graph()
     with graph.as_default():
-        layers = Layers(tf)
+        layers = Layers(tf, tiny)
         loss = tf.identity(PROGRAMS[name](tf, layers, batch, tiny), name="loss")
         train = tf.compat.v1.train.MomentumOptimizer(1e-3, 0.9).minimize(loss, name="train")
         init = tf.compat.v1.global_variables_initializer()

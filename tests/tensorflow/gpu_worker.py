@@ -12,6 +12,8 @@ import time
 import gpu_programs
 
 WARM_UP_STEPS = 3
+# In the name of a node that runs another again.
+CLONE = "lms/recompute_"
 # The device that stands for the GPU in a rehearsal; swaps go to CPU:0 there, too.
 REHEARSED = "/device:CPU:1"
 GPU = "/device:GPU:0"
@@ -153,6 +155,9 @@ def train(tf, job):
     config = session_config(tf, job["rehearse"])
     # What has no kernel for a GPU (iterators, strings) goes to the CPU.
     config.allow_soft_placement = not job["rehearse"]
+    if job["memory_mib"]:
+        config.gpu_options.experimental.virtual_devices.add().memory_limit_mb.append(
+            job["memory_mib"])
     times, losses, metadata = [], [], tf.compat.v1.RunMetadata()
     try:
         with tf.compat.v1.Session(graph=graph, config=config) as session:
@@ -212,14 +217,17 @@ def overlap(a, b):
 
 
 def engines(step_stats):
-    """Busy seconds of kernels and of copies each way, and the share of the copies' time in which a
-    kernel ran. TensorFlow 2 (ConvertGpuXSpaceToStepStats in xplane_to_step_stats.cc) has kernels under
-    `/device:GPU:0/stream:all` and copies under `/device:GPU:0/stream:14<MemcpyD2H>`. {}: no GPU."""
-    kernels, out, back = [], [], []
+    """Busy seconds of kernels, of those that run again, and of copies each way, and the share of the
+    copies' time in which a kernel ran. TensorFlow 2 (ConvertGpuXSpaceToStepStats in
+    xplane_to_step_stats.cc) has kernels under `/device:GPU:0/stream:all` and copies under
+    `/device:GPU:0/stream:14<MemcpyD2H>`. {}: no GPU."""
+    kernels, clones, out, back = [], [], [], []
     for device in step_stats.dev_stats:
         name = device.device
         if name.endswith("/stream:all"):
             kernels += intervals(device.node_stats)
+            clones += intervals(node for node in device.node_stats
+                                if CLONE in node.node_name or CLONE in node.timeline_label)
         elif name.endswith("<MemcpyD2H>"):
             out += intervals(device.node_stats)
         elif name.endswith("<MemcpyH2D>"):
@@ -231,7 +239,7 @@ def engines(step_stats):
     def length(spans):
         return sum(end - start for start, end in spans) / 1e6
 
-    return {"kernel_s": length(kernels), "copy_out_s": length(union(out)),
+    return {"kernel_s": length(kernels), "clones_s": length(union(clones)), "copy_out_s": length(union(out)),
             "copy_in_s": length(union(back)),
             "overlapped": overlap(copies, kernels) / 1e6 / length(copies) if copies else None}
 
@@ -245,6 +253,8 @@ def main():
         print(json.dumps({"no_gpu": True}))
         return
     tf.compat.v1.disable_eager_execution()
+    if job["deterministic"]:
+        tf.config.experimental.enable_op_determinism()
     print(json.dumps({"describe": describe, "build": build, "train": train}[job["do"]](tf, job)))
 
 

@@ -2,7 +2,7 @@
 """A real memory limit, without a GPU: whether a plan that is said to fit runs, and what it takes.
 
     memory_limit.py --spillway build/bin/spillway [--graph NAME ...] [--strategy level]
-        [--runs 3] [--threads 2,4] [--shares 0.9,0.75,0.6] [--least]
+        [--recompute all] [--runs 3] [--threads 2,4] [--shares 0.9,0.75,0.6] [--least]
 
 Two processes: one TensorFlow server, whose allocator (BFC, as a GPU's) has a hard limit, plays the
 GPU; a second one the host. Nodes on a GPU or without a device run on the first, swap nodes and nodes
@@ -318,7 +318,8 @@ class Subject:
             "feed": {spec["name"].split(":")[0]: spec["shape"] for spec in self.graph.feed_spec},
             "hardware": "p100_pcie", "profile": self.profile,
             "d2h_bytes_per_s": LINK_BYTES_PER_S, "h2d_bytes_per_s": LINK_BYTES_PER_S,
-            "allocator_reserve": self.options.reserve, "gpu_memory_bytes": limit_mib * MIB}
+            "allocator_reserve": self.options.reserve, "recompute": self.options.recompute,
+            "gpu_memory_bytes": limit_mib * MIB}
         return self.spillway.rewrite(self.graph.bytes, self.options.strategy, options)
 
     def count_runs(self, path, limit_mib, what, warned=False):
@@ -422,6 +423,8 @@ def describe(report):
     """'12 swaps, 3 order edges, 0 of 12 variations unfit'."""
     edges = {entry["kind"]: entry["count"] for entry in report.get("added_control_edges", [])}
     text = "%d swaps" % len(report.get("swaps", []))
+    if "recomputation" in report:
+        text += ", %s nodes run again" % report["recomputation"]["node_count"]
     for kind, what in (("ORDER", "order edges"), ("SERIALIZATION", "chained")):
         if "EDGE_KIND_" + kind in edges:
             text += ", %s %s" % (edges["EDGE_KIND_" + kind], what)
@@ -457,6 +460,8 @@ def main():
     parser.add_argument("--all", action="store_true", help="also " + ", ".join(
         name for name in ALL_GRAPHS if name not in DEFAULT_GRAPHS))
     parser.add_argument("--strategy", choices=("budget", "level"), default="budget")
+    parser.add_argument("--recompute", choices=("off", "cheap", "all"),
+                        help="what may run again in plans of budget (default: nothing)")
     parser.add_argument("--runs", type=int, default=3, help="of each plan (default %(default)s)")
     parser.add_argument("--threads", default=GPU_THREADS,
                         help="between ops of the server that plays the GPU (default %(default)s); a "

@@ -28,6 +28,7 @@ SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 HARDWARE = {"hardware": "a100_40gb_pcie4", "allocator_reserve": 0, "d2h_bytes_per_s": 1e8,
             "h2d_bytes_per_s": 1e8}
 CLONE = "lms/recompute_"
+SWAP = "lms/swap"
 # How far a loss may be with Grappler, relatively: it reassociates constants where a node has lost
 # readers. Some units in the last place of a float, multiplied by training.
 ROUNDING = 1e-4
@@ -63,7 +64,8 @@ def moved_reads(graph_bytes, rewritten):
 
 
 def planned(rewriter, graph, recompute):
-    """The rewritten bytes, the number of clones, and the options; None: there is no plan."""
+    """The rewritten bytes, the number of clones (of swap nodes, if nothing may run again), and the
+    options; None: there is no plan."""
     options = options_for(graph)
     ample = dict(options, gpu_memory_bytes=2**50)
     fits = rewriter.rewrite(graph.bytes, "budget", ample)[1].get("fits", [])
@@ -74,7 +76,8 @@ def planned(rewriter, graph, recompute):
             rewritten = rewriter.rewrite(graph.bytes, "budget", options)[0]
         except rewrite.RewriteFailed:
             continue
-        clones = sum(n.name.startswith(CLONE) for n in train.parse(rewritten).node)
+        added = SWAP if recompute == "off" else CLONE
+        clones = sum(n.name.startswith(added) for n in train.parse(rewritten).node)
         if clones:
             return rewritten, clones, options
     return None

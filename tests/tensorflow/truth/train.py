@@ -86,14 +86,18 @@ def dtypes(graph_def, tensors):
     return {t: tf_graph.get_tensor_by_name(t).dtype.as_datatype_enum for t in tensors}
 
 
-def session_config(device_count, grappler, merging=False):
-    """One thread each, Grappler as asked; TensorFlow's own per-partition optimizer, which merges
-    equal nodes, off unless `merging`."""
+def session_config(device_count, grappler, merging=False, passes_off=()):
+    """One thread each, Grappler as asked, without the passes of those names (fields of
+    RewriterConfig); TensorFlow's own per-partition optimizer, which merges equal nodes, off unless
+    `merging`."""
     tf = tensorflow()
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=1, inter_op_parallelism_threads=1, allow_soft_placement=True,
         device_count={"CPU": device_count})
-    config.graph_options.rewrite_options.disable_meta_optimizer = not grappler
+    rewrites = config.graph_options.rewrite_options
+    rewrites.disable_meta_optimizer = not grappler
+    for name in passes_off:
+        setattr(rewrites, name, rewrites.OFF)
     levels = tf.compat.v1.OptimizerOptions
     config.graph_options.optimizer_options.opt_level = levels.L1 if merging else levels.L0
     return config
@@ -113,16 +117,19 @@ def _readable_variables(graph_def):
     return found
 
 
-def train(graph, graph_bytes, grappler=False, pin=True, variables=None, merging=False):
+def train(graph, graph_bytes, grappler=False, pin=True, variables=None, merging=False,
+          passes_off=()):
     """Imports a GraphDef and trains as graph.meta says. `variables` limits which are read
-    afterwards; by default every one that is initialized then. `merging`: see session_config."""
+    afterwards; by default every one that is initialized then. `merging`, `passes_off`: see
+    session_config."""
     try:
         graph_def = parse(graph_bytes)
         device_count = 1 + max(1, names.gpu_count(graph_def))
         tf_graph = imported(place(graph_def, pin))
     except Exception as error:  # whatever it is, the graph does not import
         raise TrainingFailed("import", error) from error
-    return _train(graph, tf_graph, graph_def, device_count, grappler, variables, merging)
+    return _train(graph, tf_graph, graph_def, device_count, grappler, variables, merging,
+                  passes_off)
 
 
 def train_live(graph, tf_graph, grappler=False, variables=None):
@@ -133,10 +140,11 @@ def train_live(graph, tf_graph, grappler=False, variables=None):
     return _train(graph, tf_graph, graph_def, device_count, grappler, variables)
 
 
-def _train(graph, tf_graph, graph_def, device_count, grappler, variables, merging=False):
+def _train(graph, tf_graph, graph_def, device_count, grappler, variables, merging=False,
+           passes_off=()):
     tf = tensorflow()
     trained = Trained()
-    config = session_config(device_count, grappler, merging)
+    config = session_config(device_count, grappler, merging, passes_off)
     with tf.compat.v1.Session(graph=tf_graph, config=config) as session:
         _init(tf, session, graph)
         for step in range(graph.steps):
