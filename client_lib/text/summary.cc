@@ -1,10 +1,12 @@
 #include "client_lib/text/summary.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "client_lib/text/fit_text.h"
@@ -14,6 +16,7 @@
 #include "client_lib/text/value_name.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/names.h"
+#include "rewrite_core/base/rewrite_figures.h"
 
 namespace spillway::text {
 namespace {
@@ -119,6 +122,26 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
         {"run again", absl::StrCat(FormatCount(again.node_count(), "node"), ", which make ",
                                    core::BytesText(again.bytes()), " in ",
                                    core::DurationText(absl::Nanoseconds(again.time_ns())))});
+  }
+  if (report.budget().has_joint_bound_ns()) {
+    facts.push_back({"bound", absl::StrCat("no plan of swaps and of such nodes takes less than ",
+                                           core::DurationText(
+                                               absl::Nanoseconds(report.budget().joint_bound_ns())),
+                                           ", but for one in another order")});
+  }
+  if (report.budget().has_more_recompute()) {
+    const v1::MoreRecompute& more = report.budget().more_recompute();
+    const std::string text = absl::StrCat(
+        "with recompute ", NameOrNumber(core::RecomputeName(more.recompute()), more.recompute()),
+        " a step takes ", core::DurationText(absl::Nanoseconds(more.step_time_ns())));
+    const std::optional<int64_t> now_ns = core::FiguresOf(report).step_after_ns;
+    const double now = static_cast<double>(now_ns.value_or(0));
+    facts.push_back(
+        {"advice",
+         more.step_time_ns() > 0 && now > 0
+             ? absl::StrCat(text, absl::StrFormat(" or less: %.2f times as fast",
+                                                  now / static_cast<double>(more.step_time_ns())))
+             : text});
   }
   if (report.node_count_before() > 0) {
     const int64_t added = report.node_count_after() - report.node_count_before();

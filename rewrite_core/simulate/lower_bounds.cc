@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr char kStage[] = "lower bounds";
 constexpr int32_t kNoStep = -1;
+constexpr double kNeverAgain = -1;
 // Like the simulator's limit: sums of a few do not overflow.
 constexpr int64_t kLongestNs = std::numeric_limits<int64_t>::max() / 4;
 
@@ -63,6 +65,7 @@ class Bounds {
   // The uses of a buffer on the device up to the current step.
   struct Use {
     int32_t made_at = kNoStep;
+    OpId writer = kNoOp;  // Of the compute operations.
     int32_t last_step = kNoStep;
     bool may_be_taken_over = false;  // At last_step.
     bool on_host_anyway = false;
@@ -79,9 +82,13 @@ class Bounds {
   // REQUIRES: reused_ is that of `id`.
   int64_t Need(OpId id, GpuIndex device) const;
   void UseAt(int32_t step, BufferId id);
+  // kNeverAgain if it cannot be made again.
+  double AgainNsPerByte(BufferId id) const;
   // Returns, by step, its earliest possible start.
   std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, GpuIndex device,
                                       const StopToken& stop) const;
+  int64_t JointTime(const std::vector<int64_t>& demand, GpuIndex device,
+                    const StopToken& stop) const;
   int64_t StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,
                    const std::vector<int64_t>& out_until, GpuIndex device,
                    const StopToken& stop) const;
@@ -100,6 +107,9 @@ class Bounds {
   std::vector<BufferId> used_;       // On this device.
   std::vector<StepInterval> gaps_;
   std::vector<StepInterval> gaps_on_host_anyway_;
+  // If operations may run again: by gap, the time to make a byte of its buffer again, in ns;
+  // kNeverAgain: it cannot be.
+  std::vector<double> again_ns_per_byte_;
 };
 
 absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop) {
@@ -177,6 +187,7 @@ void Bounds::UseAt(int32_t step, BufferId id) {
                            workload_.buffers[id].bytes};
     if (gap.first <= gap.last && gap.bytes > 0) {
       gaps_.push_back(gap);
+      if (!options_.may_run_again.empty()) again_ns_per_byte_.push_back(AgainNsPerByte(id));
       if (use.on_host_anyway) gaps_on_host_anyway_.push_back(gap);
       if (use.all_gaps.first == kNoStep) use.all_gaps.first = gap.first;
       use.all_gaps.last = gap.last;
@@ -189,6 +200,16 @@ void Bounds::UseAt(int32_t step, BufferId id) {
   }
   use.last_step = step;
   use.may_be_taken_over = false;
+}
+
+double Bounds::AgainNsPerByte(BufferId id) const {
+  const OpId writer = uses_[id].writer;
+  if (writer == kNoOp || !options_.may_run_again[writer]) return kNeverAgain;
+  // One run makes all that it writes.
+  int64_t bytes = 0;
+  for (BufferId written : workload_.writes[writer]) bytes += workload_.buffers[written].bytes;
+  return static_cast<double>(workload_.ops[writer].duration_ns) /
+         static_cast<double>(std::max<int64_t>(1, bytes));
 }
 
 absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& stop) {
@@ -205,6 +226,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
   gaps_.clear();
   used_.clear();
   gaps_on_host_anyway_.clear();
+  again_ns_per_byte_.clear();
   std::vector<int64_t> demand(steps, 0);  // First the bytes needed, then those that must be away.
   for (int32_t step = 0; step < steps; ++step) {
     if (poll.Tick()) return stop.status(kStage);
@@ -216,7 +238,9 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
       if (Moves(read, device)) UseAt(step, read);
     }
     for (BufferId written : workload_.writes[id]) {
-      if (Moves(written, device)) UseAt(step, written);
+      if (!Moves(written, device)) continue;
+      uses_[written].writer = id;
+      UseAt(step, written);
     }
     for (BufferId taken : reused_) {
       if (taken >= 0) uses_[taken].may_be_taken_over = true;
@@ -254,7 +278,9 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
     bounds.swap_in_bytes = LeastCover(gaps_, demand, stop).back();
     if (absl::Status s = stop.status(kStage); !s.ok()) return s;
   }
-  bounds.step_time_ns = StepTime(bounds, demand, out_until, device, stop);
+  bounds.step_time_ns = options_.may_run_again.empty()
+                            ? StepTime(bounds, demand, out_until, device, stop)
+                            : JointTime(demand, device, stop);
   if (absl::Status s = stop.status(kStage); !s.ok()) return s;
   return bounds;
 }
@@ -290,6 +316,39 @@ std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_unti
     starts[step] = start_ns;
   }
   return starts;
+}
+
+int64_t Bounds::JointTime(const std::vector<int64_t>& demand, GpuIndex device,
+                          const StopToken& stop) const {
+  StopPoller poll(stop);
+  double compute_ns = 0, copy_in_ns = static_cast<double>(copy_in_ns_[device]);
+  for (OpId id : steps_[device]) compute_ns += static_cast<double>(workload_.ops[id].duration_ns);
+  const auto largest = std::max_element(demand.begin(), demand.end());
+  const auto step = static_cast<int32_t>(largest - demand.begin());
+  std::vector<std::pair<double, double>> again;  // Time per byte, and bytes.
+  for (size_t i = 0; i < gaps_.size(); ++i) {
+    if (poll.Tick()) return 0;
+    if (gaps_[i].first > step || gaps_[i].last < step) continue;
+    if (again_ns_per_byte_[i] == kNeverAgain) continue;
+    again.emplace_back(again_ns_per_byte_[i], static_cast<double>(gaps_[i].bytes));
+  }
+  if (!PolledSort(again.begin(), again.end(), std::less<>(), &poll)) return 0;
+  const double copy_ns_per_byte = 1e9 / options_.copy_in_bytes_per_s;
+  double left = demand.empty() ? 0 : static_cast<double>(*largest);
+  for (const auto& [ns_per_byte, bytes] : again) {
+    // So much made again that both take as long.
+    const double longer_ns = copy_in_ns + left * copy_ns_per_byte - compute_ns;
+    if (left <= 0 || longer_ns <= 0) break;
+    const double made = std::min({bytes, left, longer_ns / (ns_per_byte + copy_ns_per_byte)});
+    compute_ns += made * ns_per_byte;
+    left -= made;
+  }
+  const double copied_ns = copy_in_ns + std::max(0.0, left) * copy_ns_per_byte;
+  const double copied_out_ns = static_cast<double>(copy_out_ns_[device]);
+  double time_ns = std::max({compute_ns, copied_ns, copied_out_ns});
+  // The additions above round: by less than one part in 2^32 for a million gaps.
+  if (!again.empty()) time_ns -= std::ldexp(time_ns, -32);
+  return time_ns < static_cast<double>(kLongestNs) ? static_cast<int64_t>(time_ns) : kLongestNs;
 }
 
 int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>& demand,

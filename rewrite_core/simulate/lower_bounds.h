@@ -1,6 +1,7 @@
 // Lower bounds that no swap plan can beat, per GPU: the memory below which nothing fits, the bytes
 // that must travel at a given budget, and the resulting step time. They hold for plans that swap
-// whole buffers or parts of them, keep the order of the GPU's operations, and recompute nothing.
+// whole buffers or parts of them, keep the order of the GPU's operations, and recompute nothing;
+// the joint bound, for plans that also make buffers again.
 //
 // Notation: steps t = 0, 1, ... are the compute operations of the GPU in the given order; M is its
 // budget. A buffer that is not resident is used at the step that writes it and at those that read
@@ -34,6 +35,13 @@
 //   bytes read by steps up to u are back when u starts, rest(t) >= t + (in(t) - bytes read after u)
 //   / B_in + rest(u).
 //
+// Joint bound. Let t be the step with the largest D(t). Of the gaps over it, parts y_g are made
+// again and parts x_g copied, and sum to D(t): then the step takes at least its compute time plus
+// the sum of y_g c_g, with c_g the time to make a byte of g again, and at least its copies in plus
+// those of x_g. As a byte copied costs the same in each gap, the smallest maximum of both makes the
+// bytes of the least c_g again, up to where both are equal. (What a second run reads is free, and
+// the shortfall of no other step is looked at.)
+//
 // Thread safety: pure functions; any number of calls at once.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_LOWER_BOUNDS_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_LOWER_BOUNDS_H_
@@ -55,6 +63,8 @@ struct LowerBoundOptions {
   // Bytes per second, above 0.
   double copy_out_bytes_per_s = 1;
   double copy_in_bytes_per_s = 1;
+  // By operation: whether it may run again, which makes what it writes again. Empty: none.
+  std::vector<bool> may_run_again;
 };
 
 struct DeviceBounds {
@@ -65,6 +75,7 @@ struct DeviceBounds {
   int64_t excess_bytes = 0;    // Bound A.
   int64_t swap_out_bytes = 0;  // Bound B, besides the step's own copies.
   int64_t swap_in_bytes = 0;
+  // If any operation may run again, the joint bound.
   int64_t step_time_ns = 0;
 };
 

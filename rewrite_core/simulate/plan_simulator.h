@@ -154,9 +154,10 @@ class PlanSimulator {
                                               const StopToken& stop) = 0;
   // Lower bounds of the unswapped step, by GPU, at the hardware's budgets, if the kernels of its
   // nodes run in `order` (lower_bounds.h; LaunchOrder). Empty: the order in which they are launched
-  // with unlimited memory.
-  virtual absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>& order,
-                                                                const StopToken& stop) = 0;
+  // with unlimited memory. `may_run_again`: by node; empty: none.
+  virtual absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(
+      const std::vector<NodeId>& order, const std::vector<bool>& may_run_again,
+      const StopToken& stop) = 0;
 };
 
 // The nodes in the order in which their operations are launched ahead. REQUIRES: operations were

@@ -400,7 +400,8 @@ absl::StatusOr<StepResult> StepSimulator::SimulateLast(const SwapPlan& plan, con
 }
 
 absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(
-    const std::vector<NodeId>& nodes, const StopToken& stop) {
+    const std::vector<NodeId>& nodes, const std::vector<bool>& may_run_again,
+    const StopToken& stop) {
   // Operations of a plan may have other ids than those of the unswapped step.
   std::vector<OpId> order, ops;
   if (!nodes.empty()) ops.assign(impl_->facts.graph().num_nodes(), kNoOp);
@@ -422,6 +423,12 @@ absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(
   options.device_budget_bytes = impl_->facts.Budgets();
   options.copy_out_bytes_per_s = impl_->facts.hardware().d2h_bytes_per_s;
   options.copy_in_bytes_per_s = impl_->facts.hardware().h2d_bytes_per_s;
+  if (!may_run_again.empty()) {
+    for (const WorkloadOp& op : impl_->unswapped.ops) {
+      options.may_run_again.push_back(op.kind == OpKind::kCompute && op.node != kNoNode &&
+                                      may_run_again[op.node]);
+    }
+  }
   return ComputeLowerBounds(impl_->unswapped, impl_->prepared, order.empty() ? impl_->order : order,
                             options, stop);
 }

@@ -46,10 +46,11 @@ class StepSimulator : public PlanSimulator {
 
   // REQUIRES: EndPlanning was not called. Errors: those of ComputeLowerBounds.
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>& order,
+                                                        const std::vector<bool>& may_run_again,
                                                         const StopToken& stop) override;
   // In the step's own order.
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const StopToken& stop) {
-    return LowerBounds({}, stop);
+    return LowerBounds({}, {}, stop);
   }
 
   const StepFacts& facts() const;

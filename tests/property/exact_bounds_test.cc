@@ -319,5 +319,83 @@ TEST(ExactBoundsTest, NoPlanOfWholeBuffersIsBelowTheBounds) {
   EXPECT_LT(given_up, budgets / 20);
 }
 
+// The joint bound beside each way to keep, copy or make again the whole buffers of few gaps.
+TEST(ExactBoundsTest, NoPlanOfSwapsAndClonesIsBelowTheJointBound) {
+  int64_t compared = 0, made_again = 0;
+  double share = 0;
+  for (uint64_t seed = 0; seed < 4'000 && !HasFailure(); ++seed) {
+    Random random(seed);
+    const Workload workload = RandomKernels(12, &random);
+    const std::vector<OpId> order = OrderOf(workload);
+    const DeviceSteps steps(workload, 0, order);
+    const size_t num_gaps = steps.gaps.size();
+    if (num_gaps == 0 || num_gaps > 7) continue;
+    LowerBoundOptions options;
+    std::map<BufferId, OpId> writer;
+    double compute_ns = 0, in_ns = 0, out_ns = 0;
+    for (OpId id(0); id < static_cast<int32_t>(workload.ops.size()); ++id) {
+      const WorkloadOp& op = workload.ops[id];
+      const double ns = static_cast<double>(op.duration_ns);
+      options.may_run_again.push_back(op.kind == OpKind::kCompute && !random.OneIn(4));
+      if (op.device == 0 && op.kind == OpKind::kCompute) compute_ns += ns;
+      if (op.device == 0 && op.kind == OpKind::kCopyIn) in_ns += ns;
+      if (op.device == 0 && op.kind == OpKind::kCopyOut) out_ns += ns;
+      if (!options.may_run_again.back()) continue;
+      for (BufferId b : workload.writes[id]) writer[b] = id;
+    }
+    const double ns_per_byte = kNsPerByte[random.OneIn(2)];
+    const int64_t most = steps.Peak(steps.no_gaps());
+    const int64_t least = steps.Peak(GapSet(num_gaps, true));
+    options.device_budget_bytes = {random.Between(static_cast<int>(least), static_cast<int>(most))};
+    options.copy_out_bytes_per_s = options.copy_in_bytes_per_s = 1e9 / ns_per_byte;
+    const auto bounds = ComputeLowerBounds(workload, order, options, StopToken());
+    ASSERT_TRUE(bounds.ok()) << bounds.status();
+    if (bounds->front().excess_bytes == 0) continue;
+    double least_ns = -1;
+    bool least_has_clones = false;
+    const int num_plans = static_cast<int>(std::pow(3, num_gaps));
+    for (int plan = 0; plan < num_plans; ++plan) {
+      GapSet away(num_gaps, false);
+      double copied_ns = in_ns;
+      std::map<OpId, std::map<BufferId, int>> runs;  // One run makes all that an operation writes.
+      bool is_possible = true;
+      int digits = plan;
+      for (size_t g = 0; g < num_gaps; ++g, digits /= 3) {
+        if (digits % 3 == 0) continue;
+        away[g] = true;
+        const BufferId b = steps.gaps[g].buffer;
+        if (digits % 3 == 1) {
+          copied_ns += static_cast<double>(workload.buffers[b].bytes) * ns_per_byte;
+        } else if (writer.count(b) > 0) {
+          ++runs[writer[b]][b];
+        } else {
+          is_possible = false;
+        }
+      }
+      if (!is_possible || steps.Peak(away) > options.device_budget_bytes[0]) continue;
+      double run_ns = compute_ns;
+      for (const auto& [op, gaps_by_buffer] : runs) {
+        int most_gaps = 0;
+        for (const auto& [b, gaps] : gaps_by_buffer) most_gaps = std::max(most_gaps, gaps);
+        run_ns += most_gaps * static_cast<double>(workload.ops[op].duration_ns);
+      }
+      const double ns = std::max({run_ns, copied_ns, out_ns});
+      if (least_ns >= 0 && ns >= least_ns) continue;
+      least_ns = ns;
+      least_has_clones = !runs.empty();
+    }
+    ASSERT_GE(least_ns, 0) << seed << ": all gaps together suffice";
+    ASSERT_LE(static_cast<double>(bounds->front().step_time_ns), least_ns) << seed;
+    ++compared;
+    made_again += least_has_clones;
+    if (least_ns > 0) share += static_cast<double>(bounds->front().step_time_ns) / least_ns;
+  }
+  std::cout << compared << " budgets force something, " << made_again
+            << " of the best plans run something again: the joint bound is "
+            << share / static_cast<double>(compared) << " of their time\n";
+  EXPECT_GT(compared, 200);
+  EXPECT_GT(made_again, 50);
+}
+
 }  // namespace
 }  // namespace spillway::core

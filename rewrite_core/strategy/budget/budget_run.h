@@ -66,6 +66,17 @@ class BudgetRun {
   // Takes another run's plan, on the graph with `clones`.
   void TakeCloned(ClonePlan clones, BudgetRun* other);
 
+  // Tells in the report what plans that may run nodes again take at least, unless this one takes
+  // less, as one that postpones nodes may.
+  void TellBound(int64_t bound_ns) {
+    if (bound_ns > 0 && bound_ns <= StepTimeNs())
+      result_.report.mutable_budget()->set_joint_bound_ns(bound_ns);
+  }
+  // Tells in the report what a step would gain.
+  void Recommend(const v1::MoreRecompute& more) {
+    *result_.report.mutable_budget()->mutable_more_recompute() = more;
+  }
+
   // Errors: those of `stop`.
   absl::StatusOr<StrategyResult> Finish();
 

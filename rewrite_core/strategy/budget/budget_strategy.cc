@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/strategy/budget/budget_run.h"
 #include "rewrite_core/strategy/budget/joint_search.h"
 #include "rewrite_core/strategy/budget/objective.h"
@@ -30,15 +31,37 @@ absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopTo
       {{"option", "planning_effort"}, {"value", absl::StrCat(static_cast<int>(effort))}});
 }
 
+namespace {
+
+// Plans for the GPUs that need it, and finds what a step would gain if more could run again.
+absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
+  if (absl::Status s = run->Order(); !s.ok()) return s;
+  const absl::Status status = RecomputeOf(input.options) != v1::RECOMPUTE_OFF
+                                  ? PlanJointly(input, steps, run)
+                                  : run->PlanSwaps();
+  const bool fits = GetErrorReason(status) != v1::ERROR_REASON_DOES_NOT_FIT;
+  if (input.only_plan || (fits && !status.ok())) return status;
+  auto more = FindMoreRecompute(input, fits ? run->StepTimeNs() : kUnlimited, steps, run);
+  if (!more.ok()) return more.status();
+  if (more->recompute() == v1::RECOMPUTE_UNSPECIFIED) return status;
+  if (fits) {
+    run->Recommend(*more);
+    return status;
+  }
+  const std::string name = RecomputeName(more->recompute());
+  return WithDetail(WithMoreText(status, absl::StrCat("; or let ops run again (recompute ", name,
+                                                      "), with which a plan fits")),
+                    "recompute", name);
+}
+
+}  // namespace
+
 absl::StatusOr<StrategyResult> PlanBudget(const StrategyInput& input) {
   SearchBudget steps(input.limits.max_search_steps(), input.stop);
   BudgetRun run(input, &steps);
   if (absl::Status s = run.Simulate(); !s.ok()) return s;
   if (run.needs_plan()) {
-    absl::Status s = run.Order();
-    if (s.ok())
-      s = MayRecompute(input.options) ? PlanJointly(input, &steps, &run) : run.PlanSwaps();
-    if (!s.ok()) return s;
+    if (absl::Status s = Plan(input, &steps, &run); !s.ok()) return s;
   }
   return run.Finish();
 }

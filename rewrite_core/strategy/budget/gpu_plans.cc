@@ -40,7 +40,7 @@ absl::Status GpuPlans::Order() {
                                      &request_.simulator, stop);
   if (!ordered.ok()) return ordered.status();
   ordered_ = *std::move(ordered);
-  auto bounds = request_.simulator.LowerBounds(LaunchOrder(ordered_.step), stop);
+  auto bounds = request_.simulator.LowerBounds(LaunchOrder(ordered_.step), {}, stop);
   if (!bounds.ok()) return bounds.status();
   bounds_ = *std::move(bounds);
   return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/clone_rules.h"
 #include "rewrite_core/simulate/step_subject.h"
 #include "rewrite_core/strategy/recompute/clone_grid.h"
 
@@ -20,11 +21,18 @@ constexpr size_t kMaxAlone = 16;
 // and how many of these are searched, the most promising first.
 constexpr double kSwappedParts[] = {0.05, 0.1, 0.2, 0.35, 0.5, 0.75};
 constexpr size_t kMaxBoth = 4;
+// A class is recommended if a step takes at most 1/kClearlyFaster of the time with it (as the proto
+// says); of its plans the first kMaxHinted are tried. (On fifteen networks with one GPU the first
+// to the fourth fits.)
+constexpr double kClearlyFaster = 1.05;
+constexpr size_t kMaxHinted = 6;
 // A search is worth its time if it may save more than 1/kWorthPart of the step.
 constexpr int64_t kWorthPart = 100;
 
-RunAgain LeastOf(v1::Recompute recompute) {
-  return recompute == v1::RECOMPUTE_ALL ? RunAgain::kSameValue : RunAgain::kSameBits;
+// With ALL, plans of the cheap ops alone are tried, too.
+std::vector<RunAgain> ClassesOf(v1::Recompute recompute) {
+  if (recompute == v1::RECOMPUTE_ALL) return {RunAgain::kSameBits, RunAgain::kSameValue};
+  return {RunAgain::kSameBits};
 }
 
 // The graph with clones, and a run on it.
@@ -46,8 +54,13 @@ struct Cloned {
 
 class JointSearch {
  public:
-  JointSearch(const StrategyInput& input, SearchBudget* steps, BudgetRun* run)
-      : input_(input), steps_(steps), run_(*run), ordered_(run->plans().ordered()) {}
+  JointSearch(const StrategyInput& input, std::vector<RunAgain> classes, SearchBudget* steps,
+              BudgetRun* run)
+      : input_(input),
+        classes_(std::move(classes)),
+        steps_(steps),
+        run_(*run),
+        ordered_(run->plans().ordered()) {}
 
   absl::Status Run() {
     const absl::Status status = Search();
@@ -58,6 +71,17 @@ class JointSearch {
     return absl::OkStatus();
   }
 
+  // The time of a plan of clones alone that may take less than `most_ns`; kUnlimited if of the
+  // first `max_tries` none fits.
+  absl::StatusOr<int64_t> FindAlone(int64_t most_ns, size_t max_tries) {
+    auto grid = MakeGrid();
+    if (!grid.ok()) return grid.status();
+    auto alone = grid->Within();
+    if (!alone.ok()) return alone.status();
+    if (absl::Status s = TryAlone(*grid, *alone, most_ns, max_tries); !s.ok()) return s;
+    return best_ns_;
+  }
+
  private:
   bool has_best() const { return best_ns_ < kUnlimited; }
   // Whether a plan that takes at least so long may be clearly faster than the best one.
@@ -65,27 +89,30 @@ class JointSearch {
     return !has_best() || bound_ns < best_ns_ - best_ns_ / kWorthPart;
   }
 
-  absl::Status Search() {
+  absl::StatusOr<CloneGrid> MakeGrid() const {
     std::vector<CloneGrid::Gpu> gpus;
     for (size_t i : run_.lacking()) {
       const GpuIndex gpu = run_.gpus()[i].index;
       gpus.push_back({gpu, run_.request().budget_bytes(gpu)});
     }
     std::vector<RecomputeTerms> terms;
-    for (RunAgain least : {RunAgain::kSameBits, RunAgain::kSameValue}) {
-      if (least < LeastOf(input_.options.budget().recompute())) continue;
+    for (RunAgain least : classes_) {
       terms.push_back({least, input_.options.min_tensor_bytes(), &run_.request().filters->outputs,
                        &input_.eligibility});
     }
-    auto grid =
-        CloneGrid::Create(input_.facts, ordered_, run_.plans().needs(), gpus, terms, input_.stop);
+    return CloneGrid::Create(input_.facts, ordered_, run_.plans().needs(), gpus, terms,
+                             input_.stop);
+  }
+
+  absl::Status Search() {
+    auto grid = MakeGrid();
     if (!grid.ok()) return grid.status();
     auto alone = grid->Within();
     if (!alone.ok()) return alone.status();
     auto both = PointsOfBoth(*grid);
     if (!both.ok()) return both.status();
     // By what they take at least, or may take.
-    if (absl::Status s = TryAlone(*grid, *alone, run_.BoundNs()); !s.ok()) return s;
+    if (absl::Status s = TryAlone(*grid, *alone, run_.BoundNs(), kMaxAlone); !s.ok()) return s;
     size_t tries = 0;
     for (const Point& point : *both) {
       if (run_.BoundNs() <= point.estimate_ns || !IsWorth(point.estimate_ns)) break;
@@ -93,7 +120,7 @@ class JointSearch {
       if (absl::Status s = TryBoth(*grid, point.sweeps); !s.ok()) return s;
     }
     if (absl::Status s = TrySwaps(); !s.ok() || has_best()) return s;
-    if (absl::Status s = TryAlone(*grid, *alone, kUnlimited); !s.ok()) return s;
+    if (absl::Status s = TryAlone(*grid, *alone, kUnlimited, kMaxAlone); !s.ok()) return s;
     for (; tries < std::min(both->size(), kMaxBoth) && !has_best(); ++tries) {
       if (absl::Status s = TryBoth(*grid, (*both)[tries].sweeps); !s.ok()) return s;
     }
@@ -111,12 +138,12 @@ class JointSearch {
     return swaps_status_;
   }
 
-  // Takes the first plan of these that fits, of those that take less than `most_ns` with unlimited
-  // memory.
+  // Takes the first plan of these that fits, of the first `max_tries` that take less than `most_ns`
+  // with unlimited memory.
   absl::Status TryAlone(const CloneGrid& grid, const std::vector<CloneSweeps>& points,
-                        int64_t most_ns) {
+                        int64_t most_ns, size_t max_tries) {
     std::unique_ptr<Cloned> unsteady;
-    for (; tried_alone_ < std::min(points.size(), kMaxAlone); ++tried_alone_) {
+    for (; tried_alone_ < std::min(points.size(), max_tries); ++tried_alone_) {
       const CloneSweeps& point = points[tried_alone_];
       if (run_.request().full_speed_ns + point.added_ns >= most_ns) break;
       auto cloned = Simulate(grid, point);
@@ -213,6 +240,7 @@ class JointSearch {
   }
 
   const StrategyInput& input_;
+  const std::vector<RunAgain> classes_;
   SearchBudget* const steps_;
   BudgetRun& run_;
   const OrderedStep& ordered_;
@@ -225,14 +253,69 @@ class JointSearch {
 
 }  // namespace
 
-bool MayRecompute(const v1::RewriteOptions& options) {
+v1::Recompute RecomputeOf(const v1::RewriteOptions& options) {
+  if (Objective(options.budget()).saves_memory()) return v1::RECOMPUTE_OFF;
   const v1::Recompute recompute = options.budget().recompute();
-  return recompute != v1::RECOMPUTE_UNSPECIFIED && recompute != v1::RECOMPUTE_OFF &&
-         !Objective(options.budget()).saves_memory();
+  return recompute == v1::RECOMPUTE_UNSPECIFIED ? v1::RECOMPUTE_OFF : recompute;
+}
+
+absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOptions& options,
+                                    const std::vector<NodeId>& order, PlanSimulator* simulator,
+                                    const StopToken& stop) {
+  std::vector<bool> may_run_again;  // Empty: none.
+  if (RecomputeOf(options) != v1::RECOMPUTE_OFF) {
+    if (absl::Status s = facts.Compute({Fact::kControlFlow, Fact::kBackwardPart}, stop); !s.ok())
+      return s;
+    auto rules = CloneRules::Find(facts, stop);
+    if (!rules.ok()) return rules.status();
+    const RunAgain least = ClassesOf(RecomputeOf(options)).back();
+    StopPoller poll(stop);
+    for (NodeId id(0); id < facts.graph().num_nodes(); ++id) {
+      if (poll.Tick()) return stop.status("strategy");
+      may_run_again.push_back(rules->Of(id) >= least);
+    }
+  }
+  auto bounds = simulator->LowerBounds(order, may_run_again, stop);
+  if (!bounds.ok()) return bounds.status();
+  const std::vector<int64_t> budgets = facts.Budgets();
+  int64_t most_ns = 0;
+  for (size_t gpu = 0; gpu < budgets.size(); ++gpu) {
+    if ((*bounds)[gpu].memory_bytes > budgets[gpu]) return 0;
+    most_ns = std::max(most_ns, (*bounds)[gpu].step_time_ns);
+  }
+  return most_ns;
 }
 
 absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
-  return JointSearch(input, steps, run).Run();
+  absl::Status status = JointSearch(input, ClassesOf(RecomputeOf(input.options)), steps, run).Run();
+  if (!status.ok() || input.only_plan) return status;
+  auto bound_ns = FindBoundNs(input.facts, input.options, LaunchOrder(run->plans().ordered().step),
+                              input.simulator, input.stop);
+  if (!bound_ns.ok()) return bound_ns.status();
+  run->TellBound(*bound_ns);
+  return status;
+}
+
+absl::StatusOr<v1::MoreRecompute> FindMoreRecompute(const StrategyInput& input, int64_t than_ns,
+                                                    SearchBudget* steps, BudgetRun* run) {
+  v1::MoreRecompute found;
+  if (Objective(input.options.budget()).saves_memory()) return found;
+  for (const auto& [recompute, least] : {std::make_pair(v1::RECOMPUTE_CHEAP, RunAgain::kSameBits),
+                                         std::make_pair(v1::RECOMPUTE_ALL, RunAgain::kSameValue)}) {
+    if (recompute <= RecomputeOf(input.options)) continue;
+    const int64_t most_ns =
+        than_ns == kUnlimited ? kUnlimited
+                              : static_cast<int64_t>(static_cast<double>(than_ns) / kClearlyFaster);
+    if (most_ns <= run->request().full_speed_ns) break;
+    auto time_ns = JointSearch(input, {least}, steps, run).FindAlone(most_ns, kMaxHinted);
+    if (GetErrorReason(time_ns.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG) break;
+    if (!time_ns.ok()) return time_ns.status();
+    if (*time_ns >= most_ns) continue;
+    found.set_recompute(recompute);
+    found.set_step_time_ns(*time_ns);
+    than_ns = *time_ns;
+  }
+  return found;
 }
 
 }  // namespace spillway::core

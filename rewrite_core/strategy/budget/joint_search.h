@@ -12,20 +12,41 @@
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_JOINT_SEARCH_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_JOINT_SEARCH_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/budget_run.h"
 #include "rewrite_core/strategy/common/search_budget.h"
 #include "rewrite_core/strategy/common/strategy_result.h"
 #include "spillway/v1/options.pb.h"
+#include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
 
-// Whether the options allow clones: with the other objectives, nothing runs again.
-bool MayRecompute(const v1::RewriteOptions& options);
+// What may run again, by option or default: with the other objectives, nothing.
+v1::Recompute RecomputeOf(const v1::RewriteOptions& options);
+
+// A lower bound of the step's time with any plan of swaps, and of clones that the options allow,
+// that keeps the order in which the kernels of these nodes are launched (lower_bounds.h), of the
+// GPU where it is largest. Plans that postpone a node may be faster. 0 if an operation alone does
+// not fit. Errors: those of the simulator.
+absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOptions& options,
+                                    const std::vector<NodeId>& order, PlanSimulator* simulator,
+                                    const StopToken& stop);
 
 // Leaves the fastest plan in `run`, of `input`. Errors: those of BudgetRun::PlanSwaps. REQUIRES:
-// MayRecompute; run->Order().
+// RecomputeOf is not OFF; run->Order().
 absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, BudgetRun* run);
+
+// What more might run again than the options allow, if plans of these clones alone make a step
+// clearly faster than `than_ns` (kUnlimited: nothing fits, so that any are). `recompute` is not set
+// if nothing was found. Errors: those of `stop`. REQUIRES: run->Order().
+absl::StatusOr<v1::MoreRecompute> FindMoreRecompute(const StrategyInput& input, int64_t than_ns,
+                                                    SearchBudget* steps, BudgetRun* run);
 
 }  // namespace spillway::core
 

@@ -39,10 +39,11 @@ class CountedSimulator final : public PlanSimulator {
     return simulator_->Simulate(plan, terms, stop);
   }
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>& order,
+                                                        const std::vector<bool>& may_run_again,
                                                         const StopToken& stop) override {
     // Takes about as long as a simulation.
     if (budget_->Spend(steps_)) return budget_->status("the bounds of a step", remedy_);
-    return simulator_->LowerBounds(order, stop);
+    return simulator_->LowerBounds(order, may_run_again, stop);
   }
 
   // How many simulations the request's remaining steps allow.

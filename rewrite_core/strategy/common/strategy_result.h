@@ -25,6 +25,8 @@ struct StrategyInput {
   const v1::Limits& limits;
   PlanSimulator* simulator;  // Null unless the strategy needs one (strategies.h).
   const StopToken& stop;
+  // For a plan of many that are compared: without what else the options might have allowed.
+  bool only_plan = false;
 };
 
 struct StrategyResult {

@@ -304,12 +304,16 @@ TEST(ExploreTest, WithRecomputation) {
   for (const v1::ExploredSize& size : swaps->sizes()) {
     bounds[size.size()] = size.bound_sizes_per_s();
   }
-  int beyond = 0;
+  int beyond = 0, with_bound = 0;
   for (const v1::ExploredSize& size : both->sizes()) {
-    EXPECT_FALSE(size.has_bound_sizes_per_s());
+    if (size.has_bound_sizes_per_s()) {
+      EXPECT_LE(size.swapped_sizes_per_s(), size.bound_sizes_per_s() * 1.000001);
+      with_bound += size.has_swapped();
+    }
     beyond += bounds[size.size()] > 0 && size.swapped_sizes_per_s() > bounds[size.size()];
   }
   EXPECT_GT(beyond, 0);
+  EXPECT_GT(with_bound, 0);
   options.set_recompute(static_cast<v1::Recompute>(9));
   const auto wrong = Explore(graph, options, DefaultLimits(), StopToken());
   EXPECT_EQ(GetErrorReason(wrong.status()), v1::ERROR_REASON_UNKNOWN_OPTION);

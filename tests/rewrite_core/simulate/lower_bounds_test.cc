@@ -75,6 +75,30 @@ TEST(LowerBoundsTest, WhatIsTooMuchMustTravel) {
   EXPECT_EQ(bounds.swap_in_bytes, 2 * kUnit);
 }
 
+// With 2 KiB, 1 KiB must be away at f2 and b2. A byte back takes 100 ns. The kernels take 6,000.
+TEST(LowerBoundsTest, WhatRunsAgainNeedsNoCopy) {
+  const auto time_ns = [](const std::vector<bool>& may_run_again, double rate = 1e7) {
+    LowerBoundOptions options;
+    options.device_budget_bytes = {2 * kUnit};
+    options.copy_out_bytes_per_s = options.copy_in_bytes_per_s = rate;
+    options.may_run_again = may_run_again;
+    auto bounds =
+        ComputeLowerBounds(Training().maker.Make(), Training().order, options, StopToken());
+    EXPECT_TRUE(bounds.ok()) << bounds.status();
+    return bounds.ok() ? (*bounds)[0].step_time_ns : 0;
+  };
+  const int64_t copied = kUnit * 100;
+  EXPECT_EQ(time_ns({false, false, false, false, false, false}), copied);
+  // b bytes made again, in 1,000 / 1,024 ns each, so that both engines take as long:
+  // 6,000 + 0.9765625 b = 100 (1,024 - b), b = 954.7, 6,932.3 ns.
+  EXPECT_EQ(time_ns({true, false, false, false, false, false}), 6'932) << "x0 alone";
+  EXPECT_EQ(time_ns({true, true, true, true, true, true}), 6'932) << "it, or x1";
+  EXPECT_EQ(time_ns({false, false, true, true, true, true}), copied)
+      << "x2 is written where memory is short, and has no gap there";
+  EXPECT_EQ(time_ns({true, true, true, true, true, true}, 1e9), 5'999)
+      << "copies are hidden: the kernels' own, rounded down";
+}
+
 // An engine with 50,000 ns of the graph's own copies runs the swaps after or before them.
 TEST(LowerBoundsTest, SwapsComeOnTopOfTheCopiesThatThereAre) {
   for (const bool out : {true, false}) {

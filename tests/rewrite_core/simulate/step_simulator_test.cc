@@ -344,7 +344,7 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   EXPECT_THAT(last.launch_ahead.order, ::testing::ElementsAre(2, 3, 0, 1));
   EXPECT_EQ(last.peak_bytes(GpuIndex(0)), 128 * kStepKiB);
   const auto excess = [&](const std::vector<NodeId>& order) {
-    return ValueOrDie(simulator->LowerBounds(order, {}), "bounds")[0].excess_bytes;
+    return ValueOrDie(simulator->LowerBounds(order, {}, {}), "bounds")[0].excess_bytes;
   };
   // In the order 0, 2, 1, 3, the output of q is live beside the input and the output of 1.
   EXPECT_EQ(excess({}), 64 * kStepKiB);
@@ -353,7 +353,7 @@ TEST(StepSimulatorOrderTest, AVariedOrderIsNotTheStepsOwn) {
   EXPECT_EQ(excess({NodeId(0), NodeId(2), NodeId(1), NodeId(3)}), 64 * kStepKiB);
   EXPECT_EQ(excess(LaunchOrder(last)), 0);
   EXPECT_EQ(
-      simulator->LowerBounds({NodeId(0), NodeId(2), NodeId(1), NodeId(1)}, {}).status().code(),
+      simulator->LowerBounds({NodeId(0), NodeId(2), NodeId(1), NodeId(1)}, {}, {}).status().code(),
       absl::StatusCode::kInternal);
   terms.variation = StepVariation();
   const StepResult first = ValueOrDie(simulator->Simulate(SwapPlan(), terms, {}), "step");
@@ -482,6 +482,7 @@ class FakeSimulator : public PlanSimulator {
     return result;
   }
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>&,
+                                                        const std::vector<bool>&,
                                                         const StopToken&) override {
     return absl::UnimplementedError("bounds");
   }

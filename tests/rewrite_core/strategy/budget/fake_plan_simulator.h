@@ -25,6 +25,7 @@ struct FakePlanSimulator final : core::PlanSimulator {
     return answer(plan, terms);
   }
   absl::StatusOr<std::vector<core::DeviceBounds>> LowerBounds(const std::vector<core::NodeId>&,
+                                                              const std::vector<bool>&,
                                                               const core::StopToken&) override {
     return bounds;
   }

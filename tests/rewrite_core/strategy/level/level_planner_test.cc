@@ -463,6 +463,7 @@ class ApartSimulator : public PlanSimulator {
   }
 
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>&,
+                                                        const std::vector<bool>&,
                                                         const StopToken&) override {
     return absl::UnimplementedError("bounds");
   }

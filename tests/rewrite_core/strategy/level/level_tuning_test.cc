@@ -94,6 +94,7 @@ class FakeSimulator : public PlanSimulator {
                                 cost.peak_bytes);
   }
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>&,
+                                                        const std::vector<bool>&,
                                                         const StopToken&) override {
     return absl::UnimplementedError("bounds");
   }
