@@ -22,7 +22,6 @@
 #include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/report/forecast_report.h"
-#include "rewrite_core/simulate/lower_bounds.h"
 #include "rewrite_core/simulate/step_simulator.h"
 #include "rewrite_core/simulate/step_subject.h"
 #include "rewrite_core/strategy/budget/joint_search.h"

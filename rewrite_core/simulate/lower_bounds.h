@@ -75,7 +75,7 @@ struct DeviceBounds {
   int64_t excess_bytes = 0;    // Bound A.
   int64_t swap_out_bytes = 0;  // Bound B, besides the step's own copies.
   int64_t swap_in_bytes = 0;
-  // If any operation may run again, the joint bound.
+  // With LowerBoundOptions::may_run_again, the joint bound.
   int64_t step_time_ns = 0;
 };
 

@@ -133,6 +133,56 @@ TEST(RecomputeRewriteTest, TwoTowers) {
   EXPECT_GE(clones.size(), 2) << answer.report().summary();
 }
 
+// The plan with the option keeps what the hint says, and more is not hinted at than there is.
+TEST(RecomputeRewriteTest, AHintWhereMoreIsClearlyFaster) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const auto report = [&](const std::string& recompute, int64_t memory_bytes) {
+    return Answer(bytes, Options(recompute, memory_bytes)).report();
+  };
+  const int64_t all_ns = report("ALL", 8000 * kMiB).fits(0).step_time_ns();
+  for (const char* recompute : {"OFF", "CHEAP"}) {
+    const v1::RewriteReport less = report(recompute, 8000 * kMiB);
+    const v1::MoreRecompute& more = less.budget().more_recompute();
+    EXPECT_EQ(more.recompute(), v1::RECOMPUTE_ALL) << recompute;
+    EXPECT_GE(more.step_time_ns(), all_ns) << recompute;
+    EXPECT_LE(1.05 * static_cast<double>(more.step_time_ns()),
+              static_cast<double>(less.fits(0).step_time_ns()))
+        << recompute;
+  }
+  EXPECT_FALSE(report("ALL", 8000 * kMiB).budget().has_more_recompute());
+  EXPECT_FALSE(report("OFF", 40'000 * kMiB).budget().has_more_recompute()) << "it fits";
+}
+
+// Swaps need more host memory than there is; what runs again needs none.
+TEST(RecomputeRewriteTest, AHintWhereMoreFits) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  v1::RewriteOptions options = Options("OFF", 8000 * kMiB);
+  options.mutable_step()->mutable_hardware()->set_host_memory_bytes(2000 * kMiB);
+  const absl::Status status = Rewrite(bytes, options, DefaultLimits(), StopToken()).status();
+  EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_DOES_NOT_FIT) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("or let ops run again (recompute all), with which a plan fits"));
+  EXPECT_EQ(GetErrorInfo(status).metadata().at("recompute"), "all");
+  options.mutable_budget()->set_recompute(v1::RECOMPUTE_ALL);
+  EXPECT_EQ(Answer(bytes, options).report().fits(0).fit(), v1::FIT_FITS);
+}
+
+// CHEAP may do less, so that its bound is no lower; and no plan of these is below its own.
+TEST(RecomputeRewriteTest, TheBoundOfBoth) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  int64_t last_ns = 1;
+  for (const char* recompute : {"ALL", "CHEAP"}) {
+    const v1::RewriteReport report = Answer(bytes, Options(recompute, 8000 * kMiB)).report();
+    ASSERT_TRUE(report.budget().has_joint_bound_ns()) << recompute;
+    EXPECT_GE(report.budget().joint_bound_ns(), last_ns) << recompute;
+    EXPECT_LE(report.budget().joint_bound_ns(), report.fits(0).step_time_ns()) << recompute;
+    last_ns = report.budget().joint_bound_ns();
+  }
+  EXPECT_GE(last_ns,
+            Answer(bytes, Options("ALL", 8000 * kMiB)).report().fits(0).full_speed_step_time_ns());
+  EXPECT_FALSE(Answer(bytes, Options("OFF", 8000 * kMiB)).report().budget().has_joint_bound_ns());
+}
+
 TEST(RecomputeRewriteTest, NothingRunsAgainWhereItFits) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const v1::RewriteResponse answer = Answer(bytes, Options("ALL", 40'000 * kMiB));

@@ -239,8 +239,8 @@ def engines(step_stats):
     def length(spans):
         return sum(end - start for start, end in spans) / 1e6
 
-    return {"kernel_s": length(kernels), "clones_s": length(union(clones)), "copy_out_s": length(union(out)),
-            "copy_in_s": length(union(back)),
+    return {"kernel_s": length(kernels), "clones_s": length(union(clones)),
+            "copy_out_s": length(union(out)), "copy_in_s": length(union(back)),
             "overlapped": overlap(copies, kernels) / 1e6 / length(copies) if copies else None}
 
 

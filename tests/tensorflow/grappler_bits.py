@@ -6,8 +6,7 @@ none does.
 
 With Grappler at its defaults, each graph that trains is compared with itself rewritten: swaps alone,
 and with what may run again. Where losses differ, each pass is turned off alone, then each pair, in
-both sessions. The end names the fewest passes without which all are equal. A survey, not a test: an
-hour for all graphs.
+both sessions. The end names the fewest passes without which all are equal. A survey, not a test.
 """
 import argparse
 import itertools

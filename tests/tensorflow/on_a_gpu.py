@@ -181,10 +181,12 @@ class Bench:
         as_it_came = [other for other in self.rows if other.get("trained")
                       and (other["program"], other["batch"], other["strategy"]) ==
                       (row["program"], row["batch"], "none")]
-        if as_it_came:
-            row["loss_difference"] = max(abs(a / b - 1) for a, b in
-                                         zip(row["losses"], as_it_came[0]["losses"]))
-        if self.flags.rehearse and row.get("loss_difference"):
+        if not as_it_came:
+            return
+        expected = as_it_came[0]["losses"]
+        row["loss_difference"] = max(abs(a - b) / abs(b or 1) for a, b in
+                                     zip(row["losses"], expected))
+        if self.flags.rehearse and row["losses"] != expected:
             self.fail(row, "other losses than the graph as it came")
 
     def fail(self, row, why):

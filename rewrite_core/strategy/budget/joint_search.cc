@@ -22,30 +22,35 @@ constexpr size_t kMaxAlone = 16;
 constexpr double kSwappedParts[] = {0.05, 0.1, 0.2, 0.35, 0.5, 0.75};
 constexpr size_t kMaxBoth = 4;
 // A class is recommended if a step takes at most 1/kClearlyFaster of the time with it (as the proto
-// says); of its plans the first kMaxHinted are tried. (On fifteen networks with one GPU the first
-// to the fourth fits.)
+// says); of its plans the first kMaxHinted are tried, for a hint may cost only a part of a search.
 constexpr double kClearlyFaster = 1.05;
 constexpr size_t kMaxHinted = 6;
 // A search is worth its time if it may save more than 1/kWorthPart of the step.
 constexpr int64_t kWorthPart = 100;
 
-// With ALL, plans of the cheap ops alone are tried, too.
-std::vector<RunAgain> ClassesOf(v1::Recompute recompute) {
-  if (recompute == v1::RECOMPUTE_ALL) return {RunAgain::kSameBits, RunAgain::kSameValue};
-  return {RunAgain::kSameBits};
-}
+// What plans are made of, and the option that allows it. With an option, those before it are tried,
+// too.
+struct RecomputeClass {
+  v1::Recompute option;
+  RunAgain least;
+};
+constexpr RecomputeClass kClasses[] = {{v1::RECOMPUTE_CHEAP, RunAgain::kSameBits},
+                                       {v1::RECOMPUTE_ALL, RunAgain::kSameValue}};
 
 // The graph with clones, and a run on it.
 struct Cloned {
-  Cloned(ClonePlan plan, std::unique_ptr<StepSubject> of, Eligibility may_swap,
-         const StrategyInput& from, StepSimulator* simulator, SearchBudget* steps)
+  Cloned(ClonePlan plan, size_t terms_of_sweeps, std::unique_ptr<StepSubject> of,
+         Eligibility may_swap, const StrategyInput& from, StepSimulator* simulator,
+         SearchBudget* steps)
       : clones(std::move(plan)),
+        terms(terms_of_sweeps),
         subject(std::move(of)),
         eligibility(std::move(may_swap)),
         input{subject->facts(), eligibility, from.options, from.limits, simulator, from.stop},
         run(input, steps) {}
 
   ClonePlan clones;
+  const size_t terms;  // Of the sweeps: an index in the grid's.
   const std::unique_ptr<StepSubject> subject;
   const Eligibility eligibility;
   const StrategyInput input;
@@ -54,13 +59,14 @@ struct Cloned {
 
 class JointSearch {
  public:
-  JointSearch(const StrategyInput& input, std::vector<RunAgain> classes, SearchBudget* steps,
-              BudgetRun* run)
-      : input_(input),
-        classes_(std::move(classes)),
-        steps_(steps),
-        run_(*run),
-        ordered_(run->plans().ordered()) {}
+  // Of the classes beyond the first option, up to the second.
+  JointSearch(const StrategyInput& input, v1::Recompute beyond, v1::Recompute up_to,
+              SearchBudget* steps, BudgetRun* run)
+      : input_(input), steps_(steps), run_(*run), ordered_(run->plans().ordered()) {
+    for (const RecomputeClass& each : kClasses) {
+      if (each.option > beyond && each.option <= up_to) classes_.push_back(each);
+    }
+  }
 
   absl::Status Run() {
     const absl::Status status = Search();
@@ -71,15 +77,19 @@ class JointSearch {
     return absl::OkStatus();
   }
 
-  // The time of a plan of clones alone that may take less than `most_ns`; kUnlimited if of the
-  // first `max_tries` none fits.
-  absl::StatusOr<int64_t> FindAlone(int64_t most_ns, size_t max_tries) {
+  // The class of the first plan of clones alone that takes less than `most_ns`, and its time; not
+  // set if none of the first `max_tries` does.
+  absl::StatusOr<v1::MoreRecompute> FindAlone(int64_t most_ns, size_t max_tries) {
+    v1::MoreRecompute found;
     auto grid = MakeGrid();
     if (!grid.ok()) return grid.status();
-    auto alone = grid->Within();
+    auto alone = grid->Within(/*is_coarse=*/true);
     if (!alone.ok()) return alone.status();
     if (absl::Status s = TryAlone(*grid, *alone, most_ns, max_tries); !s.ok()) return s;
-    return best_ns_;
+    if (best_ns_ >= most_ns) return found;
+    found.set_recompute(classes_[best_->terms].option);
+    found.set_step_time_ns(best_ns_);
+    return found;
   }
 
  private:
@@ -96,9 +106,9 @@ class JointSearch {
       gpus.push_back({gpu, run_.request().budget_bytes(gpu)});
     }
     std::vector<RecomputeTerms> terms;
-    for (RunAgain least : classes_) {
-      terms.push_back({least, input_.options.min_tensor_bytes(), &run_.request().filters->outputs,
-                       &input_.eligibility});
+    for (const RecomputeClass& each : classes_) {
+      terms.push_back({each.least, input_.options.min_tensor_bytes(),
+                       &run_.request().filters->outputs, &input_.eligibility});
     }
     return CloneGrid::Create(input_.facts, ordered_, run_.plans().needs(), gpus, terms,
                              input_.stop);
@@ -224,7 +234,7 @@ class JointSearch {
     if (!simulator.ok()) return simulator.status();
     auto eligibility = Eligibility::Create((*subject)->facts(), input_.options, input_.stop);
     if (!eligibility.ok()) return eligibility.status();
-    auto cloned = std::make_unique<Cloned>(*std::move(clones), *std::move(subject),
+    auto cloned = std::make_unique<Cloned>(*std::move(clones), sweeps.terms, *std::move(subject),
                                            *std::move(eligibility), input_, *simulator, steps_);
     cloned->run.StartFrom(ordered_.base, run_.request().full_speed_ns);
     if (absl::Status s = cloned->run.Simulate(); !s.ok()) return s;
@@ -240,7 +250,7 @@ class JointSearch {
   }
 
   const StrategyInput& input_;
-  const std::vector<RunAgain> classes_;
+  std::vector<RecomputeClass> classes_;
   SearchBudget* const steps_;
   BudgetRun& run_;
   const OrderedStep& ordered_;
@@ -268,7 +278,10 @@ absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOpt
       return s;
     auto rules = CloneRules::Find(facts, stop);
     if (!rules.ok()) return rules.status();
-    const RunAgain least = ClassesOf(RecomputeOf(options)).back();
+    RunAgain least = RunAgain::kSameBits;
+    for (const RecomputeClass& each : kClasses) {
+      if (each.option == RecomputeOf(options)) least = each.least;
+    }
     StopPoller poll(stop);
     for (NodeId id(0); id < facts.graph().num_nodes(); ++id) {
       if (poll.Tick()) return stop.status("strategy");
@@ -287,7 +300,8 @@ absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOpt
 }
 
 absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
-  absl::Status status = JointSearch(input, ClassesOf(RecomputeOf(input.options)), steps, run).Run();
+  const v1::Recompute most = RecomputeOf(input.options);
+  absl::Status status = JointSearch(input, v1::RECOMPUTE_OFF, most, steps, run).Run();
   if (!status.ok() || input.only_plan) return status;
   auto bound_ns = FindBoundNs(input.facts, input.options, LaunchOrder(run->plans().ordered().step),
                               input.simulator, input.stop);
@@ -298,24 +312,19 @@ absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, Budget
 
 absl::StatusOr<v1::MoreRecompute> FindMoreRecompute(const StrategyInput& input, int64_t than_ns,
                                                     SearchBudget* steps, BudgetRun* run) {
-  v1::MoreRecompute found;
-  if (Objective(input.options.budget()).saves_memory()) return found;
-  for (const auto& [recompute, least] : {std::make_pair(v1::RECOMPUTE_CHEAP, RunAgain::kSameBits),
-                                         std::make_pair(v1::RECOMPUTE_ALL, RunAgain::kSameValue)}) {
-    if (recompute <= RecomputeOf(input.options)) continue;
-    const int64_t most_ns =
-        than_ns == kUnlimited ? kUnlimited
+  const v1::Recompute most = RecomputeOf(input.options);
+  const int64_t most_ns = than_ns == kUnlimited
+                              ? kUnlimited
                               : static_cast<int64_t>(static_cast<double>(than_ns) / kClearlyFaster);
-    if (most_ns <= run->request().full_speed_ns) break;
-    auto time_ns = JointSearch(input, {least}, steps, run).FindAlone(most_ns, kMaxHinted);
-    if (GetErrorReason(time_ns.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG) break;
-    if (!time_ns.ok()) return time_ns.status();
-    if (*time_ns >= most_ns) continue;
-    found.set_recompute(recompute);
-    found.set_step_time_ns(*time_ns);
-    than_ns = *time_ns;
+  if (most == v1::RECOMPUTE_ALL || Objective(input.options.budget()).saves_memory() ||
+      most_ns <= run->request().full_speed_ns) {
+    return v1::MoreRecompute();
   }
-  return found;
+  auto found =
+      JointSearch(input, most, v1::RECOMPUTE_ALL, steps, run).FindAlone(most_ns, kMaxHinted);
+  // What is known is an answer without a hint.
+  const bool is_cut = GetErrorReason(found.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG;
+  return is_cut ? v1::MoreRecompute() : found;
 }
 
 }  // namespace spillway::core

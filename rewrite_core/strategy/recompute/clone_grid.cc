@@ -80,11 +80,12 @@ absl::Status CloneGrid::Add(const Point& point, size_t of_terms,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::Within() const {
+absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::Within(bool is_coarse) const {
   std::vector<CloneSweeps> found;
   for (const double share : kShares) {
     for (const double power : kTimePowers) {
       for (const bool is_placed : {false, true}) {
+        if (is_coarse && (power != kTimePowers[0] || !is_placed)) continue;
         absl::Status s = Add({share, 0, power, is_placed}, &found);
         if (!s.ok()) return s;
       }

@@ -48,8 +48,9 @@ class CloneGrid {
                                           const StopToken& stop);
 
   // Sweeps that fit the budgets, the least time first: for a grid of shares of them, with memory
-  // counted and placed.
-  absl::StatusOr<std::vector<CloneSweeps>> Within() const;
+  // counted and placed. `is_coarse`: placed alone, with one power of the time, a quarter of the
+  // work.
+  absl::StatusOr<std::vector<CloneSweeps>> Within(bool is_coarse = false) const;
   // For a target between the budget and the peak, which leaves something to swap: `part` of the
   // way, from 0 to 1.
   absl::StatusOr<std::vector<CloneSweeps>> Beyond(double part) const;

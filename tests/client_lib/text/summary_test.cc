@@ -89,6 +89,23 @@ TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
                            "          create the session with"));
 }
 
+TEST(SummaryTest, SaysWhatMoreWouldGain) {
+  const std::string found = R"pb(
+    outcome: OUTCOME_REWRITTEN
+    budget {
+      joint_bound_ns: 209000000
+      more_recompute { recompute: RECOMPUTE_ALL step_time_ns: 228000000 }
+    })pb";
+  EXPECT_EQ(FormatSummary(Report(found), "", Style()),
+            R"(spillway: rewritten
+  bound   no plan of swaps and of such nodes takes less than 209 ms, but for one in another order
+  advice  with recompute all a step takes 228 ms
+)");
+  const std::string now = "forecast_after { step_time_ns: 456000000 }";
+  EXPECT_THAT(FormatSummary(Report(found + now), "", Style()),
+              ::testing::HasSubstr("a step takes 228 ms or less: 2.00 times as fast"));
+}
+
 TEST(SummaryTest, SaysNothingOfWhatIsNotThere) {
   EXPECT_EQ(FormatSummary(Report("outcome: OUTCOME_NOTHING_TO_DO")),
             "spillway: nothing to do, the graph is unchanged\n");

@@ -98,6 +98,7 @@ TEST(CliTest, APlanIsSavedAndApplied) {
   const std::string json = ReadFile(plan);
   EXPECT_THAT(json, AllOf(HasSubstr("\"format_version\": 1"), HasSubstr("\"STRATEGY_SCOPE\""),
                           HasSubstr("\"triggers\"")));
+  EXPECT_THAT(json, Not(HasSubstr("\"clones\""))) << "which programs of format 1 do not know";
   const ChildResult result =
       Done({"apply", plan, kMnistPath, "-o", dir / "out.pb", "--report", dir / "report.json"});
   EXPECT_THAT(result.err, HasSubstr("(strategy apply)"));
