@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -131,9 +132,11 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
   }
   if (report.budget().has_more_recompute()) {
     const v1::MoreRecompute& more = report.budget().more_recompute();
-    const std::string text = absl::StrCat(
-        "with recompute ", NameOrNumber(core::RecomputeName(more.recompute()), more.recompute()),
-        " a step takes ", core::DurationText(absl::Nanoseconds(more.step_time_ns())));
+    const std::string text = style.WithOptions(
+        absl::StrCat("with budget.recompute = ",
+                     absl::AsciiStrToUpper(
+                         NameOrNumber(core::RecomputeName(more.recompute()), more.recompute())),
+                     " a step takes ", core::DurationText(absl::Nanoseconds(more.step_time_ns()))));
     const std::optional<int64_t> now_ns = core::FiguresOf(report).step_after_ns;
     const double now = static_cast<double>(now_ns.value_or(0));
     facts.push_back(

@@ -19,8 +19,9 @@ bool IsInWord(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 std::string FlagFor(absl::string_view word, const std::vector<std::string>& options,
                     bool is_advised) {
   absl::string_view field = word;
-  const bool has_front =
-      absl::ConsumePrefix(&field, "hardware.") || absl::ConsumePrefix(&field, "step.");
+  const bool has_front = absl::ConsumePrefix(&field, "hardware.") ||
+                         absl::ConsumePrefix(&field, "step.") ||
+                         absl::ConsumePrefix(&field, "budget.");
   const auto flag = FlagsByField().find(field);
   if (flag == FlagsByField().end()) return "";
   const bool is_plain = !has_front && !absl::StrContains(field, '_');

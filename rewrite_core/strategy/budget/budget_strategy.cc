@@ -1,5 +1,6 @@
 #include "rewrite_core/strategy/budget/budget_strategy.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/names.h"
@@ -49,9 +50,10 @@ absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* ru
     return status;
   }
   const std::string name = RecomputeName(more->recompute());
-  return WithDetail(WithMoreText(status, absl::StrCat("; or let ops run again (recompute ", name,
-                                                      "), with which a plan fits")),
-                    "recompute", name);
+  return WithDetail(
+      WithMoreText(status, absl::StrCat("; or let ops run again (budget.recompute = ",
+                                        absl::AsciiStrToUpper(name), "), with which a plan fits")),
+      "recompute", name);
 }
 
 }  // namespace

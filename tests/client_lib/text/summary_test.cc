@@ -99,7 +99,7 @@ TEST(SummaryTest, SaysWhatMoreWouldGain) {
   EXPECT_EQ(FormatSummary(Report(found), "", Style()),
             R"(spillway: rewritten
   bound   no plan of swaps and of such nodes takes less than 209 ms, but for one in another order
-  advice  with recompute all a step takes 228 ms
+  advice  with budget.recompute = ALL a step takes 228 ms
 )");
   const std::string now = "forecast_after { step_time_ns: 456000000 }";
   EXPECT_THAT(FormatSummary(Report(found + now), "", Style()),

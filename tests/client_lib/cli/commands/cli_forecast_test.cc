@@ -323,6 +323,25 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "none"));
 }
 
+// Both as the flags that a user would give.
+TEST_F(CliForecastTest, WhatMoreThatRunsAgainWouldGain) {
+  const std::vector<std::string> line = {"rewrite",
+                                         SPILLWAY_TEST_GRAPHS "/resnet50_tf1/graph_shapes.pb",
+                                         "-o",
+                                         dir_ / "out.pb",
+                                         "--hardware",
+                                         "a100_40gb_pcie4",
+                                         "--gpu-memory-bytes",
+                                         "9GiB"};
+  const ChildResult fits = Spillway(line);
+  EXPECT_EQ(fits.exit_code, 0);
+  EXPECT_THAT(fits.err, HasSubstr("advice     with --recompute all a step takes "));
+  std::vector<std::string> little = line;
+  little.insert(little.end(), {"--host-memory-bytes", "2GiB"});
+  ExpectError(Spillway(little), 8,
+              {"or let ops run again (--recompute all), with which a plan fits", "DOES_NOT_FIT"});
+}
+
 TEST_F(CliForecastTest, ExploreTellsWhatSwappingMakesPossible) {
   if (spillway::testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string graph = Graph("resnet50_free");
