@@ -8,6 +8,9 @@
 // Each of the last two has a lower bound, from one simulation of the step with its clones: in the
 // order of these, swaps are searched for where the bound is less than the time of the best plan.
 //
+// Beside the plan: what it can take at least (FindBoundNs), and what would be gained if more might
+// run again (FindMoreRecompute).
+//
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_JOINT_SEARCH_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_JOINT_SEARCH_H_
