@@ -384,7 +384,6 @@ class Rewriter {
     if (!simulator.ok()) return simulator.status();
     auto after = MakeForecast(edits.plan, ForecastBudget::kHardware, *simulator, stop_);
     if (!after.ok()) return after.status();
-    *after->mutable_known_share() = report->forecast_before().known_share();
     *report->mutable_forecast_after() = *std::move(after);
     return absl::OkStatus();
   }
@@ -443,6 +442,7 @@ class Rewriter {
     if (!status.ok()) return status;
     status = Stage(v1::STAGE_REPORT, [&] {
       ReportFigures(graph(), edits.clones, edits.plan, &report());
+      ReportSameBits(subject->graph(), edits.clones, &report());
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
       if (!Wants(v1::OUTPUT_REPORT)) return absl::OkStatus();
       return ReportSwaps(graph(), edits.plan, names, stop_, &report());
@@ -456,6 +456,11 @@ class Rewriter {
   absl::Status Unchanged(const Graph& graph, v1::Outcome outcome, absl::string_view summary) {
     report().set_outcome(outcome);
     report().set_summary(std::string(summary));
+    if (outcome == v1::OUTCOME_REWRITTEN) {
+      ReportSameBits(graph, {}, &report());
+    } else if (outcome != v1::OUTCOME_STRIPPED) {
+      report().set_same_bits(v1::SAME_BITS_ALWAYS);
+    }
     Finish(std::string(graph.bytes()), graph.num_nodes());
     return absl::OkStatus();
   }

@@ -221,7 +221,7 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
          "(recompute): off, cheap or all")
       ->type_name("WHICH")
       ->check(CLI::IsMember(std::set<std::string>{"off", "cheap", "all"}))
-      ->default_str("off")
+      ->default_str("cheap")
       ->group(rewrites);
 
   const char* const capacity = "Capacity";

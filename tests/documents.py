@@ -23,9 +23,9 @@ MOST_README_LINES = 220
 # Words that each document may have, as `wc -w` counts them, and all together. What is added somewhere
 # replaces something.
 MOST_WORDS = {
-    "README.md": 1910,
+    "README.md": 1940,
     "DESIGN.md": 2050,
-    "CONTRIBUTING.md": 1350,
+    "CONTRIBUTING.md": 1335,
     "SECURITY.md": 1350,
     "CHANGELOG.md": 410,
     "client_lib/README.md": 3220,
@@ -39,7 +39,7 @@ MOST_WORDS = {
     "proto/any_language.md": 500,
     "server/README.md": 3245,
     "deploy/README.md": 1050,
-    "deploy/prometheus/RUNBOOK.md": 1000,
+    "deploy/prometheus/RUNBOOK.md": 985,
     "deploy/kubernetes/README.md": 700,
     "deploy/kubernetes/chart/README.md": 120,
     "deploy/UPGRADES.md": 600,

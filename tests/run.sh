@@ -108,9 +108,28 @@ build_plugin() {
   return 1
 }
 
-# built_and_tested PRESET NAME
-built_and_tested() {
-  step "Build ($1)" build "$1" && step "Tests ($1)" run_ctest "$1"
+# build_ahead [PRESET]: begins to build it while tests run, which wait a lot, and takes only the time
+# that these leave. As a process group, which ends with this script.
+ahead_process=
+trap '[[ -z $ahead_process ]] || kill -- "-$ahead_process" 2>/dev/null || true' EXIT
+build_ahead() {
+  [[ -n $1 ]] || return 0
+  set -m
+  (
+    renice -n 19 -p "$BASHPID" >/dev/null
+    build "$1"
+  ) >"$results/ahead-$1.log" 2>&1 </dev/null &
+  ahead_process=$!
+  set +m
+}
+
+# Waits for what build_ahead began.
+built_ahead() {
+  local code=0
+  wait "$ahead_process" || code=1
+  ahead_process=
+  cat "$results/ahead-$1.log"
+  return "$code"
 }
 
 rm -rf "$results"
@@ -122,13 +141,19 @@ step "Build (release)" build release "${targets[@]}" || finish
 step "Warnings" no_warnings release || true
 step "Tools" wait_for_tools || true
 if tests/tools.sh with tf -- true; then step "Build (plug-in)" build_plugin || true; fi
-step "Tests (release)" run_ctest release -LE "$left_out" || true
-if command -v clang++-14 >/dev/null; then
-  built_and_tested "$sanitized" || true
-else
+if ! command -v clang++-14 >/dev/null; then
   echo "skipped: no clang++-14 here: nothing is fuzzed, and sanitizers see only the core"
-  built_and_tested asan-core || true
+  sanitized=asan-core
 fi
-[[ $level == plain ]] || built_and_tested tsan || true
-[[ $level != all ]] || built_and_tested dev || true
+presets=("$sanitized")
+[[ $level == plain ]] || presets+=(tsan)
+[[ $level != all ]] || presets+=(dev)
+build_ahead "$sanitized"
+step "Tests (release)" run_ctest release -LE "$left_out" || true
+for i in "${!presets[@]}"; do
+  preset=${presets[i]} built=0
+  step "Build ($preset)" built_ahead "$preset" || built=$?
+  build_ahead "${presets[i + 1]-}"
+  [[ $built != 0 ]] || step "Tests ($preset)" run_ctest "$preset" || true
+done
 finish

@@ -65,10 +65,14 @@ std::string CostText(const v1::RewriteReport& report) {
     parts.push_back(KnownBytes(figures.swap_out_bytes, figures.unknown_size_tensors));
   }
   parts.push_back(SpeedText(figures));
-  if (figures.swapped_tensors == 0) return absl::StrJoin(parts, ", ");
-  parts.push_back(figures.host_peak_bytes.has_value()
-                      ? absl::StrCat("host memory ", core::BytesText(*figures.host_peak_bytes))
-                      : "host memory unknown");
+  if (figures.swapped_tensors > 0) {
+    parts.push_back(figures.host_peak_bytes.has_value()
+                        ? absl::StrCat("host memory ", core::BytesText(*figures.host_peak_bytes))
+                        : "host memory unknown");
+  }
+  if (report.same_bits() == v1::SAME_BITS_NO) {
+    parts.push_back("last bits may differ (--recompute off: only by Grappler)");
+  }
   return absl::StrJoin(parts, ", ");
 }
 

@@ -156,6 +156,17 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
     facts.push_back({"size", absl::StrCat(core::BytesText(report.graph_bytes_before()), " -> ",
                                           core::BytesText(report.graph_bytes_after()))});
   }
+  if (!report.advice().same_bits_config_proto_text().empty()) {
+    const std::string with = absl::StrCat("the same with Grappler off, or in both sessions ",
+                                          report.advice().same_bits_config_proto_text());
+    facts.push_back(
+        {"bits", report.same_bits() == v1::SAME_BITS_NO
+                     ? style.WithOptions(absl::StrCat(
+                           "the last ones may differ, for which convolutions or matrix products "
+                           "that run again may be the reason; with budget.recompute = CHEAP, ",
+                           with))
+                     : with});
+  }
   if (report.stages_size() > 0) facts.push_back({"time", StageText(report)});
   for (const v1::Warning& warning : report.warnings()) {
     facts.push_back({"warning", style.WithOptions(warning.message())});

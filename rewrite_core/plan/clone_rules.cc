@@ -54,6 +54,8 @@ constexpr char kSameBits[] =
     "ConjugateTranspose Tile Gather GatherV2 GatherNd Pack Unpack Reverse ReverseV2 BroadcastTo "
     "Fill ZerosLike OnesLike ExpandDims Squeeze Reshape Identity IdentityN StopGradient "
     "PreventGradient "
+    // Of conditionals: what is in loops is not cloned.
+    "Switch Merge "
     "DepthToSpace SpaceToDepth BatchToSpaceND SpaceToBatchND OneHot ResizeNearestNeighbor "
     "ResizeBilinear Range LinSpace MatrixBandPart MatrixDiag MatrixDiagPart EnsureShape Snapshot";
 
@@ -66,14 +68,19 @@ constexpr int64_t kLooksPerWrite = 1024;
 constexpr int64_t kLooksPerNode = 64;
 
 constexpr char kHandOn[] =
-    "Identity Reshape Squeeze ExpandDims StopGradient PreventGradient Bitcast EnsureShape Snapshot";
+    "Identity Reshape Squeeze ExpandDims StopGradient PreventGradient Bitcast EnsureShape Snapshot "
+    "Switch Merge";
 
 }  // namespace
 
 RunAgain RunAgainOf(const OpInfo& op) {
   static const auto& never = *new Names(Split(kNever));
   static const auto& same_bits = *new Names(Split(kSameBits));
-  if (!op.known || op.is_stateful || op.control_flow != ControlFlow::kNone) return RunAgain::kNever;
+  if (!op.known || op.is_stateful) return RunAgain::kNever;
+  if (op.control_flow != ControlFlow::kNone && op.control_flow != ControlFlow::kSwitch &&
+      op.control_flow != ControlFlow::kMerge) {
+    return RunAgain::kNever;
+  }
   if (absl::StartsWith(op.name, "_") || never.contains(op.name)) return RunAgain::kNever;
   // Updates of reference variables count as stateless in the registry.
   if (absl::StrContains(op.outputs, '&') || WriteOf(op.name) != Write::kNone) {
@@ -82,7 +89,7 @@ RunAgain RunAgainOf(const OpInfo& op) {
   return same_bits.contains(op.name) ? RunAgain::kSameBits : RunAgain::kSameValue;
 }
 
-bool HandsOnFirstInput(absl::string_view op) {
+bool HandsInputOn(absl::string_view op) {
   static const auto& names = *new Names(Split(kHandOn));
   return names.contains(op);
 }
@@ -191,7 +198,7 @@ bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int
     todo.pop_back();
     const bool writes = WriteOf(graph.op(id)) != Write::kNone;
     const bool may_run_again =
-        by_op_[graph.op_id(id)] != RunAgain::kNever && !HandsOnFirstInput(graph.op(id));
+        by_op_[graph.op_id(id)] != RunAgain::kNever && !HandsInputOn(graph.op(id));
     for (Tensor input : graph.inputs(id)) {
       if (--*looks < least_looks) return false;
       if (writes && !input.is_control() && facts_->shapes().type(input).is_ref) continue;

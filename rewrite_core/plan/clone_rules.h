@@ -8,7 +8,9 @@
 //   variable  what it reads of a variable by reference is the old value: the clone runs before each
 //             update of it
 //
-// A clone keeps all control inputs of its original, so it is dead exactly if its original is.
+// A clone keeps all control inputs of its original, and what it reads is dead exactly if what its
+// original reads is: so it is dead exactly if its original is. The clone of a Merge may take its
+// dead inputs from originals.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_CLONE_RULES_H_
@@ -41,9 +43,9 @@ enum class RunAgain : uint8_t {
 // By op type alone. `op` is Graph::op_info().
 RunAgain RunAgainOf(const OpInfo& op);
 
-// Whether ops of this type hand their first input on, in the same memory, and may be cloned in
-// front of a reader of a clone: Identity, Reshape, ...
-bool HandsOnFirstInput(absl::string_view op);
+// Whether ops of this type hand an input on (Buffers::alias_input), in the same memory, and may be
+// cloned in front of a reader of a clone: Identity, Reshape, Switch, Merge, ...
+bool HandsInputOn(absl::string_view op);
 
 // Whether the outputs of the node depend on this data input. (Batch normalization in training takes
 // the moving averages, and does not look at them: fused_batch_norm_op.cc.)

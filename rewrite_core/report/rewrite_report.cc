@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,12 @@ constexpr int64_t kBytesPerMib = 1 << 20;
 // Grappler's other memory optimizations would swap and recompute by themselves.
 constexpr char kSchedulingHeuristics[] =
     "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }";
+
+// What of Grappler has to be off that a graph and its rewritten one compute the same bits, if the
+// same kernels run: tests/tensorflow/grappler_bits.py finds the fewest.
+constexpr char kSameBits[] =
+    "graph_options { rewrite_options { arithmetic_optimization: OFF remapping: OFF "
+    "constant_folding: OFF } }";
 
 void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
   // Twice the peak of swapped-out bytes: the host allocator rounds sizes up to powers of two.
@@ -108,11 +115,19 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
   for (const auto& [from, port] : read) {
     const Tensor made{clones.clones[from].original, port};
     const int64_t size = facts.shapes().size_bytes(made);
-    if (size != kUnknownSize && !HandsOnFirstInput(graph.op(made.node))) bytes += size;
+    if (size != kUnknownSize && !HandsInputOn(graph.op(made.node))) bytes += size;
   }
   out.set_bytes(bytes);
   for (const auto& [device, time_ns] : times_ns) out.set_time_ns(std::max(out.time_ns(), time_ns));
   return absl::OkStatus();
+}
+
+void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report) {
+  const bool keeps_bits = absl::c_all_of(clones.clones, [&original](const PlannedClone& clone) {
+    return RunAgainOf(original.op_info(clone.original)) == RunAgain::kSameBits;
+  });
+  report->set_same_bits(keeps_bits ? v1::SAME_BITS_WITH_ADVICE : v1::SAME_BITS_NO);
+  report->mutable_advice()->set_same_bits_config_proto_text(kSameBits);
 }
 
 void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report) {

@@ -24,6 +24,9 @@ void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& 
 // Fills in what the clones make again, and how long they take. Errors: those of the facts.
 absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const StopToken& stop,
                           v1::RewriteReport* report);
+// Says whether the graph with these clones, or with swaps or inlined calls alone, computes the same
+// bits as `original`, and what that takes. Must follow ReportFigures if that is called.
+void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report);
 // Adds to the advice the session option that the simulation assumed: the fraction of Hardware, if
 // it is not 0. Must follow ReportFigures if that is called.
 void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report);

@@ -76,7 +76,7 @@ struct Options {
   int64_t cache_bytes = 64 << 20;
 
   // BudgetStrategy.recompute of requests with that strategy that do not give it.
-  v1::Recompute default_recompute = v1::RECOMPUTE_OFF;
+  v1::Recompute default_recompute = v1::RECOMPUTE_CHEAP;
 
   // How long requests may wait for a worker under sustained load; those that would wait longer, and
   // longer than twice their own work, are rejected as OVERLOADED (work_queue.h). Infinite: none

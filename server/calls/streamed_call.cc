@@ -85,6 +85,12 @@ absl::Status StreamedCall::TakeOther() {
       SetDefaults(call_.state().options, rewrite.mutable_header()->mutable_options());
     }
   }
+  if (is_header && method_.method == Method::kExplore) {
+    auto& explore = static_cast<v1::ExploreRequest&>(*request);
+    if (explore.header().has_options()) {
+      SetDefaults(call_.state().options, explore.mutable_header()->mutable_options());
+    }
+  }
   status = assembler_.Add(*request);
   if (!status.ok() || !is_header) return status;
   header_ = std::move(request);

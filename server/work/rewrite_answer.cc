@@ -39,11 +39,16 @@ absl::Status CheckSize(const RewriteAnswer& answer, Framing framing, int64_t lim
 
 void SetDefaults(const Options& server, v1::RewriteOptions* options) {
   if (core::StrategyOf(*options) != v1::STRATEGY_BUDGET) return;
-  // Without any, so that requests that say nothing stay as short as they were.
-  if (server.default_recompute == v1::RECOMPUTE_OFF) return;
+  // What the core does by default: requests that say nothing stay as short as they were.
+  if (server.default_recompute == v1::RECOMPUTE_CHEAP) return;
   if (options->budget().recompute() == v1::RECOMPUTE_UNSPECIFIED) {
     options->mutable_budget()->set_recompute(server.default_recompute);
   }
+}
+
+void SetDefaults(const Options& server, v1::ExploreOptions* options) {
+  if (options->swapping() && options->recompute() == v1::RECOMPUTE_UNSPECIFIED)
+    options->set_recompute(server.default_recompute);
 }
 
 bool Simulates(const v1::RewriteOptions& options) {

@@ -77,6 +77,7 @@ inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer>
 
 // Fills in what this server has a default for: default_recompute.
 void SetDefaults(const Options& server, v1::RewriteOptions* options);
+void SetDefaults(const Options& server, v1::ExploreOptions* options);
 
 // Whether the strategy that `options` select simulates plans.
 bool Simulates(const v1::RewriteOptions& options);

@@ -274,14 +274,16 @@ TEST_P(ObjectiveGraphTest, TheMemoryThatIsToldWillDo) {
             1.02 * static_cast<double>(ample_.full_speed_step_time_ns()));
 }
 
-// Swapped tensors stay within the host's memory; if that is impossible, the error says so.
+// Swapped tensors stay within the host's memory; if that is impossible, the error says so, unless
+// ops may run again instead.
 TEST_P(ObjectiveGraphTest, PlansKeepWithinTheHostsMemory) {
   const int64_t memory = ample_.unswapped_peak_bytes() * 8 / 10;
-  const auto with = [&](int64_t host) {
+  const auto with = [&](int64_t host, const std::string& recompute = "RECOMPUTE_OFF") {
     return TryObjective(
-        bytes_, absl::StrCat(Step(absl::StrCat("allocator_reserve: 0 gpu_memory_bytes: ", memory,
-                                               " host_memory_bytes: ", host)),
-                             "budget { planning_effort: PLANNING_EFFORT_LOW }"));
+        bytes_,
+        absl::StrCat(Step(absl::StrCat("allocator_reserve: 0 gpu_memory_bytes: ", memory,
+                                       " host_memory_bytes: ", host)),
+                     "budget { planning_effort: PLANNING_EFFORT_LOW recompute: ", recompute, " }"));
   };
   const auto ample = with(int64_t{1} << 50);
   ASSERT_TRUE(ample.ok()) << ample.status();
@@ -301,10 +303,14 @@ TEST_P(ObjectiveGraphTest, PlansKeepWithinTheHostsMemory) {
     const std::string step = Step(absl::StrCat("host_memory_bytes: ", host));
     EXPECT_NE(ForecastOf(answer->graph_def(), step, memory).fit(), v1::FIT_DOES_NOT_FIT) << share;
   }
-  const auto refused = with((ample_.unswapped_peak_bytes() - memory) / 2);
-  EXPECT_THAT(refused.status(),
+  const int64_t little = (ample_.unswapped_peak_bytes() - memory) / 2;
+  EXPECT_THAT(with(little).status(),
               FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                         "of the host's (host_memory_bytes)"));
+  const auto run_again = with(little, "RECOMPUTE_CHEAP");
+  ASSERT_TRUE(run_again.ok()) << run_again.status();
+  EXPECT_LE(run_again->report().forecast_after().host_peak_bytes(), little);
+  EXPECT_GT(run_again->report().recomputation().node_count(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -113,6 +113,52 @@ TEST(RecomputeRewriteTest, WhatMayRunAgain) {
   EXPECT_EQ(clones(filtered)["FusedBatchNormV3"], 0);
 }
 
+// Keras in TensorFlow 1 has its batch normalization in conditionals: what comes before one is made
+// again for what reads it behind.
+TEST(RecomputeRewriteTest, ThroughConditionals) {
+  const std::string bytes = ReadTestGraph("resnet50_keras/graph.pb");
+  const auto options = [](const std::string& recompute, int64_t memory_bytes) {
+    v1::RewriteOptions fed = Options(recompute, memory_bytes);
+    const std::string feeds =
+        "feeds { name: 'input_1' dims: [32, 224, 224, 3] } "
+        "feeds { name: 'predictions_target' dims: [32, 1] } "
+        "feeds { name: 'keras_learning_phase' values: 1 }";
+    EXPECT_TRUE(google::protobuf::TextFormat::MergeFromString(feeds, fed.mutable_step()));
+    return fed;
+  };
+  const int64_t peak =
+      Answer(bytes, options("OFF", int64_t{1} << 50)).report().fits(0).unswapped_peak_bytes();
+  const v1::RewriteResponse swaps = Answer(bytes, options("OFF", peak / 2));
+  const v1::RewriteResponse answer = Answer(bytes, options("ALL", peak / 2));
+  std::map<std::string, int> ops;
+  const testing::GraphDef after = testing::ReadProto(answer.graph_def());
+  for (const testing::NodeDef& node : after.node()) {
+    if (absl::StartsWith(node.name(), "lms/recompute_")) ++ops[node.op()];
+  }
+  EXPECT_GT(ops["Switch"], 0);
+  EXPECT_GT(ops["Merge"], 0);
+  EXPECT_GT(ops["FusedBatchNormV3"], 0);
+  // Swaps alone take twice as long a step as with all the memory.
+  EXPECT_LT(5 * answer.report().fits(0).step_time_ns(), 4 * swaps.report().fits(0).step_time_ns());
+}
+
+// Whether bits may differ: of what runs again and of a graph with swaps alone.
+TEST(RecomputeRewriteTest, WhetherBitsAreTheSame) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const auto report = [&](const std::string& recompute, int64_t memory_bytes) {
+    return Answer(bytes, Options(recompute, memory_bytes)).report();
+  };
+  EXPECT_EQ(report("ALL", 8000 * kMiB).same_bits(), v1::SAME_BITS_NO);
+  for (const char* recompute : {"CHEAP", "OFF"}) {
+    const v1::RewriteReport some = report(recompute, 8000 * kMiB);
+    EXPECT_EQ(some.same_bits(), v1::SAME_BITS_WITH_ADVICE) << recompute;
+    EXPECT_THAT(some.advice().same_bits_config_proto_text(), HasSubstr("arithmetic_optimization"));
+  }
+  const v1::RewriteReport fits = report("ALL", int64_t{1} << 50);
+  EXPECT_EQ(fits.outcome(), v1::OUTCOME_NOTHING_TO_DO);
+  EXPECT_EQ(fits.same_bits(), v1::SAME_BITS_ALWAYS);
+}
+
 // Each tower of two is planned in its own memory.
 TEST(RecomputeRewriteTest, TwoTowers) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");

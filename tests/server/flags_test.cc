@@ -82,7 +82,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
       "--listen 0.0.0.0:1 --listen unix:/run/spillwayd.sock --tls-cert cert.pem "
       "--tls-key key.pem --tls-client-ca ca.pem --access-file callers.txtpb "
       "--metrics-listen [::1]:2 --max-connection-age 1h --workers 3 --memory-budget 9GiB "
-      "--default-recompute cheap "
+      "--default-recompute all "
       "--max-inflight-bytes 8GiB --cache-bytes 15KiB --target-wait 13ms "
       "--min-upload-rate 14KiB --max-connections 15 --max-queued-requests 4 "
       "--idle-timeout 5s --max-graph-bytes 6mb --max-unary-bytes 700 --max-chunk-bytes 701 "
@@ -96,7 +96,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   const Options& options = *flags.options;
   EXPECT_THAT(options.listen, ElementsAre("0.0.0.0:1", "unix:/run/spillwayd.sock"));
   EXPECT_EQ(options.metrics_listen, "[::1]:2");
-  EXPECT_EQ(options.default_recompute, v1::RECOMPUTE_CHEAP);
+  EXPECT_EQ(options.default_recompute, v1::RECOMPUTE_ALL);
   EXPECT_EQ(options.max_connection_age, absl::Hours(1));
   EXPECT_EQ(options.limits.max_concurrent_requests(), 3);
   EXPECT_EQ(options.limits.max_inflight_bytes(), int64_t{8} << 30);

@@ -7,6 +7,8 @@
              goes through there is no order but the executor's
   decay      a CNN with weight decay: the gradients of its L2Loss are ready when the step starts, and
              hold buffers as large as the weights until they are added
+  learning_phase
+             a CNN whose batch normalization stands in conditionals, as Keras makes it in TensorFlow 1
   vgg        a VGG of 64 pixels with weight decay, and dense weights of 16 MiB
   unet       a U-Net of 96 pixels: each of its first activations is a sixth of the memory, and waits
              over the whole step
@@ -99,6 +101,29 @@ def unet(tf, build, images, labels):
     return classify(tf, pixels, logits)
 
 
+def learning_phase(tf, build, images, labels):
+    training = tf.compat.v1.placeholder(tf.bool, [], "training")
+    x = images
+    for depth, width in enumerate((16, 16, 24, 24, 32)):
+        x = build.conv(x, width, "conv%d" % depth, relu=False)
+        x = tf.nn.relu(normalize(tf, build, x, training, "norm%d" % depth))
+    return classify(tf, labels, build.dense(tf.reduce_mean(x, [1, 2]), CLASSES, "dense"))
+
+
+def normalize(tf, build, x, training, name):
+    scale, offset, mean, variance = (
+        start + build.variable([int(x.shape[-1])], "%s_%s" % (name, what), 0.01)
+        for what, start in (("scale", 1), ("offset", 0), ("mean", 0), ("variance", 1)))
+    v1 = tf.compat.v1
+    v1.disable_control_flow_v2()  # Switch and Merge, not If.
+    try:
+        return v1.cond(
+            training, lambda: v1.nn.fused_batch_norm(x, scale, offset, is_training=True)[0],
+            lambda: v1.nn.fused_batch_norm(x, scale, offset, mean, variance, is_training=False)[0])
+    finally:
+        v1.enable_control_flow_v2()
+
+
 def classify(tf, labels, logits):
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=labels, logits=logits))
@@ -110,6 +135,12 @@ GRAPHS = {
     "decay": (decay, (32, 64, 64, 3)),
     "vgg": (vgg, (16, 64, 64, 3)),
     "unet": (unet, (12, 96, 96, 3)),
+    "learning_phase": (learning_phase, (8, 48, 48, 3)),
+}
+# Of what feeds that the step needs.
+FEEDS = {
+    "learning_phase": [{"name": "training:0", "kind": "constant", "dtype": "bool", "shape": [],
+                        "seed": 1, "value": True}],
 }
 
 
@@ -138,7 +169,7 @@ def write(name, folder):
     (folder / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString(deterministic=True))
     (folder / "meta.json").write_text(json.dumps({
         "name": name, "run_batch": GRAPHS[name][1][0], "optimizer_scopes": ["gradients"],
-        "fetches": {"train_op": "train", "loss": "loss:0", "init_op": "init"}}, indent=1))
+        "feed_spec": FEEDS.get(name, []), "fetches": {"train_op": "train", "loss": "loss:0", "init_op": "init"}}, indent=1))
 
 
 def main():

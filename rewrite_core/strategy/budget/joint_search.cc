@@ -266,7 +266,7 @@ class JointSearch {
 v1::Recompute RecomputeOf(const v1::RewriteOptions& options) {
   if (Objective(options.budget()).saves_memory()) return v1::RECOMPUTE_OFF;
   const v1::Recompute recompute = options.budget().recompute();
-  return recompute == v1::RECOMPUTE_UNSPECIFIED ? v1::RECOMPUTE_OFF : recompute;
+  return recompute == v1::RECOMPUTE_UNSPECIFIED ? v1::RECOMPUTE_CHEAP : recompute;
 }
 
 absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOptions& options,

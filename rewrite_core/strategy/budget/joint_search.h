@@ -30,7 +30,7 @@
 
 namespace spillway::core {
 
-// What may run again, by option or default: with the other objectives, nothing.
+// What may run again, by option or default (CHEAP): with the other objectives, nothing.
 v1::Recompute RecomputeOf(const v1::RewriteOptions& options);
 
 // A lower bound of the step's time with any plan of swaps, and of clones that the options allow,

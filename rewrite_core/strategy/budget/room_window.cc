@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/budget/room_window.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 namespace spillway::core {
 namespace {
@@ -74,8 +75,10 @@ RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t 
       best_end = i + 1;
     }
   }
+  // A buffer may have two pieces: where it is being copied from, and where it came back to.
+  absl::flat_hash_set<GapId> seen;
   for (size_t i = best_begin; i < best_end; ++i) {
-    if (candidates[i].gap == kNoGap) continue;
+    if (candidates[i].gap == kNoGap || !seen.insert(candidates[i].gap).second) continue;
     (candidates[i].is_early ? best.early : best.added).push_back(candidates[i].gap);
   }
   return best;

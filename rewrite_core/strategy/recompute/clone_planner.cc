@@ -103,24 +103,24 @@ class ClonePlanner {
   // are cloned on first demand.
   CloneIndex CloneOf(Tensor tensor, const Sweep::Read& read) {
     const CloneIndex maker = clones_[read.from];
-    std::vector<NodeId> path;
-    NodeId node = tensor.node;
+    std::vector<InputPosition> path;
     CloneIndex from = maker;
-    for (; node != plan_.clones[maker].original; node = facts_.graph().inputs(node)[0].node) {
+    while (tensor.node != plan_.clones[maker].original) {
       if (Stopped()) return maker;
-      const auto known = handing_on_.find({maker, node});
+      const auto known = handing_on_.find({maker, tensor.node});
       if (known != handing_on_.end()) {
         from = known->second;
         break;
       }
-      path.push_back(node);
+      path.push_back({tensor.node, facts_.buffers().alias_input(tensor)});
+      tensor = facts_.graph().inputs(tensor.node)[path.back().index];
     }
     for (; !path.empty(); path.pop_back()) {
       PlannedClone clone;
-      clone.original = path.back();
-      clone.inputs.push_back({0, from});
+      clone.original = path.back().node;
+      clone.inputs.push_back({path.back().index, from});
       from = Add(std::move(clone), at_[maker], /*hands_on=*/true);
-      handing_on_[{maker, path.back()}] = from;
+      handing_on_[{maker, path.back().node}] = from;
     }
     return from;
   }

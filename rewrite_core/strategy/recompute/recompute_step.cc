@@ -61,7 +61,8 @@ absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopTo
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
-    hands_on_.push_back(IsWanted(id, terms) && HandsOn(id));
+    hands_on_.push_back(HandsInputOn(graph.op(id)) && IsWanted(id, terms) &&
+                        rules_->Of(id) != RunAgain::kNever);
   }
   std::vector<bool> stays(buffers.buffers().size(), false);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
@@ -97,16 +98,10 @@ bool RecomputeStep::IsMovable(NodeId reader, Tensor tensor) const {
   const NodeId maker = buffers.buffers()[buffers.buffer_of(tensor)].first.node;
   // One without a slot reads the original, as soon as it is made (a shape, a copy to the host), or
   // shares its memory: then its own readers do not find their way back to the maker.
-  return tensor.node == maker || hands_on_[tensor.node];
-}
-
-// Whether the node shares the memory of its first input, and may be cloned.
-bool RecomputeStep::HandsOn(NodeId id) const {
-  const Buffers& buffers = facts_->buffers();
-  return HandsOnFirstInput(facts_->graph().op(id)) && !facts_->graph().inputs(id).empty() &&
-         !facts_->graph().inputs(id)[0].is_control() && buffers.alias_input({id, 0}) == 0 &&
-         buffers.buffer_of({id, 0}) == buffers.buffer_of(facts_->graph().inputs(id)[0]) &&
-         rules_->Of(id) != RunAgain::kNever;
+  if (tensor.node == maker) return true;
+  const int32_t input = buffers.alias_input(tensor);
+  return hands_on_[tensor.node] && input >= 0 &&
+         buffers.buffer_of(tensor) == buffers.buffer_of(facts_->graph().inputs(tensor.node)[input]);
 }
 
 }  // namespace spillway::core

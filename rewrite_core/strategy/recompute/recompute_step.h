@@ -64,7 +64,6 @@ class RecomputeStep {
   absl::Status FindSlots(const RecomputeTerms& terms, const StopToken& stop);
   absl::Status FindRemade(const RecomputeTerms& terms, const StopToken& stop);
   bool IsMovable(NodeId reader, Tensor tensor) const;
-  bool HandsOn(NodeId id) const;
   bool IsWanted(NodeId id, const RecomputeTerms& terms) const {
     return terms.eligibility == nullptr ||
            terms.eligibility->IsDeviceWanted(facts_->graph().device_id(id));
@@ -83,7 +82,7 @@ class RecomputeStep {
   std::vector<int32_t> first_read_, first_made_;  // num_slots() + 1 items.
   std::vector<bool> may_clone_;                   // By slot.
   std::vector<Slot> before_;                      // By slot.
-  std::vector<bool> hands_on_;                    // By node.
+  std::vector<bool> hands_on_;                    // By node: it may be cloned for that.
   std::vector<bool> may_remake_;                  // By buffer.
   int64_t least_bytes_ = 0;
 };

@@ -258,6 +258,7 @@ constexpr char kBranches[] = R"(
     yes2 = Neg(yes) {T=float32}
     else = Relu(other) {T=float32}
     merge = Merge(no3, yes2) {T=float32, N=2}
+    after = Neg(merge) {T=float32}
 )";
 
 class CloneInABranchTest : public ::testing::TestWithParam<CloneCase> {};
@@ -301,7 +302,35 @@ INSTANTIATE_TEST_SUITE_P(
                   {{"again = Relu(switch, ^no2)",
                     "switch2 = Switch(a, p, ^a) {T=float32, _spillway_undo=[\"added\"]}\n"
                     "again = Relu(switch2, ^no2)"}},
-                  "clone"}),
+                  ""},
+        CloneCase{"ASwitchOfAnotherCondition",
+                  {{"again = Relu(switch, ^no2)",
+                    "switch2 = Switch(a, q, ^a) {T=float32, _spillway_undo=[\"added\"]}\n"
+                    "again = Relu(switch2, ^a)"}},
+                  "data"},
+        CloneCase{"TheOtherSideOfAClone",
+                  {{"again = Relu(switch, ^no2)",
+                    "switch2 = Switch(a, p, ^a) {T=float32, _spillway_undo=[\"added\"]}\n"
+                    "again = Relu(switch2:1, ^a)"}},
+                  "data"},
+        CloneCase{"AMerge",
+                  {{"after = Neg(merge) {T=float32}",
+                    "after = Neg(merge2) {T=float32, _spillway_undo=[\"0=merge\"]}\n"
+                    "merge2 = Merge(three, yes2) {T=float32, N=2, _spillway_undo=[\"added\"]}\n"
+                    "three = AddV2(no2, again) {T=float32, _spillway_undo=[\"added\"]}"}},
+                  ""},
+        CloneCase{"AMergeTurnedRound",
+                  {{"after = Neg(merge) {T=float32}",
+                    "after = Neg(merge2) {T=float32, _spillway_undo=[\"0=merge\"]}\n"
+                    "merge2 = Merge(yes2, three) {T=float32, N=2, _spillway_undo=[\"added\"]}\n"
+                    "three = AddV2(no2, again) {T=float32, _spillway_undo=[\"added\"]}"}},
+                  "clone"},
+        CloneCase{"AMergeThatWaitsForASide",
+                  {{"after = Neg(merge) {T=float32}",
+                    "after = Neg(merge2) {T=float32, _spillway_undo=[\"0=merge\"]}\n"
+                    "merge2 = Merge(no3, yes2, ^no) {T=float32, N=2, "
+                    "_spillway_undo=[\"added\"]}"}},
+                  "deadness"}),
     testing::CaseName());
 
 TEST(CloneVerifierTest, InALoop) {

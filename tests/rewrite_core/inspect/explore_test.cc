@@ -295,6 +295,7 @@ TEST(ExploreTest, WithRecomputation) {
   options.set_multiple_of(1 << 20);  // No other size.
   options.mutable_step()->mutable_hardware()->set_h2d_bytes_per_s(1e9);
   options.mutable_step()->mutable_hardware()->set_d2h_bytes_per_s(1e9);
+  options.set_recompute(v1::RECOMPUTE_OFF);
   const auto swaps = Explore(graph, options, DefaultLimits(), StopToken());
   ASSERT_TRUE(swaps.ok()) << swaps.status();
   options.set_recompute(v1::RECOMPUTE_ALL);

@@ -33,8 +33,9 @@ struct CloneRulesTest : ::testing::Test {
 
 // From TensorFlow's documentation of the ops.
 TEST_F(CloneRulesTest, ByOp) {
-  for (const char* op : {"Relu", "AddV2", "FusedBatchNormV3", "MaxPool", "Softmax", "Cast", "Mean",
-                         "ConcatV2", "Reshape", "Identity", "SelectV2", "GreaterEqual"}) {
+  for (const char* op :
+       {"Relu", "AddV2", "FusedBatchNormV3", "MaxPool", "Softmax", "Cast", "Mean", "ConcatV2",
+        "Reshape", "Identity", "SelectV2", "GreaterEqual", "Switch", "Merge"}) {
     EXPECT_EQ(RunAgainOf(FindOp(op)), RunAgain::kSameBits) << op;
   }
   for (const char* op : {"Conv2D", "MatMul", "BatchMatMulV2", "Einsum", "Conv2DBackpropInput",
@@ -53,8 +54,8 @@ TEST_F(CloneRulesTest, ByOp) {
                          "If",
                          "StatelessIf",
                          "PartitionedCall",
-                         "Switch",
-                         "Merge",
+                         "RefSwitch",
+                         "RefMerge",
                          "Enter",
                          "NextIteration",
                          "PyFunc",

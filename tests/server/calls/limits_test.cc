@@ -84,7 +84,7 @@ TEST_F(LimitsTest, DefaultsOfTheServer) {
     }
     return FakeRewrite(graph, asked, limits, stop, reuse);
   };
-  options.default_recompute = v1::RECOMPUTE_CHEAP;
+  options.default_recompute = v1::RECOMPUTE_ALL;
   options.cache_bytes = 0;
   Start(options);
   v1::RewriteOptions budget, off;
@@ -96,10 +96,9 @@ TEST_F(LimitsTest, DefaultsOfTheServer) {
     EXPECT_TRUE(client_->StreamRewrite("graph", asked, 100).status.ok());
   }
   const absl::MutexLock lock(&mutex);
-  EXPECT_THAT(seen,
-              ::testing::ElementsAre(v1::RECOMPUTE_CHEAP, v1::RECOMPUTE_CHEAP, v1::RECOMPUTE_CHEAP,
-                                     v1::RECOMPUTE_CHEAP, v1::RECOMPUTE_OFF, v1::RECOMPUTE_OFF,
-                                     v1::RECOMPUTE_UNSPECIFIED, v1::RECOMPUTE_UNSPECIFIED));
+  EXPECT_THAT(seen, ::testing::ElementsAre(v1::RECOMPUTE_ALL, v1::RECOMPUTE_ALL, v1::RECOMPUTE_ALL,
+                                           v1::RECOMPUTE_ALL, v1::RECOMPUTE_OFF, v1::RECOMPUTE_OFF,
+                                           v1::RECOMPUTE_UNSPECIFIED, v1::RECOMPUTE_UNSPECIFIED));
 }
 
 TEST_F(LimitsTest, StreamedGraphAndChunk) {

@@ -120,6 +120,28 @@ TEST_F(QuestionTest, ExploreSendsEachSizeOnceAndThenTheReport) {
   EXPECT_TRUE(Eventually([&] { return Answered("Explore") == 1; }));
 }
 
+// What may run again in plans, if the caller does not say.
+TEST_F(QuestionTest, ExploreHasTheServersDefault) {
+  Options server = TestOptions();
+  server.default_recompute = v1::RECOMPUTE_ALL;
+  std::vector<v1::Recompute> seen;
+  server.explore = [&seen](absl::string_view, const v1::ExploreOptions& asked, auto&&...) {
+    seen.push_back(asked.recompute());
+    return v1::ExploreReport();
+  };
+  Start(server);
+  v1::ExploreOptions sizes_alone = TwoSizes(), planned = TwoSizes(), off = TwoSizes();
+  planned.set_swapping(true);
+  off.set_swapping(true);
+  off.set_recompute(v1::RECOMPUTE_OFF);
+  for (const v1::ExploreOptions& asked : {sizes_alone, planned, off}) {
+    EXPECT_TRUE(Explore(*client_, Upload(Question<v1::ExploreRequest>(asked, graph_), {graph_}))
+                    .status.ok());
+  }
+  EXPECT_EQ(seen, (std::vector<v1::Recompute>{v1::RECOMPUTE_UNSPECIFIED, v1::RECOMPUTE_ALL,
+                                              v1::RECOMPUTE_OFF}));
+}
+
 TEST_F(QuestionTest, DiffGivesWhatTheCoreGivesForGraphsOfManyChunks) {
   const std::string rewritten = RewrittenOf(graph_);
   const auto expected = core::DiffGraphs(graph_, rewritten, limits_, core::StopToken());

@@ -335,9 +335,10 @@ TEST_F(CliForecastTest, WhatMoreThatRunsAgainWouldGain) {
                                          "9GiB"};
   const ChildResult fits = Spillway(line);
   EXPECT_EQ(fits.exit_code, 0);
+  EXPECT_THAT(fits.err, HasSubstr("bits       the same with Grappler off"));
   EXPECT_THAT(fits.err, HasSubstr("advice     with --recompute all a step takes "));
   std::vector<std::string> little = line;
-  little.insert(little.end(), {"--host-memory-bytes", "2GiB"});
+  little.insert(little.end(), {"--host-memory-bytes", "2GiB", "--recompute", "off"});
   ExpectError(Spillway(little), 8,
               {"or let ops run again (--recompute all), with which a plan fits", "DOES_NOT_FIT"});
 }

@@ -76,6 +76,11 @@ TEST_F(RoomWindowTest, WhatIsBackTooEarlyComesBackLater) {
   EXPECT_THAT(Find({Of("a", 0), Of("b", 256)}, 256, {late}).added, ElementsAre(GapOf("b")));
 }
 
+// It is being copied from one place, and is back in another.
+TEST_F(RoomWindowTest, ABufferWithTwoPiecesLeavesOnce) {
+  EXPECT_THAT(Find({Of("a", 0), Of("a", 256)}, 400).added, ElementsAre(GapOf("a")));
+}
+
 TEST_F(RoomWindowTest, NothingIsAskedFor) { EXPECT_TRUE(Find({Of("a", 0)}, 0).empty()); }
 
 }  // namespace
