@@ -72,6 +72,10 @@ class Answer:
         return self.total("swap_out_bytes") + self.total("swap_in_bytes")
 
     @property
+    def bytes_made_again(self):
+        return int(self.report.get("recomputation", {}).get("bytes", 0))
+
+    @property
     def nodes_added(self):
         return int(self.report["node_count_after"]) - int(self.report["node_count_before"])
 

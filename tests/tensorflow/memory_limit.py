@@ -461,7 +461,7 @@ def main():
         name for name in ALL_GRAPHS if name not in DEFAULT_GRAPHS))
     parser.add_argument("--strategy", choices=("budget", "level"), default="budget")
     parser.add_argument("--recompute", choices=("off", "cheap", "all"),
-                        help="what may run again in plans of budget (default: nothing)")
+                        help="what may run again in plans of budget (default: cheap)")
     parser.add_argument("--runs", type=int, default=3, help="of each plan (default %(default)s)")
     parser.add_argument("--threads", default=GPU_THREADS,
                         help="between ops of the server that plays the GPU (default %(default)s); a "

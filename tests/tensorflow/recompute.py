@@ -22,9 +22,9 @@ import limit_graphs  # noqa: E402
 from truth import checks, graphs, live, names, rewrite, train  # noqa: E402
 
 OWN_GRAPHS = pathlib.Path(__file__).resolve().parent.parent / "graphs"
-# Of limit_graphs.py: with conditionals of TensorFlow 1.
-MADE = "learning_phase"
-SHORT = ("resnet50_tf1_b4", "bert_tiny", "mixed_fp16", "unet3d_s16", MADE)
+SHORT = ("resnet50_tf1_b4", "bert_tiny", "mixed_fp16", "unet3d_s16", "learning_phase")
+# Minutes each, so only for their whole name; learning_phase has the conditionals of the one.
+SLOW = ("resnet50_keras", "bert_base")
 STEPS = 2  # Of each training.
 # The share of the peak that a GPU has, per graph: the least of these for which there is a plan with
 # clones is taken. (In several of these graphs weights take most of the memory.)
@@ -42,7 +42,8 @@ ROUNDING = 1e-4
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--spillway", metavar="PROGRAM", required=True)
-    parser.add_argument("--full", action="store_true", help="every graph that trains")
+    parser.add_argument("--full", action="store_true", help="every graph that trains, but " +
+                        " and ".join(SLOW))
     parser.add_argument("-k", metavar="PATTERN", default="", help="only graphs with this in the name")
     return parser.parse_args()
 
@@ -152,14 +153,17 @@ def problems(graph, original, rewritten, notes):
 
 
 def wanted(options, folder):
-    """The graphs, one of which is made in `folder`."""
+    """The graphs of tests/graphs, and those of limit_graphs.py, which are made in `folder`."""
     found = graphs.find([OWN_GRAPHS])
-    limit_graphs.write(MADE, folder / MADE)
-    found[MADE] = graphs.Graph(folder / MADE)
-    found[MADE].not_trained, found[MADE].steps = None, STEPS
+    for name in limit_graphs.GRAPHS:
+        if options.k in name and (options.full or name in SHORT):
+            limit_graphs.write(name, folder / name)
+            found[name] = graphs.Graph(folder / name)
+            found[name].not_trained, found[name].steps = None, STEPS
     for graph in found.values():
         if (graph.not_trained or options.k not in graph.name or
-                not (options.full or graph.name in SHORT)):
+                not (options.full or graph.name in SHORT) or
+                graph.name in SLOW and graph.name != options.k):
             continue
         graph.steps = min(graph.steps, STEPS)
         yield graph
