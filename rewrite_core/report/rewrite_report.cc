@@ -33,9 +33,7 @@ constexpr char kSchedulingHeuristics[] =
 
 // What of Grappler has to be off that a graph and its rewritten one compute the same bits, if the
 // same kernels run: tests/tensorflow/grappler_bits.py finds the fewest.
-constexpr char kSameBits[] =
-    "graph_options { rewrite_options { arithmetic_optimization: OFF remapping: OFF "
-    "constant_folding: OFF } }";
+constexpr char kSameBits[] = "graph_options { rewrite_options { arithmetic_optimization: OFF } }";
 
 void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
   // Twice the peak of swapped-out bytes: the host allocator rounds sizes up to powers of two.

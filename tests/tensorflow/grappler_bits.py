@@ -5,7 +5,7 @@ which none does: what the report advises (Advice.same_bits_config_proto_text).
     grappler_bits.py --spillway build/bin/spillway [-k NAME] [--steps N]
 
 With Grappler at its defaults, each graph that trains is compared with itself rewritten: swaps alone,
-and with what may run again. Where losses differ, each pass is turned off alone, in both sessions; if
+and with what may run again. Where losses or variables differ, each pass is turned off alone, in both sessions; if
 that never does, all are, and come back one after another. The end names passes without which all
 are equal, and tries them. A survey, not a test: it takes half an hour.
 """
@@ -28,17 +28,17 @@ PASSES = ("arithmetic_optimization", "constant_folding", "remapping", "dependenc
 
 
 class Trained:
-    """The losses of a graph, by passes that are off: each once."""
+    """The losses and variables of a graph, by passes that are off: each once."""
 
     def __init__(self, graph, data):
         self.graph, self.data, self.known = graph, data, {}
 
-    def losses(self, off):
+    def bits(self, off):
         off = frozenset(off)
         if off not in self.known:
-            self.known[off] = train.train(self.graph, self.data, grappler=True,
-                                          passes_off=sorted(off), variables=(),
-                                          merging=True).losses
+            trained = train.train(self.graph, self.data, grappler=True, passes_off=sorted(off),
+                                  merging=True)
+            self.known[off] = (trained.losses, trained.variables)
         return self.known[off]
 
 
@@ -49,7 +49,7 @@ class Case:
         self.name, self.original, self.rewritten = name, original, rewritten
 
     def equal(self, off):
-        return self.original.losses(off) == self.rewritten.losses(off)
+        return self.original.bits(off) == self.rewritten.bits(off)
 
     def remedies(self):
         """Sets of passes of which one has to be off: [()] if none has; [] if they are not enough."""

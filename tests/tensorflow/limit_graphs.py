@@ -7,6 +7,8 @@
              goes through there is no order but the executor's
   decay      a CNN with weight decay: the gradients of its L2Loss are ready when the step starts, and
              hold buffers as large as the weights until they are added
+  gan        a generator with batch normalization, and a discriminator that sees its images and others
+  gpt        two blocks of a transformer, with layer normalization and GELU of elementwise ops
   learning_phase
              a CNN whose batch normalization stands in conditionals, as Keras makes it in TensorFlow 1
   vgg        a VGG of 64 pixels with weight decay, and dense weights of 16 MiB
@@ -101,6 +103,55 @@ def unet(tf, build, images, labels):
     return classify(tf, pixels, logits)
 
 
+def gan(tf, build, images, labels):
+    x = tf.one_hot(labels, 16)
+    x = tf.nn.relu(tf.reshape(build.dense(x, 8 * 8 * 32, "seed"), [-1, 8, 8, 32]))
+    for depth, width in enumerate((32, 16, 3)):
+        x = tf.repeat(tf.repeat(x, 2, 1), 2, 2) if depth < 2 else x
+        x = build.conv(x, width, "make%d" % depth, relu=False)
+        ones = tf.ones([width])
+        x = tf.compat.v1.nn.fused_batch_norm(x, ones, 0 * ones)[0]
+        x = tf.nn.relu(x) if depth < 2 else tf.tanh(x)
+    layers = [(build.variable([3, 3, wide, width], "see%d" % depth, 0.05),
+               build.variable([width], "see%d_bias" % depth, 0.05))
+              for depth, (wide, width) in enumerate(((3, 16), (16, 32)))]
+    weights = build.variable([32, 1], "verdict", 0.1)
+
+    def loss_of(x, truth):
+        for kernel, bias in layers:
+            x = tf.nn.leaky_relu(tf.nn.bias_add(tf.nn.conv2d(x, kernel, 2, "SAME"), bias))
+        logits = tf.reduce_mean(x, [1, 2]) @ weights
+        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(
+            labels=truth * tf.ones_like(logits), logits=logits))
+
+    return loss_of(images, 1.) + loss_of(x, 0.) - 0.5 * loss_of(x, 1.)
+
+
+def gpt(tf, build, images, labels):
+    batch, length, width = images.shape
+    x = images
+    ahead = -1e9 * (1 - tf.linalg.band_part(tf.ones([length, length]), -1, 0))
+    for block in range(2):
+        normal = layer_norm(tf, x)
+        query, key, value = (
+            tf.reshape(build.dense(tf.reshape(normal, [-1, width]), int(width), "%s%d" % (of, block)),
+                       [batch, length, width]) for of in ("query", "key", "value"))
+        shares = tf.nn.softmax(query @ tf.transpose(key, [0, 2, 1]) / 8 + ahead)
+        x += shares @ value
+        wide = build.dense(tf.reshape(layer_norm(tf, x), [-1, width]), 4 * int(width),
+                           "wide%d" % block)
+        wide = 0.5 * wide * (1 + tf.tanh(0.7978845608 * (wide + 0.044715 * tf.pow(wide, 3.))))
+        x += tf.reshape(build.dense(wide, int(width), "narrow%d" % block), x.shape)
+    return classify(tf, labels, build.dense(tf.reduce_mean(x, 1), CLASSES, "logits"))
+
+
+def layer_norm(tf, x):
+    mean = tf.reduce_mean(x, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.math.squared_difference(x, tf.stop_gradient(mean)), -1,
+                              keepdims=True)
+    return (x - mean) * tf.math.rsqrt(variance + 1e-5)
+
+
 def learning_phase(tf, build, images, labels):
     training = tf.compat.v1.placeholder(tf.bool, [], "training")
     x = images
@@ -135,6 +186,8 @@ GRAPHS = {
     "decay": (decay, (32, 64, 64, 3)),
     "vgg": (vgg, (16, 64, 64, 3)),
     "unet": (unet, (12, 96, 96, 3)),
+    "gan": (gan, (8, 32, 32, 3)),
+    "gpt": (gpt, (8, 64, 64)),
     "learning_phase": (learning_phase, (8, 48, 48, 3)),
 }
 # Of what feeds that the step needs.

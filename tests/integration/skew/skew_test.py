@@ -87,6 +87,8 @@ def beyond(part, whole, path="$"):
         return ""
     if isinstance(part, dict) and isinstance(whole, dict):
         for key, value in part.items():
+            if key not in whole and (not value or str(value).endswith("_UNSPECIFIED")):
+                continue  # A field that only the newer version knows, and nobody has set.
             if key not in whole:
                 return "%s.%s is %r, and not there" % (path, key, value)
             problem = beyond(value, whole[key], "%s.%s" % (path, key))

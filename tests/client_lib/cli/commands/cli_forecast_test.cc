@@ -335,7 +335,7 @@ TEST_F(CliForecastTest, WhatMoreThatRunsAgainWouldGain) {
                                          "9GiB"};
   const ChildResult fits = Spillway(line);
   EXPECT_EQ(fits.exit_code, 0);
-  EXPECT_THAT(fits.err, HasSubstr("bits       the same with Grappler off"));
+  EXPECT_THAT(fits.err, HasSubstr("bits       the same with Grappler off, or in both sessions"));
   EXPECT_THAT(fits.err, HasSubstr("advice     with --recompute all a step takes "));
   std::vector<std::string> little = line;
   little.insert(little.end(), {"--host-memory-bytes", "2GiB", "--recompute", "off"});
