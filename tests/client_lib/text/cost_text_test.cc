@@ -48,6 +48,18 @@ TEST(CostTextTest, NothingFitsByIgnorance) {
             "unknown");
 }
 
+TEST(CostTextTest, WhatRunsAgain) {
+  v1::RewriteReport report = CostlyReport();
+  report.clear_devices();
+  report.mutable_recomputation()->set_node_count(9);
+  report.set_same_bits(v1::SAME_BITS_WITH_ADVICE);
+  EXPECT_EQ(CostText(report), "fits with 9 nodes run again, 5 % slower");
+  report.set_same_bits(v1::SAME_BITS_NO);
+  EXPECT_EQ(CostText(report),
+            "fits with 9 nodes run again, 5 % slower, last bits may differ (--recompute off: only "
+            "by Grappler)");
+}
+
 TEST(CostTextTest, SpeedInWords) {
   v1::RewriteReport report = CostlyReport();
   for (const auto& [after_ns, words] : {std::pair<int64_t, const char*>(100'400'000, ", as fast,"),

@@ -106,6 +106,15 @@ TEST(SummaryTest, SaysWhatMoreWouldGain) {
               ::testing::HasSubstr("a step takes 228 ms or less: 2.00 times as fast"));
 }
 
+TEST(SummaryTest, SaysWhatBitsTake) {
+  const std::string advice = "advice { same_bits_config_proto_text: 'graph_options {}' } ";
+  EXPECT_THAT(FormatSummary(Report(advice + "same_bits: SAME_BITS_WITH_ADVICE"), "", Style()),
+              ::testing::HasSubstr(
+                  "bits  the same with Grappler off, or in both sessions graph_options {}\n"));
+  EXPECT_THAT(FormatSummary(Report(advice + "same_bits: SAME_BITS_NO"), "", Style()),
+              ::testing::HasSubstr("bits  the last ones may differ"));
+}
+
 TEST(SummaryTest, SaysNothingOfWhatIsNotThere) {
   EXPECT_EQ(FormatSummary(Report("outcome: OUTCOME_NOTHING_TO_DO")),
             "spillway: nothing to do, the graph is unchanged\n");
