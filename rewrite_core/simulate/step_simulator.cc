@@ -155,6 +155,9 @@ class StepSimulator::Impl {
   std::vector<OpId> order;
   // By GPU: the peak of the last step. The next is likely to be similar.
   std::vector<int64_t> last_peaks;
+  // What the step without a plan may hold on the host at most: inputs, what CPUs make. The limit of
+  // swaps is not below it, or no plan could fit, not even one without swaps.
+  int64_t host_bytes_anyway = 0;
 };
 
 absl::Status StepSimulator::Impl::Prepare(const StopToken& stop) {
@@ -164,7 +167,10 @@ absl::Status StepSimulator::Impl::Prepare(const StopToken& stop) {
   auto ready = PreparedWorkload::Prepare(unswapped, ToNanoseconds(facts.hardware().launch_s), stop,
                                          LayoutOf(facts, unswapped, trace));
   if (!ready.ok()) return ready.status();
-  prepared = *std::move(ready);
+  prepared = *std::move(ready);  // All bytes together are a number.
+  for (const WorkloadBuffer& buffer : unswapped.buffers) {
+    if (buffer.device == kHostPlace) host_bytes_anyway += buffer.bytes;
+  }
   return absl::OkStatus();
 }
 
@@ -190,12 +196,13 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
       break;
     case StepTerms::Budgets::kOneGpu:
       options.device_budget_bytes[terms.gpu] = terms.budget_bytes;
-      options.host_budget_bytes = host_bytes / static_cast<int64_t>(num_gpus);
+      options.host_budget_bytes =
+          std::max(host_bytes / static_cast<int64_t>(num_gpus), host_bytes_anyway);
       break;
     case StepTerms::Budgets::kAllGpus:
       options.device_budget_bytes = terms.gpu_budgets;
       options.device_budget_bytes.resize(num_gpus, terms.budget_bytes);
-      options.host_budget_bytes = host_bytes;
+      options.host_budget_bytes = std::max(host_bytes, host_bytes_anyway);
       break;
   }
   return options;

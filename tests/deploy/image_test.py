@@ -2,8 +2,9 @@
 """Builds the image of the Dockerfile with buildah, and runs the commands of deploy/kubernetes in it:
 the server as the Deployment starts it, the init container as the Job does. No container engine and no
 cluster: both run by chroot, as the image's user, on a read-only root, in a network of their own. The
-image's build makes the packages of deploy/debian, too: with --packages they are compared with those
-that packages_test.sh has made in another folder. Takes some minutes, and root."""
+image's build makes the packages of deploy/debian, too, which takes minutes: with --packages, those that
+packages_test.sh has made take their place; with --compare, too, they are made again, in another folder,
+and have to be the same. Takes root."""
 
 import argparse
 import contextlib
@@ -81,6 +82,21 @@ def make_base(buildah, folder, base_folder):
     buildah("add", "-q", container, root, "/")
     buildah("commit", "-q", container, "localhost/base")
     buildah("rm", container)
+
+
+def made_of(packages, folder):
+    """What buildah is told so that the stage `build` is a folder with `packages`."""
+    text = (ROOT / "Dockerfile").read_text()
+    without, cut = re.subn(r"^FROM \S+ AS build$.*?(?=^FROM )", "", text, flags=re.M | re.S)
+    if cut != 1 or not list(packages.glob("*.buildinfo")):
+        raise Failure("the Dockerfile has no stage `build`, or there are no packages in %s" % packages)
+    (folder / "Dockerfile").write_text(without)
+    made = folder / "made/packages"
+    made.mkdir(parents=True)
+    for file in packages.iterdir():
+        if file.is_file():
+            shutil.copy(file, made)
+    return "-f", folder / "Dockerfile", "--build-context", "build=%s" % made.parent
 
 
 class Chroot:
@@ -261,9 +277,14 @@ def main():
                         help="a folder with Debian's minimal system; made there if it is not there")
     parser.add_argument("--install", action="store_true",
                         help="installs what is missing, with apt")
-    parser.add_argument("--packages", type=pathlib.Path, help="the folder of packages_test.sh")
+    parser.add_argument("--packages", type=pathlib.Path,
+                        help="the folder of packages_test.sh: the image is made of them")
+    parser.add_argument("--compare", action="store_true",
+                        help="makes the packages again, and compares them with those of --packages")
     parser.add_argument("--inside", type=pathlib.Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.compare and not arguments.packages:
+        parser.error("--compare is with those of --packages DIR")
     if arguments.inside:  # In namespaces of our own: see below.
         run("ip", "link", "set", "lo", "up")
         test_run(arguments.inside)
@@ -282,16 +303,18 @@ def main():
         buildah = Storage(folder)
         make_base(buildah, folder, arguments.base)
         print("Building the image (some minutes).", flush=True)
+        makes_packages = arguments.compare or not arguments.packages
         buildah("bud", "--isolation", "chroot", "--build-arg", "BASE=localhost/base", "-t",
-                "localhost/spillway", "--ignorefile", ROOT / ".dockerignore", "-f",
-                ROOT / "Dockerfile", ROOT)
+                "localhost/spillway", "--ignorefile", ROOT / ".dockerignore",
+                *(("-f", ROOT / "Dockerfile") if makes_packages else
+                  made_of(arguments.packages, folder)), ROOT)
         check("the image builds", True)
         image = json.loads(buildah("inspect", "--type", "image", "localhost/spillway"))
         container = buildah("from", "localhost/spillway")
         image_root = pathlib.Path(buildah("mount", container))
         test_image(image_root, image["OCIv1"]["config"])
         print("        its root holds %s" % run("du", "-sh", "--apparent-size", image_root).split()[0])
-        if arguments.packages:
+        if arguments.compare:
             test_same_packages(image_root, arguments.packages)
         # Mounts and ports that nobody else sees, and that end with the process.
         inside = subprocess.run(

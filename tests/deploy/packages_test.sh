@@ -13,7 +13,7 @@ Without, in some minutes: builds the packages in build-debian/ (by ccache, if th
 the man pages; in a bare Debian 12, which debootstrap makes: installs, serves, rewrites, upgrades under
 a running server, removes, purges, builds against the development package; with systemd, booted there by
 systemd-nspawn: starts, settings, upgrades, failures. That other folders give the same bytes:
-image_test.py, which builds them again.
+image_test.py --compare, which builds them again.
 
   --install    installs with apt what is missing: debhelper, dh-python, help2man, lintian, man-db,
                debootstrap, systemd-container

@@ -593,18 +593,23 @@ void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions*
     if (!random->OneIn(6)) continue;
     v1::Feed* feed = options->mutable_step()->add_feeds();
     feed->set_name(node.name());
-    // Shapes that every reader can take, and that contradict no statement.
-    std::vector<int64_t> dims = {8, 8};
-    const auto follow = [&dims](const TensorShapeProto& known) {
-      dims.clear();
-      for (const auto& dim : known.dim()) dims.push_back(dim.size() < 0 ? 8 : dim.size());
+    // Shapes that every reader can take, and that contradict no statement: a placeholder's first,
+    // of which no dimensions may mean that none are known, then the one that the graph came with.
+    static constexpr int64_t kAnySize = 8;
+    std::vector<int64_t> dims = {kAnySize, kAnySize};
+    const auto follow = [&dims](const TensorShapeProto& stated_shape) {
+      if (stated_shape.unknown_rank()) return;
+      dims.resize(stated_shape.dim_size(), kAnySize);
+      for (int i = 0; i < stated_shape.dim_size(); ++i) {
+        if (stated_shape.dim(i).size() >= 0) dims[i] = stated_shape.dim(i).size();
+      }
     };
     const auto shapes = node.attr().find("_output_shapes");
-    const auto shape = node.attr().find("shape");
+    if (stated != node.attr().end() && stated->second.shape().dim_size() > 0) {
+      follow(stated->second.shape());
+    }
     if (shapes != node.attr().end() && shapes->second.list().shape_size() > 0) {
       follow(shapes->second.list().shape(0));
-    } else if (shape != node.attr().end() && !shape->second.shape().dim().empty()) {
-      follow(shape->second.shape());
     }
     for (int64_t dim : dims) feed->add_dims(dim);
     if (random->OneIn(3)) options->mutable_step()->add_targets(node.name());

@@ -77,7 +77,7 @@ constexpr uint64_t kLongLevelSample = 200'000;
 constexpr uint64_t kBudgetSample = 1'000;
 constexpr int kFairSample = 50;
 // Of each family with each strategy, under the address sanitizer.
-constexpr uint64_t kSanitizedSample = 1'000;
+constexpr uint64_t kSanitizedSample = 400;
 
 void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
 

@@ -16,6 +16,7 @@
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::core {
 namespace {
@@ -277,6 +278,7 @@ TEST_P(ObjectiveGraphTest, TheMemoryThatIsToldWillDo) {
 // Swapped tensors stay within the host's memory; if that is impossible, the error says so, unless
 // ops may run again instead.
 TEST_P(ObjectiveGraphTest, PlansKeepWithinTheHostsMemory) {
+  if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const int64_t memory = ample_.unswapped_peak_bytes() * 8 / 10;
   const auto with = [&](int64_t host, const std::string& recompute = "RECOMPUTE_OFF") {
     return TryObjective(

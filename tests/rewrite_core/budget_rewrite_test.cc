@@ -18,6 +18,7 @@
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/proto_graph.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::core {
 namespace {
@@ -258,6 +259,7 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
 // Below the lower bound, the bound is the proof and has the node; above it, it is reported in
 // addition.
 TEST(BudgetRewriteTest, WhatDoesNotFitSaysTheLowerBound) {
+  if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const auto refused = [&](int64_t memory) {
     return TryBudget(bytes, OnGpu(32, memory) + kLowEffort);

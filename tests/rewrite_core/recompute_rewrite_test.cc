@@ -145,6 +145,24 @@ TEST(RecomputeRewriteTest, ThroughConditionals) {
   EXPECT_GT(ops["FusedBatchNormV3"], 0);
 }
 
+// A host without memory for swaps, whose inputs are there all the same.
+TEST(RecomputeRewriteTest, WithoutHostMemory) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  for (const char* recompute : {"CHEAP", "ALL"}) {
+    v1::RewriteOptions options = Options(recompute, 12'000 * kMiB);
+    options.mutable_step()->mutable_hardware()->set_host_memory_bytes(0);
+    const v1::RewriteReport report = Answer(bytes, options).report();
+    EXPECT_EQ(report.fits(0).fit(), v1::FIT_FITS) << recompute;
+    EXPECT_GT(report.recomputation().node_count(), 0) << recompute;
+    EXPECT_EQ(report.devices_size(), 0) << recompute;
+  }
+  v1::RewriteOptions off = Options("OFF", 12'000 * kMiB);
+  off.mutable_step()->mutable_hardware()->set_host_memory_bytes(0);
+  const auto refused = Rewrite(bytes, off, DefaultLimits(), StopToken());
+  EXPECT_EQ(GetErrorReason(refused.status()), v1::ERROR_REASON_DOES_NOT_FIT);
+  EXPECT_THAT(refused.status().message(), HasSubstr("host_memory_bytes"));
+}
+
 // Whether bits may differ: of what runs again and of a graph with swaps alone.
 TEST(RecomputeRewriteTest, WhetherBitsAreTheSame) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");

@@ -92,7 +92,7 @@ def main():
             graph.steps = options.steps
             original = Trained(graph, graph.bytes)
             for kind in ("off", "cheap", "all"):
-                planned = recompute.planned(rewriter, graph, kind)
+                planned = recompute.planned(rewriter, graph, graph.bytes, kind)
                 if planned is None:
                     print("%s %s: no plan" % (graph.name, kind), flush=True)
                     continue

@@ -69,17 +69,17 @@ def moved_reads(graph_bytes, rewritten):
     return moved, readers
 
 
-def planned(rewriter, graph, recompute):
+def planned(rewriter, graph, graph_bytes, recompute, **more):
     """The rewritten bytes, the number of clones (of swap nodes, if nothing may run again), and the
     options; None: there is no plan."""
-    options = options_for(graph)
+    options = dict(options_for(graph), **more)
     ample = dict(options, gpu_memory_bytes=2**50)
-    fits = rewriter.rewrite(graph.bytes, "budget", ample)[1].get("fits", [])
+    fits = rewriter.rewrite(graph_bytes, "budget", ample)[1].get("fits", [])
     peak = max([int(fit["unswapped_peak_bytes"]) for fit in fits], default=0)
     for share in SHARES:
         options.update(gpu_memory_bytes=int(share * peak), recompute=recompute)
         try:
-            rewritten = rewriter.rewrite(graph.bytes, "budget", options)[0]
+            rewritten = rewriter.rewrite(graph_bytes, "budget", options)[0]
         except rewrite.RewriteFailed:
             continue
         added = SWAP if recompute == "off" else CLONE
@@ -116,13 +116,17 @@ class Original:
         return self.trained[grappler]
 
 
-def live_problems(graph, original, options, rewriter, package):
+def live_problems(graph, original, recompute, rewriter, package, notes):
     """What is wrong with a live graph that is rewritten where it is."""
     tf_graph = train.imported(train.parse(graph.bytes))
     sent = tf_graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True)
-    # A live graph keeps its calls.
-    file = rewriter.rewrite(sent, "budget", dict(options, inline_calls="never"))[0]
-    package.edit(tf_graph, "budget", options)
+    # A live graph keeps its calls: what they hold is unknown, and takes a budget of its own.
+    found = planned(rewriter, graph, sent, recompute, inline_calls="never")
+    if found is None:
+        notes.append("no plan with clones of the live graph")
+        return
+    file, _, options = found
+    package.edit(tf_graph, "budget", {k: v for k, v in options.items() if k != "inline_calls"})
     yield from ("live: " + text for text in checks.different_nodes(
         tf_graph.as_graph_def(), train.parse(file)))
     ours = train.train_live(graph, tf_graph)
@@ -181,13 +185,13 @@ def main():
         for graph in wanted(options, pathlib.Path(folder)):
             original = Original(graph)
             for recompute in ("cheap", "all"):
-                found, notes = planned(rewriter, graph, recompute), []
+                found, notes = planned(rewriter, graph, graph.bytes, recompute), []
                 if found is None:
                     print("      %s %s: no plan with clones" % (graph.name, recompute), flush=True)
                     continue
-                rewritten, clones, planned_with = found
+                rewritten, clones, _ = found
                 wrong = list(problems(graph, original, rewritten, notes))
-                wrong += live_problems(graph, original, planned_with, rewriter, package)
+                wrong += live_problems(graph, original, recompute, rewriter, package, notes)
                 print("%s %s %s: %d clones%s" % (
                     "FAIL" if wrong else "ok  ", graph.name, recompute, clones,
                     "".join(", " + note for note in notes)), flush=True)

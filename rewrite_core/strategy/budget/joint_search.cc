@@ -62,7 +62,11 @@ class JointSearch {
   // Of the classes beyond the first option, up to the second.
   JointSearch(const StrategyInput& input, v1::Recompute beyond, v1::Recompute up_to,
               SearchBudget* steps, BudgetRun* run)
-      : input_(input), steps_(steps), run_(*run), ordered_(run->plans().ordered()) {
+      : input_(input),
+        steps_(steps),
+        run_(*run),
+        ordered_(run->plans().ordered()),
+        may_swap_(input.facts.hardware().host_memory_bytes > 0) {
     for (const RecomputeClass& each : kClasses) {
       if (each.option > beyond && each.option <= up_to) classes_.push_back(each);
     }
@@ -124,6 +128,7 @@ class JointSearch {
     // By what they take at least, or may take.
     if (absl::Status s = TryAlone(*grid, *alone, run_.BoundNs(), kMaxAlone); !s.ok()) return s;
     size_t tries = 0;
+    if (!may_swap_) both->clear();
     for (const Point& point : *both) {
       if (run_.BoundNs() <= point.estimate_ns || !IsWorth(point.estimate_ns)) break;
       if (tries++ == kMaxBoth) break;
@@ -138,7 +143,7 @@ class JointSearch {
   }
 
   absl::Status TrySwaps() {
-    if (!IsWorth(run_.BoundNs())) return absl::OkStatus();
+    if (!IsWorth(run_.BoundNs()) || (!may_swap_ && has_best())) return absl::OkStatus();
     swaps_status_ = run_.PlanSwaps();
     if (GetErrorReason(swaps_status_) == v1::ERROR_REASON_DOES_NOT_FIT) return absl::OkStatus();
     if (swaps_status_.ok() && run_.StepTimeNs() < best_ns_) {
@@ -254,6 +259,7 @@ class JointSearch {
   SearchBudget* const steps_;
   BudgetRun& run_;
   const OrderedStep& ordered_;
+  const bool may_swap_;
   absl::Status swaps_status_;
   size_t tried_alone_ = 0;  // How many of the clones alone were tried.
   // The fastest plan so far, if any, and its time. Null: the one in run_.

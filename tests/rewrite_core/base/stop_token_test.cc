@@ -20,6 +20,7 @@
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::core {
 namespace {
@@ -197,7 +198,8 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
     const StopToken whole;
     ASSERT_THAT(call(whole), IsOk());
     // No stage is shorter than these strides: one per node. For many simulations, some points.
-    const int64_t stride = std::max<int64_t>(3 * StopPoller::kStride, whole.steps() / 120);
+    const int64_t points = testing::kAddressSanitizer ? 30 : 120;
+    const int64_t stride = std::max<int64_t>(3 * StopPoller::kStride, whole.steps() / points);
     for (int64_t limit = 0; limit < whole.steps(); limit += stride) {
       const StopToken stop = StopToken::AfterStepsForTest(limit);
       const absl::Status status = call(stop);

@@ -325,6 +325,7 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
 
 // Both as the flags that a user would give.
 TEST_F(CliForecastTest, WhatMoreThatRunsAgainWouldGain) {
+  if (spillway::testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::vector<std::string> line = {"rewrite",
                                          SPILLWAY_TEST_GRAPHS "/resnet50_tf1/graph_shapes.pb",
                                          "-o",
