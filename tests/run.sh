@@ -20,8 +20,8 @@ is a build already.
 --full takes at most 80 minutes in all. It adds every graph and a real memory limit in TensorFlow, the
 Python package in TensorFlow 2.16 and 2.21, and the labels soak, benchmarks, slurm (a real one, of two
 nodes), packages (Debian's, in a bare Debian), image (by buildah) and versions (today's programs beside
-those of the API's release). It runs everything under the sanitizers (preset `asan`), fuzzes for a
-minute each, and runs the tests with threads under the thread sanitizer (preset `tsan`).
+those of the API's release). It runs everything under the sanitizers (preset `asan`), fuzzes for
+40 s each, and runs the tests with threads under the thread sanitizer (preset `tsan`).
 
 --all adds some 40 minutes: 5 minutes for each fuzz target, the preset `dev`, every graph with every
 parameter set, a memory limit for all graphs.
@@ -40,7 +40,7 @@ level=plain sanitized=fuzz left_out='^(full|all)$'
 export SPILLWAY_FUZZ_SECONDS=10
 for argument in "$@"; do
   case $argument in
-    --full) level=full sanitized=asan left_out='^(short|all)$' SPILLWAY_FUZZ_SECONDS=60 ;;
+    --full) level=full sanitized=asan left_out='^(short|all)$' SPILLWAY_FUZZ_SECONDS=40 ;;
     --all) level=all sanitized=asan left_out='^(short|not-all)$' SPILLWAY_FUZZ_SECONDS=300 ;;
     -h|--help) usage; exit ;;
     *) echo "tests/run.sh: there is no $argument; see tests/run.sh --help" >&2; exit 2 ;;

@@ -104,11 +104,11 @@ TEST_P(SmallestBudgetTest, TheOneThatIsNamedIsEnough) {
 // Checks that the result fits, and is at most 3 % slower than the best of a coarse grid of settings
 // that fit, each judged by a separate rewrite.
 TEST_P(TunedGraphTest, NoSettingOfAGridIsFaster) {
+  if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const int64_t peak =
       Answer(bytes_, options_ + Budget(int64_t{1} << 50)).report().fits(0).unswapped_peak_bytes() /
       9 * 10;  // Including the reserve.
   for (double share : {0.15, 0.5, 0.85}) {
-    if (testing::kAddressSanitizer && share != 0.5) continue;
     const int64_t budget = smallest_ + static_cast<int64_t>(share * (peak - smallest_));
     const auto tuned = TryRewrite(bytes_, options_ + Budget(budget));
     // A budget may be too small although a smaller one fits: by luck, all tensors found free chunks

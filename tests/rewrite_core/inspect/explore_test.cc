@@ -227,7 +227,7 @@ TEST(ExploreTest, AFixedBatchIsAnError) {
 
 v1::RewriteOptions TunedAt(int64_t batch_size, int64_t gpu_memory_bytes) {
   v1::RewriteOptions options;
-  options.mutable_budget();
+  options.mutable_budget()->set_recompute(v1::RECOMPUTE_OFF);
   options.mutable_step()->set_batch_size(batch_size);
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(gpu_memory_bytes);
   options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
@@ -268,6 +268,7 @@ TEST(ExploreTest, SizesAreToldOnceEachAsTheyAreFound) {
   ExpectRowsAreTheReport(dense, Budget(kWeightBytes + 100 * kExampleBytes, {104, 96, 96}));
   if (testing::kAddressSanitizer) return;  // Searches take minutes.
   v1::ExploreOptions swapping = TestSwapping({8, 1});
+  swapping.set_recompute(v1::RECOMPUTE_OFF);  // A third of the time; it is the same loop.
   ExpectRowsAreTheReport(testing::ReadTestGraph("unet3d_s16/graph.pb"), swapping);
 }
 
@@ -343,7 +344,8 @@ TEST(ExploreTest, OptionsAreCheckedBeforeTheGraphIsRead) {
 TEST(ExploreTest, WithSwapping) {
   if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string graph = testing::ReadTestGraph("unet3d_s16/graph.pb");
-  const v1::ExploreOptions options = TestSwapping();
+  v1::ExploreOptions options = TestSwapping();
+  options.set_recompute(v1::RECOMPUTE_OFF);  // As TunedAt.
   const auto report = Explore(graph, options, DefaultLimits(), StopToken());
   ASSERT_TRUE(report.ok()) << report.status();
   const int64_t largest = report->largest_fitting_size();
