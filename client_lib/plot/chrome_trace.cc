@@ -10,6 +10,7 @@
 #include "client_lib/plot/text.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::plot {
 namespace {
@@ -39,10 +40,10 @@ int ThreadOf(v1::Engine engine) {
   }
 }
 
-const char* CategoryOf(v1::Engine engine) {
-  switch (engine) {
+const char* CategoryOf(const v1::TraceSpan& span) {
+  switch (span.engine()) {
     case v1::ENGINE_COMPUTE:
-      return "compute";
+      return core::IsCloneName(span.node()) ? "compute again" : "compute";
     case v1::ENGINE_COPY_OUT:
       return "copy out";
     case v1::ENGINE_COPY_IN:
@@ -160,7 +161,7 @@ void ChromeTrace::AddSpans(const v1::SimulateReport& report, int64_t first_proce
     if (span.waited_ns() > 0) about["waited_for_memory_ns"] = span.waited_ns();
     Event({{"ph", "X"},
            {"name", Clean(span.node())},
-           {"cat", CategoryOf(span.engine())},
+           {"cat", CategoryOf(span)},
            {"pid", process},
            {"tid", thread},
            {"ts", Micros(span.start_ns())},

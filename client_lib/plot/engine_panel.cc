@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "client_lib/plot/text.h"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 
 namespace spillway::plot {
 namespace {
@@ -61,17 +62,20 @@ std::string TipOf(const v1::TraceSpan& span) {
 class Together {
  public:
   Together(const PlotArea& area, double y, const std::string& style, Svg* svg)
-      : area_(area), y_(y), style_(style), svg_(svg) {}
+      : area_(area), y_(y), row_style_(style), svg_(svg) {}
 
   void Add(const v1::TraceSpan& span) {
     const double from = area_.X(StartOf(span)), to = area_.X(EndOf(span));
+    const std::string style = RunsAgain(span) ? kAgainStyle : row_style_;
     if (to - from >= kSeenPixels) {
       Flush();
-      svg_->Rect({from, y_}, to - from, kEngineHeight, style_, {TipOf(span), ""});
+      svg_->Rect({from, y_}, to - from, kEngineHeight, style, {TipOf(span), ""});
       return;
     }
-    if (count_ > 0 && (from - to_ > kGapPixels || to - from_ > kTogetherPixels)) Flush();
+    const bool is_apart = from - to_ > kGapPixels || to - from_ > kTogetherPixels;
+    if (count_ > 0 && (is_apart || style != style_)) Flush();
     if (count_ == 0) {
+      style_ = style;
       from_ = to_ = from;
       longest_ = &span;
     }
@@ -93,8 +97,9 @@ class Together {
  private:
   const PlotArea& area_;
   const double y_;
-  const std::string& style_;
+  const std::string& row_style_;
   Svg* const svg_;
+  std::string style_;  // Of those so far.
   int count_ = 0;
   double from_ = 0, to_ = 0;
   const v1::TraceSpan* longest_ = nullptr;
@@ -116,6 +121,10 @@ void DrawWaits(const PlotArea& area, const EngineRow& row, double y, Svg* svg) {
 }
 
 }  // namespace
+
+bool RunsAgain(const v1::TraceSpan& span) {
+  return span.engine() == v1::ENGINE_COMPUTE && core::IsCloneName(span.node());
+}
 
 std::vector<SwapTrip> SwapTrips(const GpuStep& step) {
   std::vector<SwapTrip> trips;

@@ -30,6 +30,10 @@ double SwapsHeight(size_t trips);
 // Draws the trips as arrows from the end of the copy out to the copy in.
 void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* svg);
 
+// Whether the span is of a node that runs a second time in the step, and the style of such spans.
+bool RunsAgain(const v1::TraceSpan& span);
+inline constexpr char kAgainStyle[] = "again";
+
 // One row: the spans of an engine of one GPU.
 struct EngineRow {
   std::string label;

@@ -123,6 +123,9 @@ std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step, bool has_bef
     entries.push_back({Shape::kBox, "copy-in", "copy in"});
   }
   const auto& spans = step.trace().spans();
+  if (std::any_of(spans.begin(), spans.end(), RunsAgain)) {
+    entries.push_back({Shape::kBox, kAgainStyle, "run again"});
+  }
   if (std::any_of(spans.begin(), spans.end(),
                   [](const v1::TraceSpan& span) { return span.waited_ns() > 0; })) {
     entries.push_back({Shape::kBox, "wait", "waits for memory"});

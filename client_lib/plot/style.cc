@@ -12,6 +12,7 @@ constexpr char kGreen[] = "#009E73";
 constexpr char kBlue[] = "#0072B2";
 constexpr char kVermillion[] = "#D55E00";
 constexpr char kPurple[] = "#CC79A7";
+constexpr char kYellow[] = "#F0E442";
 
 struct Colour {
   const char* selector;
@@ -36,6 +37,7 @@ constexpr Colour kColours[] = {
     {".after", "stroke", kBlue, kSkyBlue},
     {".after-area,.after-mark", "fill", kBlue, kSkyBlue},
     {".compute", "fill", kGreen, kGreen},
+    {".again", "fill", kYellow, kYellow},
     {".copy-out", "fill", kOrange, kOrange},
     {".copy-in", "fill", kSkyBlue, kSkyBlue},
     {".wait", "fill", kVermillion, kVermillion},

@@ -77,7 +77,7 @@ constexpr uint64_t kLongLevelSample = 200'000;
 constexpr uint64_t kBudgetSample = 1'000;
 constexpr int kFairSample = 50;
 // Of each family with each strategy, under the address sanitizer.
-constexpr uint64_t kSanitizedSample = 400;
+constexpr uint64_t kSanitizedSample = 1'000;
 
 void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
 
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(All, RandomGraphs, ::testing::ValuesIn(kKinds),
 // which the step runs may close a cycle through it, which the verifier would find (INTERNAL).
 TEST(FedInTheMiddleTest, ClosesNoCycle) {
   int rewritten[2] = {0, 0};  // By strategy.
-  const int graphs = kAddressSanitizer ? 600 : 1'000 * LongRunFactor(20);
+  const int graphs = kAddressSanitizer ? 500 : 1'000 * LongRunFactor(20);
   for (int i = 0; i < graphs && !::testing::Test::HasFailure(); ++i) {
     const uint64_t seed = static_cast<uint64_t>(i);
     RandomGraphOptions kind;

@@ -151,6 +151,44 @@ TEST(BudgetObjectiveTest, ASwapThatDoesNotHideIsMadeOnlyWhereItMayBeSlow) {
   EXPECT_EQ(report.budget().max_slowdown(), 10);
 }
 
+// a, its Relu r, which b1 and the last but one read, and b1 to b8: 20 MiB, or 16 MiB if r is made
+// again from a, which takes a hundredth of a millisecond. No copy is fast enough.
+TEST(BudgetObjectiveTest, WhatRunsAgainSavesMemoryInNoTime) {
+  std::string text = kHandInput;
+  const auto product = [&](const char* name, const char* a, const char* b) {
+    absl::StrAppend(&text, name, " = MatMul(", a, ", ", b, ") {T=float32}\n");
+  };
+  product("a", "x", "x");
+  absl::StrAppend(&text, "r = Relu(a) {T=float32}\n");
+  product("b1", "r", "r");
+  product("b2", "b1", "b1");
+  product("b3", "b2", "b1");
+  product("b4", "b3", "b2");
+  product("b5", "b4", "b3");
+  product("b6", "b5", "b4");
+  product("b7", "b6", "b5");
+  product("b8", "b7", "b6");
+  product("e", "b8", "b8");
+  product("f", "e", "r");
+  product("d", "f", "a");
+  const std::string bytes = testing::TestGraph(text).bytes();
+  for (const char* objective : {"FREE_SWAPS_ONLY", "SMALLEST_PEAK"}) {
+    for (const bool may_run_again : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(objective, may_run_again));
+      const v1::RewriteReport report =
+          WithObjective(
+              bytes, absl::StrCat(HandMachine(kSlow, 1 << 30),
+                                  "budget { objective: PLANNING_OBJECTIVE_", objective,
+                                  " recompute: RECOMPUTE_", may_run_again ? "CHEAP" : "OFF", " }"))
+              .report();
+      EXPECT_EQ(report.fits(0).unswapped_peak_bytes(), 20 * kMiB);
+      EXPECT_EQ(report.swaps_size(), 0);
+      EXPECT_EQ(report.recomputation().node_count(), may_run_again ? 1 : 0);
+      EXPECT_EQ(report.fits(0).peak_bytes(), (may_run_again ? 16 : 20) * kMiB);
+    }
+  }
+}
+
 // Below 16 MiB `a` must be swapped, which is too slow: the reported memory is that of the unswapped
 // graph.
 TEST(BudgetObjectiveTest, WhatIsTooSlowIsRefused) {

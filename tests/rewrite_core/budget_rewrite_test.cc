@@ -240,6 +240,7 @@ TEST(BudgetRewriteTest, GpusOfDifferentMemory) {
 constexpr char kLowEffort[] = " budget { planning_effort: PLANNING_EFFORT_LOW } ";
 
 TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
+  if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20) + kLowEffort);
   ASSERT_THAT(refused.status(),

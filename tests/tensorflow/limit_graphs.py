@@ -11,6 +11,7 @@
   gpt        two blocks of a transformer, with layer normalization and GELU of elementwise ops
   learning_phase
              a CNN whose batch normalization stands in conditionals, as Keras makes it in TensorFlow 1
+  towers     a CNN with batch normalization on two GPUs, each with half of the batch
   vgg        a VGG of 64 pixels with weight decay, and dense weights of 16 MiB
   unet       a U-Net of 96 pixels: each of its first activations is a sixth of the memory, and waits
              over the whole step
@@ -30,14 +31,15 @@ DECAY = 1e-3
 class Builder:
     """Layers by name; every initial value comes from the name."""
 
-    def __init__(self, tf):
-        self.tf = tf
+    def __init__(self, tf, use_resource):
+        self.tf, self.use_resource = tf, use_resource
         self.kernels = []
 
     def variable(self, shape, name, stddev):
         initial = self.tf.random.stateless_normal(shape, seed=[len(name), hash_of(name)],
                                                   stddev=stddev)
-        return self.tf.compat.v1.get_variable(name, initializer=initial, use_resource=False)
+        return self.tf.compat.v1.get_variable(name, initializer=initial,
+                                              use_resource=self.use_resource)
 
     def conv(self, x, width, name, relu=True):
         self.kernels.append(self.variable([3, 3, int(x.shape[-1]), width], name, 0.05))
@@ -175,6 +177,28 @@ def normalize(tf, build, x, training, name):
         v1.enable_control_flow_v2()
 
 
+def towers(tf, build, images, labels):
+    v1 = tf.compat.v1
+    images, labels = tf.split(images, 2), tf.split(labels, 2)
+    losses = []
+    for gpu in range(2):
+
+        def place(op, gpu=gpu):
+            # On a GPU a tower reads a copy of what it gets from a CPU. Here nothing is copied; the
+            # value that was read of a resource stays, all the same, when that is updated.
+            return "/cpu:0" if op.type.startswith("Var") else "/gpu:%d" % gpu
+
+        with v1.device(place), v1.variable_scope("model", reuse=v1.AUTO_REUSE):
+            x = images[gpu]
+            for depth, width in enumerate((16, 16, 24, 24, 32)):
+                x = build.conv(x, width, "conv%d" % depth, relu=False)
+                ones = tf.ones([width])
+                x = tf.nn.relu(v1.nn.fused_batch_norm(x, ones, 0 * ones)[0])
+            logits = build.dense(tf.reduce_mean(x, [1, 2]), CLASSES, "dense")
+            losses.append(classify(tf, labels[gpu], logits))
+    return tf.add_n(losses) / 2
+
+
 def classify(tf, labels, logits):
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
         labels=labels, logits=logits))
@@ -189,6 +213,7 @@ GRAPHS = {
     "gan": (gan, (8, 32, 32, 3)),
     "gpt": (gpt, (8, 64, 64)),
     "learning_phase": (learning_phase, (8, 48, 48, 3)),
+    "towers": (towers, (8, 48, 48, 3)),
 }
 # Of what feeds that the step needs.
 FEEDS = {
@@ -204,11 +229,15 @@ def hash_of(name):
 
 def build_graph(tf, function, shape):
     v1 = tf.compat.v1
-    images = tf.random.stateless_uniform(list(shape), seed=[1, 2], name="images")
-    labels = tf.random.stateless_uniform([shape[0]], seed=[3, 4], maxval=CLASSES, dtype=tf.int32,
-                                         name="labels")
-    loss = tf.identity(function(tf, Builder(tf), images, labels), name="loss")
-    v1.train.MomentumOptimizer(0.01, 0.9).minimize(loss, name="train")
+    with tf.device("/cpu:0" if function is towers else None):
+        images = tf.random.stateless_uniform(list(shape), seed=[1, 2], name="images")
+        labels = tf.random.stateless_uniform([shape[0]], seed=[3, 4], maxval=CLASSES,
+                                             dtype=tf.int32, name="labels")
+    build = Builder(tf, use_resource=function is towers)
+    loss = tf.identity(function(tf, build, images, labels), name="loss")
+    # Where there are devices, gradients are on those of what they are of.
+    v1.train.MomentumOptimizer(0.01, 0.9).minimize(
+        loss, name="train", colocate_gradients_with_ops=function is towers)
     v1.global_variables_initializer()
 
 

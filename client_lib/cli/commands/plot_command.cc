@@ -13,8 +13,10 @@
 #include "client_lib/cli/files/picture_file.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/execution_flag.h"
+#include "client_lib/cli/flags/field_flag.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/option_table.h"
 #include "client_lib/cli/flags/size_list.h"
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/print/progress_line.h"
@@ -27,6 +29,7 @@ namespace {
 
 constexpr char kPlotSizes[] = "--sizes";
 constexpr char kThroughput[] = "--throughput";
+constexpr char kRecompute[] = "--recompute";
 constexpr char kWhatToDraw[] = "What to draw";
 
 struct PlotFlags {
@@ -44,12 +47,16 @@ struct PlotFlags {
   std::vector<std::string> sizes;
   absl::optional<format::GraphFormat> format;
   bool no_plan = false;
+  const CLI::Option* recompute = nullptr;
   bool throughput = false;
   bool without_stored_profile = false;
   const CLI::Option* execution = nullptr;
   const StepFlags step;
   const ConnectionFlags connection;
 };
+
+// Of the plan, where one is made.
+OptionRow RecomputeRow() { return RowOf(v1::BudgetStrategy::descriptor(), "recompute"); }
 
 absl::Status PlotConflict(absl::string_view message, absl::string_view flag) {
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
@@ -62,6 +69,13 @@ absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
   if (!flags.throughput && !flags.sizes.empty()) {
     return PlotConflict("--sizes is of use with --throughput alone; add that, or leave it out",
                         kPlotSizes);
+  }
+  const bool makes_plan = !flags.no_plan && !flags.step.no_budget() && flags.after.name().empty();
+  if (flags.recompute->count() > 0 && !makes_plan) {
+    return PlotConflict(
+        "--recompute is of the plan that is made here; leave it out, or --no-plan, "
+        "--no-budget and GRAPH2",
+        kRecompute);
   }
   if (flags.input.is_standard_input() && flags.after.is_standard_input()) {
     return PlotConflict("GRAPH and GRAPH2 are both standard input; give one of them as a file",
@@ -118,10 +132,11 @@ absl::StatusOr<PlotInput> ReadPlotInput(const InputPath& from, const PlotFlags& 
 // Draws the requested picture; the caller owns the progress line.
 class Plotter {
  public:
-  Plotter(const PlotFlags& flags, PictureForm form, v1::SimulateOptions options, Client client,
-          CallOptions call)
+  Plotter(const PlotFlags& flags, PictureForm form, v1::SimulateOptions options,
+          v1::Recompute recompute, Client client, CallOptions call)
       : flags_(flags),
         options_(std::move(options)),
+        recompute_(recompute),
         client_(std::move(client)),
         call_(std::move(call)),
         deadline_(absl::Now() + call_.timeout) {
@@ -148,8 +163,8 @@ class Plotter {
     absl::Status s = OfGraph(input, [&](absl::string_view graph) {
       auto simulated = SimulateToDraw(
           graph, OptionsFor(graph, input),
-          flags_.no_plan || options_.no_budget() ? Comparison::kNone : Comparison::kPlan, client_,
-          Until(deadline_, call_));
+          flags_.no_plan || options_.no_budget() ? Comparison::kNone : Comparison::kPlan,
+          recompute_, client_, Until(deadline_, call_));
       if (simulated.ok()) drawn = *std::move(simulated);
       return simulated.status();
     });
@@ -225,6 +240,7 @@ class Plotter {
     *options.mutable_step() = options_.step();
     options.set_no_budget(options_.no_budget());
     options.set_swapping(!flags_.no_plan && !options_.no_budget());
+    options.set_recompute(recompute_);
     if (absl::Status s = AddSizeLists(kPlotSizes, flags_.sizes, &options); !s.ok()) return s;
     v1::ExploreReport report;
     absl::Status s = OfGraph(input, [&](absl::string_view graph) {
@@ -249,6 +265,7 @@ class Plotter {
 
   const PlotFlags& flags_;
   const v1::SimulateOptions options_;
+  const v1::Recompute recompute_;
   const Client client_;
   const CallOptions call_;
   const absl::Time deadline_;
@@ -268,6 +285,8 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   options.set_memory(true);
   options.set_trace(true);
   if (absl::Status s = SetExecution(flags.execution, &options); !s.ok()) return s;
+  v1::BudgetStrategy plan;
+  if (absl::Status s = SetFromFlag(RecomputeRow(), flags.recompute, &plan); !s.ok()) return s;
   absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
   if (!call.ok()) return call.status();
   const auto input = ReadPlotInput(flags.input, flags, session);
@@ -287,7 +306,8 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   if (!output.ok()) return output.status();
   ProgressLine progress(Verbosity::kNormal, "simulating");
   call->on_progress = progress.callback();
-  Plotter plotter(flags, *form, std::move(options), flags.connection.Connect(), *call);
+  Plotter plotter(flags, *form, std::move(options), plan.recompute(), flags.connection.Connect(),
+                  *call);
   absl::StatusOr<std::string> picture = plotter.Draw(*input, after ? &*after : nullptr);
   progress.End();
   if (picture.ok() && *form == PictureForm::kPng) picture = SvgToPng(*picture);
@@ -343,6 +363,7 @@ void AddPlotCommand(CLI::App* app, Session* session) {
       ->add_flag("--no-plan", flags->no_plan,
                  "Draws the graph alone, without planning a rewrite to compare it with.")
       ->group(kWhatToDraw);
+  flags->recompute = AddFieldFlag(command, RecomputeRow(), kWhatToDraw);
   flags->execution = AddExecutionFlag(command, kWhatToDraw);
   command
       ->add_flag(

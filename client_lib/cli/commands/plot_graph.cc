@@ -32,9 +32,11 @@ struct OtherGraph {
 };
 
 absl::StatusOr<OtherGraph> PlanFor(absl::string_view graph, const v1::Step& step,
-                                   const Client& client, const CallOptions& call) {
+                                   v1::Recompute recompute, const Client& client,
+                                   const CallOptions& call) {
   v1::RewriteOptions options;
   *options.mutable_step() = step;
+  if (recompute != v1::RECOMPUTE_UNSPECIFIED) options.mutable_budget()->set_recompute(recompute);
   OtherGraph other;
   auto planned = client.Rewrite(graph, options, call);
   if (!planned.ok()) {
@@ -57,8 +59,8 @@ absl::StatusOr<OtherGraph> PlanFor(absl::string_view graph, const v1::Step& step
 }
 
 absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& step,
-                                     Comparison comparison, const Client& client,
-                                     const CallOptions& call) {
+                                     Comparison comparison, v1::Recompute recompute,
+                                     const Client& client, const CallOptions& call) {
   const absl::Time deadline = absl::Now() + call.timeout;
   auto stripped = client.Strip(graph, call);
   if (stripped.ok() && stripped->report().outcome() == v1::OUTCOME_STRIPPED) {
@@ -69,18 +71,18 @@ absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& st
   }
   if (!stripped.ok() && !IsNoPlan(stripped.status())) return stripped.status();
   if (comparison == Comparison::kNone) return OtherGraph();
-  return PlanFor(graph, step, client, Until(deadline, call));
+  return PlanFor(graph, step, recompute, client, Until(deadline, call));
 }
 
 }  // namespace
 
 absl::StatusOr<DrawnStep> SimulateToDraw(absl::string_view graph, v1::SimulateOptions options,
-                                         Comparison comparison, const Client& client,
-                                         const CallOptions& call) {
+                                         Comparison comparison, v1::Recompute recompute,
+                                         const Client& client, const CallOptions& call) {
   options.set_memory(true);
   options.set_trace(true);
   const absl::Time deadline = absl::Now() + call.timeout;
-  auto other = FindOther(graph, options.step(), comparison, client, call);
+  auto other = FindOther(graph, options.step(), comparison, recompute, client, call);
   if (!other.ok()) return other.status();
   DrawnStep drawn;
   const bool has_both = !other->after.empty();

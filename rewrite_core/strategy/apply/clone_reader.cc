@@ -117,15 +117,19 @@ class CloneReader {
     }
     if (absl::Status s = CheckEdge(*trigger, clone->original); !s.ok()) return s;
     for (const InputPosition& consumer : clone->consumers) {
-      if (absl::Status s = CheckEdge(*trigger, consumer.node); !s.ok()) return s;
+      // If the trigger is dead, so are the original and the clone, of which a Merge reads another
+      // input.
+      absl::Status s = CheckEdge(*trigger, consumer.node, /*of_dead=*/EdgeFault::kNone);
+      if (!s.ok()) return s;
     }
     return absl::OkStatus();
   }
 
-  // Cycles are looked for later.
-  absl::Status CheckEdge(NodeId from, NodeId to) {
-    absl::Status s = Polled();
-    return s.ok() ? CheckWait(facts_, from, to, soundness_.WaitInOrder(from, to)) : s;
+  // Cycles are looked for later. `of_dead`: the verdict where one may be dead and the other not.
+  absl::Status CheckEdge(NodeId from, NodeId to, EdgeFault of_dead = EdgeFault::kDeadness) {
+    if (absl::Status s = Polled(); !s.ok()) return s;
+    const EdgeFault fault = soundness_.WaitInOrder(from, to);
+    return CheckWait(facts_, from, to, fault == EdgeFault::kDeadness ? of_dead : fault);
   }
 
   absl::StatusOr<NodeId> FindNode(absl::string_view name) {

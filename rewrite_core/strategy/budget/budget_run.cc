@@ -255,6 +255,12 @@ int64_t BudgetRun::StepTimeNs() const {
   return time_ns;
 }
 
+int64_t BudgetRun::PeakBytes() const {
+  int64_t peak_bytes = 0;
+  for (size_t i : lacking_) peak_bytes = std::max(peak_bytes, fits_[i].peak_bytes());
+  return peak_bytes;
+}
+
 void BudgetRun::TakeCloned(ClonePlan clones, BudgetRun* other) {
   for (size_t i : lacking_) {
     v1::DeviceFit fit = std::move(other->fits_[i]);
@@ -266,6 +272,7 @@ void BudgetRun::TakeCloned(ClonePlan clones, BudgetRun* other) {
   result_.clones = std::move(clones);
   result_.plan = std::move(other->result_.plan);
   result_.report = std::move(other->result_.report);
+  result_.why_nothing.clear();
   // They hold for swaps beside these clones alone.
   for (v1::BudgetDevice& device : *result_.report.mutable_budget()->mutable_devices()) {
     device.clear_step_time_bound_ns();

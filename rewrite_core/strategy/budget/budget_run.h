@@ -62,6 +62,8 @@ class BudgetRun {
   absl::Status PlanSwaps();
   // The time of the step as planned, of the GPU where it is longest.
   int64_t StepTimeNs() const;
+  // The peak of the planned GPU where it is largest.
+  int64_t PeakBytes() const;
 
   // Takes another run's plan, on the graph with `clones`.
   void TakeCloned(ClonePlan clones, BudgetRun* other);

@@ -8,6 +8,9 @@
 // Each of the last two has a lower bound, from one simulation of the step with its clones: in the
 // order of these, swaps are searched for where the bound is less than the time of the best plan.
 //
+// Where less memory is asked for than there is (PlanningObjective), swaps alone, and beside clones
+// for a few shares of the peak: the least peak is taken.
+//
 // Beside the plan: what it can take at least (FindBoundNs), and what would be gained if more might
 // run again (FindMoreRecompute).
 //
@@ -30,7 +33,7 @@
 
 namespace spillway::core {
 
-// What may run again, by option or default (CHEAP): with the other objectives, nothing.
+// What may run again, by option or default (CHEAP).
 v1::Recompute RecomputeOf(const v1::RewriteOptions& options);
 
 // A lower bound of the step's time with any plan of swaps, and of clones that the options allow,
@@ -41,7 +44,7 @@ absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOpt
                                     const std::vector<NodeId>& order, PlanSimulator* simulator,
                                     const StopToken& stop);
 
-// Leaves the fastest plan in `run`, of `input`. Errors: those of BudgetRun::PlanSwaps. REQUIRES:
+// Leaves the best plan in `run`, of `input`. Errors: those of BudgetRun::PlanSwaps. REQUIRES:
 // RecomputeOf is not OFF; run->Order().
 absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, BudgetRun* run);
 

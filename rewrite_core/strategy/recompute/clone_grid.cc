@@ -97,9 +97,9 @@ absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::Within(bool is_coarse) const
   return found;
 }
 
-absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::Beyond(double part) const {
+absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::At(const Point& point) const {
   std::vector<CloneSweeps> found;
-  if (absl::Status s = Add({1, part}, &found); !s.ok()) return s;
+  if (absl::Status s = Add(point, &found); !s.ok()) return s;
   return found;
 }
 

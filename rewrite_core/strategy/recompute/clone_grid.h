@@ -51,9 +51,11 @@ class CloneGrid {
   // counted and placed. `is_coarse`: placed alone, with one power of the time, a quarter of the
   // work.
   absl::StatusOr<std::vector<CloneSweeps>> Within(bool is_coarse = false) const;
+  // For a target of this share of the budget.
+  absl::StatusOr<std::vector<CloneSweeps>> Of(double share) const { return At({share, 0}); }
   // For a target between the budget and the peak, which leaves something to swap: `part` of the
   // way, from 0 to 1.
-  absl::StatusOr<std::vector<CloneSweeps>> Beyond(double part) const;
+  absl::StatusOr<std::vector<CloneSweeps>> Beyond(double part) const { return At({1, part}); }
 
   // The plan of such sweeps; without clones if there is none (PlanClones).
   absl::StatusOr<ClonePlan> PlanOf(const CloneSweeps& sweeps) const;
@@ -74,6 +76,7 @@ class CloneGrid {
     double share = 1, part = 0, time_power = 1;
     bool is_placed = false;
   };
+  absl::StatusOr<std::vector<CloneSweeps>> At(const Point& point) const;
   // Adds the sweeps of all GPUs to `found`, if all fit, and no sweeps there are the same; for each
   // terms.
   absl::Status Add(const Point& point, std::vector<CloneSweeps>* found) const;

@@ -248,6 +248,20 @@ TEST(StepPictureTest, EnginesAndSwaps) {
   EXPECT_THAT(drawn.Tips("swap"), Contains(HasSubstr("swap of conv1: 300.00 MiB")));
 }
 
+// A node that runs again is seen beside the others, and in the legend.
+TEST(StepPictureTest, WhatRunsAgain) {
+  EXPECT_THAT(Drawn(DrawStep(Step(), nullptr, PictureOptions())).Of("again", "rect"), SizeIs(0));
+  v1::SimulateReport step = Step();
+  AddSpan(v1::ENGINE_COMPUTE, "lms/recompute_conv1_0", 80 * kMs, 10 * kMs, &step);
+  AddSpan(v1::ENGINE_COPY_IN, "lms/recompute_no_kernel", 80 * kMs, 10 * kMs, &step);
+  const Drawn drawn(DrawStep(step, nullptr, PictureOptions()));
+  const auto again = drawn.Of("again", "rect");
+  ASSERT_THAT(again, SizeIs(1 + 1));
+  EXPECT_NEAR(Number(again[1], "x"), XOf(drawn, 80 * kMs), 0.06);
+  EXPECT_THAT(drawn.Of("compute", "rect"), SizeIs(1 + 3));
+  EXPECT_THAT(drawn.Tips("again"), Contains("lms/recompute_conv1_0: 10.0 ms from 80.0 ms"));
+}
+
 TEST(StepPictureTest, BeforeAndAfter) {
   v1::SimulateReport before = Step();
   before.mutable_forecast()->set_fit(v1::FIT_DOES_NOT_FIT);

@@ -72,16 +72,17 @@ SHORT_MODE, FULL, ALL = "short", "full", "all"
 # The short mode: these graphs, and of each these sets; None: all that are not full_only.
 _QUICK = ("lb1", "found", "direct_lb3", "fuse_lb3", "branch5", "level_sync3", "level_serial",
           "budget")
+_QUICKEST = ("found", "fuse_lb3", "level_serial", "budget")  # Of graphs that take seconds a step.
 SHORT = {
-    "mnist_deep": None, "cond_v1": None, "resnet50_tf1_b4": None,
+    "mnist_deep": None, "cond_v1": None, "resnet50_tf1_b4": _QUICKEST,
     "cond_v2": _QUICK, "cnn_mnist": _QUICK, "mixed_fp16": _QUICK, "lstm_while": _QUICK,
-    "lstm_while_v2": _QUICK, "bert_tiny": _QUICK, "unet3d_s16": _QUICK,
+    "lstm_while_v2": _QUICK, "bert_tiny": _QUICKEST, "unet3d_s16": _QUICKEST,
 }
 
 # The programs of training_programs.py: in the short mode, found and live ones tell of all ways.
 PROGRAMS = ("mixed_precision", "loss_scale_optimizer", "gradient_accumulation", "mirrored_strategy",
             "dataset_in_graph", "clip_by_global_norm")
-SHORT.update({name: ("found", "level_sync3", "budget") for name in PROGRAMS})
+SHORT.update({name: ("found", "budget") for name in PROGRAMS})
 
 # Graphs of which four steps take half a minute. In the full mode a set of every kind is enough for
 # these, for the programs, and for graphs that are not trained (small ones of their kind are).

@@ -176,6 +176,19 @@ TEST_F(CliPlotTest, OneGraphAlone) {
               {"no node of this step runs on a GPU"});
 }
 
+// The plan that is made here takes what may run again.
+TEST_F(CliPlotTest, WhatRunsAgain) {
+  const Words command = {"plot", graph_,         "-o",  "-",          "--gpu-memory-bytes",
+                         "9GiB", "--batch-size", "100", "--hardware", "a100_40gb_pcie4"};
+  EXPECT_THAT(AllText(Svg(Done(command + Words{"--recompute", "all"}).out)),
+              HasSubstr("run again"));
+  EXPECT_THAT(AllText(Svg(Done(command + Words{"--recompute", "off"}).out)),
+              Not(HasSubstr("run again")));
+  ExpectError(Spillway(command + Words{"--recompute", "all", "--no-plan"}), 2,
+              {"--recompute is of the plan that is made here"});
+  ExpectError(Spillway(command + Words{"--recompute", "most"}), 2, {"most"});
+}
+
 TEST_F(CliPlotTest, PagesAndThemes) {
   const std::string page = *dir_ / "memory.html";
   Done({"plot", swapped_, "-o", page, "--theme", "dark", "--title", "</title><script>x"});
