@@ -229,15 +229,16 @@ def hash_of(name):
 
 def build_graph(tf, function, shape):
     v1 = tf.compat.v1
-    with tf.device("/cpu:0" if function is towers else None):
+    on_gpus = function is towers  # The others have no devices.
+    with tf.device("/cpu:0" if on_gpus else None):
         images = tf.random.stateless_uniform(list(shape), seed=[1, 2], name="images")
         labels = tf.random.stateless_uniform([shape[0]], seed=[3, 4], maxval=CLASSES,
                                              dtype=tf.int32, name="labels")
-    build = Builder(tf, use_resource=function is towers)
+    build = Builder(tf, use_resource=on_gpus)
     loss = tf.identity(function(tf, build, images, labels), name="loss")
-    # Where there are devices, gradients are on those of what they are of.
+    # Gradients are on the devices of what they are of.
     v1.train.MomentumOptimizer(0.01, 0.9).minimize(
-        loss, name="train", colocate_gradients_with_ops=function is towers)
+        loss, name="train", colocate_gradients_with_ops=on_gpus)
     v1.global_variables_initializer()
 
 
