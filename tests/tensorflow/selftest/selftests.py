@@ -301,6 +301,44 @@ def an_edge_between_original_nodes_is_not_counted(graph_def, _report):
     _node(graph_def, "conv2/Relu").input.append("^conv1/Relu")
 
 
+# --- nodes that run again -------------------------------------------------------------------------
+
+def _run_again(graph_def, report):
+    """One gradient reads a second run of what it read. Returns that."""
+    reader = next(n for n in graph_def.node if n.op == "MaxPoolGrad" and n.input[0] == "conv2/Relu")
+    clone = graph_def.node.add()
+    clone.CopyFrom(_node(graph_def, "conv2/Relu"))
+    clone.name = checks.CLONE + "conv2_Relu"
+    clone.input.append("^" + names.node(reader.input[2]))
+    reader.input[0] = clone.name
+    report["recomputation"] = {"node_count": "1"}
+    return clone
+
+
+@test
+def a_node_that_runs_again_passes(result):
+    _must_pass(result, _spoiled("mnist_deep", _run_again, limit=1))
+
+
+@must_see("mnist_deep", ("report", "1 nodes run again, 2 in the report"), limit=1)
+def a_node_that_runs_again_is_not_there(graph_def, report):
+    _run_again(graph_def, report)
+    report["recomputation"]["node_count"] = "2"
+
+
+@must_see("mnist_deep", ("report", "reads"), limit=1)
+def what_runs_again_reads_something_else(graph_def, report):
+    """Of the same value, so that no loss would tell."""
+    _run_again(graph_def, report).input[0] = "conv2/Relu"
+
+
+@must_see("mnist_deep", ("report", "is new and not in the report"), limit=1)
+def something_new_runs(graph_def, report):
+    clone = _run_again(graph_def, report)
+    reader = next(n for n in graph_def.node if clone.name in n.input)
+    clone.name = reader.input[0] = checks.CLONE + "conv9_Relu"
+
+
 @test
 def grappler_removes_swap_nodes(result):
     """Without the attribute that protects them."""

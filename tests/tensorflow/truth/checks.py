@@ -23,6 +23,7 @@ from typing import NamedTuple
 from truth import crossings, names, rewrite, train
 
 UNDO = "_spillway_undo"
+CLONE = "lms/recompute_"  # With this begin the names of nodes that run an original again.
 HOST = "CPU:0"
 
 
@@ -142,6 +143,10 @@ def swaps_of(report):
     return report.get("swaps", [])
 
 
+def clone_count(report):
+    return int(report.get("recomputation", {}).get("node_count", 0))
+
+
 def edges_between_originals(report):
     """Control edges added between original nodes."""
     return sum(int(edges["count"]) for edges in report.get("added_control_edges", [])
@@ -180,7 +185,7 @@ def check_plan(report, expected, result):
             for swap in swaps_of(report)
             if (names.node(swap["tensor"]) + "/").startswith(scope.rstrip("/") + "/")))
     outcome = report.get("outcome")
-    edited = tensors or edges_between_originals(report)
+    edited = tensors or edges_between_originals(report) or clone_count(report)
     right = "OUTCOME_REWRITTEN" if edited else "OUTCOME_NOTHING_TO_DO"
     if outcome != right:
         result.problem("plan", "the outcome is %s with %d swaps" % (outcome, tensors))
@@ -217,16 +222,23 @@ def _report_problems(before, after, report):
             for consumer in swap_in.get("consumers", []):
                 position = (consumer["node"], int(consumer.get("input_index", 0)))
                 rewired[position] = (swap_in["name"], swap["tensor"])
-    for name in sorted(set(new) - set(old) - planned):
+    clones = _clones(old, new)
+    for name in sorted(set(new) - set(old) - set(clones) - planned):
         yield "node %s is new and not in the report" % name
+    if len(clones) != clone_count(report):
+        yield "%d nodes run again, %d in the report" % (len(clones), clone_count(report))
+    for name, originals in sorted(clones.items()):
+        found = [list(_node_problems(old[one], new[name], rewired, clones)) for one in originals]
+        yield from min(found, key=len)
     for name in sorted(planned & set(old)):
         yield "node %s was there before" % name
-    between_originals, originals = 0, set(old)
+    # An update of a variable waits for what reads it again, which is counted with the originals.
+    between_originals, originals = 0, set(old) | set(clones)
     for name, node in old.items():
         if name not in new:
             yield "node %s is gone" % name
             continue
-        yield from _original_node_problems(node, new[name], rewired)
+        yield from _node_problems(node, new[name], rewired, clones)
         added = set(names.control_inputs(new[name])) - set(names.control_inputs(node))
         if not waits.get(name, set()) <= added:
             yield "%s does not wait for %s" % (name, sorted(waits[name] - added))
@@ -237,9 +249,10 @@ def _report_problems(before, after, report):
     if between_originals != edges_between_originals(report):
         yield "%d control edges between original nodes are new, %d in the report" % (
             between_originals, edges_between_originals(report))
-    for name in sorted(set(waits) - set(old)):
+    for name in sorted(set(waits) - set(old) - set(clones)):
         yield "%s is to wait and does not exist" % name
-    for node, position in sorted(set(rewired) - {(n.name, i) for n in before.node
+    rewritten = list(before.node) + [new[name] for name in clones]
+    for node, position in sorted(set(rewired) - {(n.name, i) for n in rewritten
                                                  for i in range(len(n.input))}):
         yield "input %d of %s does not exist" % (position, node)
     if before.library != after.library or before.versions != after.versions:
@@ -262,24 +275,46 @@ def _swap_node_problems(new, name, source, triggers):
             name, names.control_inputs(node) or "nothing", triggers or "nothing")
 
 
-def _original_node_problems(old, new, rewired):
+def _clones(old, new):
+    """{clone: originals that it may run again, by its name}."""
+    named = {}
+    for name in old:
+        named.setdefault(CLONE + name.replace("/", "_"), []).append(name)
+    found = {}
+    for name in set(new) - set(old):
+        # A number follows where several clones, or an original's name, would have one name.
+        originals = named.get(name, []) + named.get(re.sub(r"_\d+$", "", name), [])
+        if originals:
+            found[name] = originals
+    return found
+
+
+def _node_problems(old, new, rewired, clones):
+    """How the node differs, but for what the report says; `new` is the node, or runs it again."""
     if (old.op, old.device) != (new.op, new.device):
-        yield "node %s was %s on %r, is %s on %r" % (old.name, old.op, old.device, new.op,
+        yield "node %s was %s on %r, is %s on %r" % (new.name, old.op, old.device, new.op,
                                                      new.device)
     if {k: v for k, v in new.attr.items() if k != UNDO} != dict(old.attr):
-        yield "the attributes of %s changed" % old.name
+        yield "the attributes of %s changed" % new.name
+
+    def same(ours, tensor):
+        (node, _, port), (original, _, its) = ours.rpartition(":"), tensor.rpartition(":")
+        return ours == tensor or original in clones.get(node, ()) and port == its
+
     before, after = names.data_inputs(old), names.data_inputs(new)
     expected = list(before)
     for position, tensor in enumerate(before):
-        if (old.name, position) in rewired:
-            swap_in, swapped = rewired[(old.name, position)]
-            if names.tensor(swapped) != tensor:
-                yield "input %d of %s read %s, not %s" % (position, old.name, tensor, swapped)
+        if (new.name, position) in rewired:
+            swap_in, swapped = rewired[(new.name, position)]
+            if not same(swapped, tensor):
+                yield "input %d of %s read %s, not %s" % (position, new.name, tensor, swapped)
             expected[position] = swap_in + ":0"
+        elif position < len(after) and same(after[position], tensor):
+            expected[position] = after[position]
     if after != expected:
-        yield "%s reads %s, not %s" % (old.name, after, expected)
+        yield "%s reads %s, not %s" % (new.name, after, expected)
     if not set(names.control_inputs(old)) <= set(names.control_inputs(new)):
-        yield "%s waits for less than before" % old.name
+        yield "%s waits for less than before" % new.name
 
 
 def check_bytes(graph_bytes, rewritten, report, rewriter, strategy, options, result):
@@ -503,9 +538,13 @@ def check_crossings(graph, after, report, trained, expected_others, result):
     if expected_others is not None:
         explained |= flow.to_moved()
         others = {_unnumbered(other) for other in expected_others}
+        clones = _clones({n.name for n in after.node if not n.name.startswith(CLONE)},
+                         {n.name for n in after.node})
         problems += ["not planned, and not in the unrewritten graph: %s" % str(c)
                      for c in sorted(flow.found - explained)
-                     if _unnumbered(c) not in others]
+                     # What runs again reads what its original reads.
+                     if not any(_unnumbered(c._replace(consumer=reader)) in others
+                                for reader in clones.get(c.consumer, [c.consumer]))]
     result.problems_from("crossings", problems)
     if any(idle):
         result.notes.append("%d swap-outs and %d swap-ins are no part of a step" % tuple(idle))
