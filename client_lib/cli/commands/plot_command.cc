@@ -297,6 +297,12 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
     if (!read.ok()) return read.status();
     after = *std::move(read);
   }
+  if (input->report && flags.recompute->count() > 0) {
+    return PlotConflict(absl::StrCat("--recompute is of a plan that is made here, and ",
+                                     core::Quoted(input->from.name()),
+                                     " is a report; leave it out, or give a graph"),
+                        kRecompute);
+  }
   if (input->file) {
     const auto filled = FillHardware(kNvidiaSmiTime, &options);
     if (!filled.ok()) return filled.status();

@@ -64,6 +64,12 @@ absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& st
   const absl::Time deadline = absl::Now() + call.timeout;
   auto stripped = client.Strip(graph, call);
   if (stripped.ok() && stripped->report().outcome() == v1::OUTCOME_STRIPPED) {
+    if (recompute != v1::RECOMPUTE_UNSPECIFIED) {
+      return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                                "--recompute is of a plan that is made here, and the graph is "
+                                "rewritten already; leave it out, or strip the graph first",
+                                {{"flag", "--recompute"}});
+    }
     OtherGraph other;
     other.before = std::move(*stripped->mutable_graph_def());
     other.after = std::string(graph);

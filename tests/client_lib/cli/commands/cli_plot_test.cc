@@ -187,6 +187,11 @@ TEST_F(CliPlotTest, WhatRunsAgain) {
   ExpectError(Spillway(command + Words{"--recompute", "all", "--no-plan"}), 2,
               {"--recompute is of the plan that is made here"});
   ExpectError(Spillway(command + Words{"--recompute", "most"}), 2, {"most"});
+  ExpectError(Spillway({"plot", swapped_, "-o", "-", "--recompute", "all"}), 2,
+              {"the graph is rewritten already"});
+  const std::string report = dir_->Write(
+      "recompute.json", Done({"simulate", graph_, "--trace", "/dev/null", "--json"}).out);
+  ExpectError(Spillway({"plot", report, "-o", "-", "--recompute", "all"}), 2, {"is a report"});
 }
 
 TEST_F(CliPlotTest, PagesAndThemes) {

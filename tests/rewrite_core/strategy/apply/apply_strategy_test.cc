@@ -195,6 +195,19 @@ TEST_F(ApplyStrategyTest, ACloneThatReadsAVariableRunsBeforeItsUpdate) {
   EXPECT_THAT(ApplyTo(bytes, WithClones(clone + "updates: 'u' updates: 'init' }")), IsOk());
 }
 
+// It waits for a node of a side that may not be taken: then the original does not run either, and a
+// Merge takes its other input. Any other reader would not run where it ran before.
+TEST_F(ApplyStrategyTest, AMergeMayReadACloneOfASide) {
+  const std::string bytes =
+      GraphBytes(absl::StrCat(kGraph, "late = Relu(on) @/gpu:0 {T=float32}\n"));
+  EXPECT_THAT(ApplyTo(bytes, WithClones("clones { node: 'on' trigger: 'late' consumers { node: 'm' "
+                                        "input_index: 1 } }")),
+              IsOk());
+  EXPECT_THAT(ApplyTo(bytes, WithClones("clones { node: 'a' trigger: 'late' consumers { node: 'd' "
+                                        "input_index: 1 } }")),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "'late'"));
+}
+
 TEST_F(ApplyStrategyTest, MoreClonesThanNodesAreAllowed) {
   v1::Limits limits = DefaultLimits();
   limits.set_max_node_count(17);  // As many as there are.
