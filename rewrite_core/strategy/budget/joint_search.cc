@@ -1,28 +1,37 @@
 #include "rewrite_core/strategy/budget/joint_search.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/clone_rules.h"
+#include "rewrite_core/plan/needs.h"
 #include "rewrite_core/simulate/step_subject.h"
+#include "rewrite_core/strategy/order/order_chain.h"
+#include "rewrite_core/strategy/order/step_order.h"
 #include "rewrite_core/strategy/recompute/clone_grid.h"
 
 namespace spillway::core {
 namespace {
 
-// Plans of clones alone are tried until one fits, at most this many. (Each is a graph with facts of
-// its own, and costs two or three floors. On networks of several kinds the first to the tenth
-// fits.)
-constexpr size_t kMaxAlone = 16;
-// Where none does, swaps are searched for beside the first so many. (Worth 0.15 to 0.48 of full
-// speed on a 3-D U-Net in a quarter of the memory on PCIe 4; the second is the better one there,
-// and the last.)
-constexpr size_t kMaxNearly = 2;
+// Plans of clones alone are tried until one fits: so many of the usual grid, then also of a finer
+// one, and at most kMaxAlone. (Each is a graph with facts of its own, and costs two to four floors.
+// On networks of several kinds, in half of the memory the first to the tenth fits. In a quarter,
+// the finer grid is worth up to 0.03 of full speed; in half it is worth nothing.)
+constexpr size_t kMaxUsual = 6;
+constexpr size_t kMaxAlone = 48;
+// Swaps are searched for beside the first so many of those that do not fit. (Worth 0.34 of full
+// speed on a 3-D U-Net in a quarter of the memory on PCIe 4, 0.1 on ResNet-50 on two GPUs.)
+constexpr size_t kMaxNearly = 4;
+// They are given up where the best plan takes kHopeless times what the clones alone promise.
+constexpr int64_t kHopeless = 2;
 // For clones beside swaps: the part of the way from the budget to the peak that is left to swaps;
-// and how many of these are searched, the most promising first.
+// and how many of these are searched for each class, the most promising first. (Where all may run
+// again, these promise more, and do not always keep it.)
 constexpr double kSwappedParts[] = {0.05, 0.1, 0.2, 0.35, 0.5, 0.75};
 constexpr size_t kMaxBoth = 4;
 // Where less memory is asked for: the shares of the peak that clones are made for; and how many of
@@ -49,22 +58,20 @@ constexpr RecomputeClass kClasses[] = {{v1::RECOMPUTE_CHEAP, RunAgain::kSameBits
 
 // The graph with clones, and a run on it.
 struct Cloned {
-  Cloned(ClonePlan plan, size_t terms_of_sweeps, std::unique_ptr<StepSubject> of,
-         Eligibility may_swap, const StrategyInput& from, StepSimulator* simulator,
-         SearchBudget* steps)
-      : clones(std::move(plan)),
+  Cloned(SweptPlan plan, size_t terms_of_sweeps, std::unique_ptr<StepSubject> of,
+         Eligibility may_swap, const StrategyInput& from, StepSimulator* simulator)
+      : swept(std::move(plan)),
         terms(terms_of_sweeps),
         subject(std::move(of)),
         eligibility(std::move(may_swap)),
-        input{subject->facts(), eligibility, from.options, from.limits, simulator, from.stop},
-        run(input, steps) {}
+        input{subject->facts(), eligibility, from.options, from.limits, simulator, from.stop} {}
 
-  ClonePlan clones;
+  SweptPlan swept;
   const size_t terms;  // Of the sweeps: an index in the grid's.
   const std::unique_ptr<StepSubject> subject;
   const Eligibility eligibility;
   const StrategyInput input;
-  BudgetRun run;
+  absl::optional<BudgetRun> run;  // Set by JointSearch::Start.
 };
 
 class JointSearch {
@@ -88,7 +95,7 @@ class JointSearch {
     const bool is_cut = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
     if (!status.ok() && !(is_cut && has_best())) return status;
     if (!has_best()) return swaps_status_;
-    if (best_ != nullptr) run_.TakeCloned(std::move(best_->clones), &best_->run);
+    if (best_ != nullptr) run_.TakeCloned(std::move(best_->swept.plan), &*best_->run);
     return absl::OkStatus();
   }
 
@@ -98,9 +105,10 @@ class JointSearch {
     v1::MoreRecompute found;
     auto grid = MakeGrid();
     if (!grid.ok()) return grid.status();
-    auto alone = grid->Within(/*is_coarse=*/true);
+    auto alone = grid->Within(CloneGrid::Fineness::kCoarse);
     if (!alone.ok()) return alone.status();
-    if (absl::Status s = TryAlone(*grid, *alone, most_ns, max_tries); !s.ok()) return s;
+    alone_ = *std::move(alone);
+    if (absl::Status s = TryAlone(*grid, most_ns, max_tries); !s.ok()) return s;
     if (best_cost_ >= most_ns) return found;
     found.set_recompute(classes_[best_->terms].option);
     found.set_step_time_ns(best_cost_);
@@ -137,28 +145,37 @@ class JointSearch {
   absl::Status Search() {
     auto grid = MakeGrid();
     if (!grid.ok()) return grid.status();
-    auto alone = grid->Within();
-    if (!alone.ok()) return alone.status();
+    auto usual = grid->Within(CloneGrid::Fineness::kUsual);
+    if (!usual.ok()) return usual.status();
+    alone_ = *std::move(usual);
     auto both = PointsOfBoth(*grid);
     if (!both.ok()) return both.status();
     // By what they take at least, or may take.
-    if (absl::Status s = TryAlone(*grid, *alone, run_.BoundNs(), kMaxAlone); !s.ok()) return s;
+    if (absl::Status s = SearchAlone(*grid, run_.BoundNs()); !s.ok()) return s;
     // Of clones for the budget, a few buffers may be what does not fit.
-    const size_t num_nearly = has_best() || !may_swap_ ? 0 : std::min(alone->size(), kMaxNearly);
+    const size_t num_nearly = may_swap_ ? std::min(tried_alone_, kMaxNearly) : 0;
+    std::stable_sort(alone_.begin(), alone_.begin() + static_cast<int64_t>(tried_alone_),
+                     TakesLess);
     for (size_t i = 0; i < num_nearly; ++i) {
-      if (absl::Status s = TryBoth(*grid, (*alone)[i]); !s.ok()) return s;
+      if (!IsWorth(run_.request().full_speed_ns + alone_[i].added_ns)) break;
+      if (absl::Status s = TryBoth(*grid, alone_[i]); !s.ok()) return s;
+      if (best_cost_ / kHopeless > run_.request().full_speed_ns + alone_[i].added_ns) break;
     }
-    size_t tries = 0;
+    std::vector<size_t> tries(classes_.size(), 0);
     if (!may_swap_) both->clear();
-    for (const Point& point : *both) {
+    size_t next = 0;
+    for (; next < both->size(); ++next) {
+      const Point& point = (*both)[next];
       if (run_.BoundNs() <= point.estimate_ns || !IsWorth(point.estimate_ns)) break;
-      if (tries++ == kMaxBoth) break;
+      if (tries[point.sweeps.terms]++ >= kMaxBoth) continue;
       if (absl::Status s = TryBoth(*grid, point.sweeps); !s.ok()) return s;
     }
     if (absl::Status s = TrySwaps(); !s.ok() || has_best()) return s;
-    if (absl::Status s = TryAlone(*grid, *alone, kUnlimited, kMaxAlone); !s.ok()) return s;
-    for (; tries < std::min(both->size(), kMaxBoth) && !has_best(); ++tries) {
-      if (absl::Status s = TryBoth(*grid, (*both)[tries].sweeps); !s.ok()) return s;
+    if (absl::Status s = SearchAlone(*grid, kUnlimited); !s.ok()) return s;
+    for (; next < both->size() && !has_best(); ++next) {
+      const Point& point = (*both)[next];
+      if (tries[point.sweeps.terms]++ >= kMaxBoth) continue;
+      if (absl::Status s = TryBoth(*grid, point.sweeps); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
@@ -192,31 +209,53 @@ class JointSearch {
     return swaps_status_;
   }
 
-  // Takes the first plan of these that fits, of the first `max_tries` that take less than `most_ns`
-  // with unlimited memory.
-  absl::Status TryAlone(const CloneGrid& grid, const std::vector<CloneSweeps>& points,
-                        int64_t most_ns, size_t max_tries) {
+  static bool TakesLess(const CloneSweeps& a, const CloneSweeps& b) {
+    return a.added_ns < b.added_ns;
+  }
+
+  // Clones alone that take less than `most_ns` with unlimited memory.
+  absl::Status SearchAlone(const CloneGrid& grid, int64_t most_ns) {
+    absl::Status s = TryAlone(grid, most_ns, kMaxUsual);
+    if (!s.ok() || has_best() || tried_alone_ < std::min(alone_.size(), kMaxUsual)) return s;
+    if (!alone_.empty() && !std::exchange(is_fine_, true)) {
+      auto fine = grid.Within(CloneGrid::Fineness::kFine);
+      if (!fine.ok()) return fine.status();
+      alone_.insert(alone_.end(), std::make_move_iterator(fine->begin()),
+                    std::make_move_iterator(fine->end()));
+      std::stable_sort(alone_.begin() + static_cast<int64_t>(tried_alone_), alone_.end(),
+                       TakesLess);
+    }
+    return TryAlone(grid, most_ns, kMaxAlone);
+  }
+
+  // Takes the first plan of alone_ that fits, of the first `max_tries` that take less than
+  // `most_ns` with unlimited memory.
+  absl::Status TryAlone(const CloneGrid& grid, int64_t most_ns, size_t max_tries) {
     std::unique_ptr<Cloned> unsteady;
-    for (; tried_alone_ < std::min(points.size(), max_tries); ++tried_alone_) {
-      const CloneSweeps& point = points[tried_alone_];
+    for (; tried_alone_ < std::min(alone_.size(), max_tries); ++tried_alone_) {
+      const CloneSweeps& point = alone_[tried_alone_];
       if (run_.request().full_speed_ns + point.added_ns >= most_ns) break;
       auto cloned = Simulate(grid, point);
       if (!cloned.ok()) return cloned.status();
-      if (*cloned == nullptr || !(*cloned)->run.fits_unplanned()) continue;
-      auto fits = (*cloned)->run.FitsElsewhere();
+      if (*cloned == nullptr) continue;
+      if ((*cloned)->run->needs_plan()) {
+        if (absl::Status s = Serialize(cloned->get()); !s.ok()) return s;
+      }
+      if (!(*cloned)->run->fits_unplanned()) continue;
+      auto fits = (*cloned)->run->FitsElsewhere();
       if (!fits.ok()) return fits.status();
       if (!*fits) continue;
-      if (!(*cloned)->run.needs_plan()) {
+      if (!(*cloned)->run->needs_plan()) {
         Take(*std::move(cloned));
         return absl::OkStatus();
       }
       if (unsteady == nullptr ||
-          (*cloned)->run.unfit_variations() < unsteady->run.unfit_variations()) {
+          (*cloned)->run->unfit_variations() < unsteady->run->unfit_variations()) {
         unsteady = *std::move(cloned);
       }
     }
     if (unsteady != nullptr) {
-      unsteady->run.TakeUnplanned("the plan");
+      unsteady->run->TakeUnplanned("the plan");
       Take(std::move(unsteady));
     }
     return absl::OkStatus();
@@ -229,7 +268,9 @@ class JointSearch {
   };
 
   // The most promising first. What swapping takes at least, if nothing runs again, is taken to be
-  // proportional to what is left to it: so an estimate needs no graph.
+  // proportional to the square of the part that is left to it, as if the memory in use over time
+  // were a hill (bounds of 80 steps with clones: 0.7 to 1.5 times that, for parts from 0.2). So an
+  // estimate needs no graph.
   absl::StatusOr<std::vector<Point>> PointsOfBoth(const CloneGrid& grid) {
     std::vector<Point> found;
     const int64_t full_ns = run_.request().full_speed_ns;
@@ -238,7 +279,7 @@ class JointSearch {
       auto points = grid.Beyond(part);
       if (!points.ok()) return points.status();
       for (CloneSweeps& sweeps : *points) {
-        const auto swapped_ns = static_cast<int64_t>(part * static_cast<double>(swaps_ns));
+        const auto swapped_ns = static_cast<int64_t>(part * part * static_cast<double>(swaps_ns));
         found.push_back({std::move(sweeps), full_ns + std::max(sweeps.added_ns, swapped_ns)});
       }
     }
@@ -250,8 +291,8 @@ class JointSearch {
   absl::Status TryBoth(const CloneGrid& grid, const CloneSweeps& sweeps) {
     auto cloned = Simulate(grid, sweeps);
     if (!cloned.ok()) return cloned.status();
-    if (*cloned == nullptr || !(*cloned)->run.needs_plan()) return absl::OkStatus();
-    BudgetRun& run = (*cloned)->run;
+    if (*cloned == nullptr || !(*cloned)->run->needs_plan()) return absl::OkStatus();
+    BudgetRun& run = *(*cloned)->run;
     if (absl::Status s = run.Order(); !s.ok()) return s;
     if (!IsWorth(run.BoundNs())) return absl::OkStatus();
     const absl::Status status = run.PlanSwaps();
@@ -262,10 +303,10 @@ class JointSearch {
   // The step with the clones of these sweeps; null if there is no plan of them, or it is too large.
   absl::StatusOr<std::unique_ptr<Cloned>> Simulate(const CloneGrid& grid,
                                                    const CloneSweeps& sweeps) {
-    auto clones = grid.PlanOf(sweeps);
-    if (!clones.ok()) return clones.status();
-    if (clones->clones.empty()) return nullptr;
-    auto subject = StepSubject::WithClones(input_.facts.graph(), *clones, input_.facts.step(),
+    auto swept = grid.PlanOf(sweeps);
+    if (!swept.ok()) return swept.status();
+    if (swept->plan.clones.empty()) return nullptr;
+    auto subject = StepSubject::WithClones(input_.facts.graph(), swept->plan, input_.facts.step(),
                                            input_.limits, input_.stop);
     if (!subject.ok()) {
       const v1::ErrorReason reason = GetErrorReason(subject.status());
@@ -278,17 +319,56 @@ class JointSearch {
     if (!simulator.ok()) return simulator.status();
     auto eligibility = Eligibility::Create((*subject)->facts(), input_.options, input_.stop);
     if (!eligibility.ok()) return eligibility.status();
-    auto cloned = std::make_unique<Cloned>(*std::move(clones), sweeps.terms, *std::move(subject),
-                                           *std::move(eligibility), input_, *simulator, steps_);
-    cloned->run.StartFrom(ordered_.base, run_.request().full_speed_ns);
-    if (absl::Status s = cloned->run.Simulate(); !s.ok()) return s;
+    auto cloned = std::make_unique<Cloned>(*std::move(swept), sweeps.terms, *std::move(subject),
+                                           *std::move(eligibility), input_, *simulator);
+    if (absl::Status s = Start(ordered_.base, cloned.get()); !s.ok()) return s;
     return cloned;
+  }
+
+  // Simulates the step with its large nodes in the order for which the clones were planned: an
+  // executor runs what is ready, so a clone may take its memory earlier, or what comes after it.
+  absl::Status Serialize(Cloned* cloned) {
+    const StepFacts& facts = cloned->subject->facts();
+    auto needs = Needs::Find(facts, input_.stop);
+    if (!needs.ok()) return needs.status();
+    SwapPlan base = ordered_.base;
+    const std::vector<int32_t> places = PlacesOf(cloned->swept);
+    for (size_t i : cloned->run->lacking()) {
+      const GpuIndex gpu = cloned->run->gpus()[i].index;
+      auto chain = ChainInOrder(facts, *needs, ordered_.base, cloned->run->request().unswapped, gpu,
+                                ordered_.step.peak_bytes(gpu) / kChainedPart, places, input_.stop);
+      if (!chain.ok()) return chain.status();
+      base.controls.insert(base.controls.end(), chain->begin(), chain->end());
+    }
+    if (base.controls.size() == ordered_.base.controls.size()) return absl::OkStatus();
+    const bool did_fit = cloned->run->fits_unplanned();
+    const int unfit = cloned->run->unfit_variations();
+    if (absl::Status s = Start(base, cloned); !s.ok() || !did_fit) return s;
+    if (cloned->run->fits_unplanned() && cloned->run->unfit_variations() < unfit) {
+      return absl::OkStatus();
+    }
+    return Start(ordered_.base, cloned);
+  }
+
+  absl::Status Start(const SwapPlan& base, Cloned* cloned) {
+    cloned->run.emplace(cloned->input, steps_);
+    cloned->run->StartFrom(base, run_.request().full_speed_ns);
+    return cloned->run->Simulate();
+  }
+
+  // Where each node of the graph with clones was planned to run: originals as they were launched,
+  // and before one the clones that are made for it.
+  std::vector<int32_t> PlacesOf(const SweptPlan& swept) const {
+    std::vector<int32_t> places = LaunchPlaces(input_.facts, ordered_.step);
+    for (int32_t& place : places) place = place < 0 ? -1 : 2 * place + 1;
+    for (NodeId node : swept.before) places.push_back(places[node] - 1);
+    return places;
   }
 
   // Takes a plan that fits, if it is fast enough, and the best so far.
   void Take(std::unique_ptr<Cloned> cloned) {
-    const int64_t cost = CostOf(cloned->run);
-    if (run_.request().IsTooSlow(cloned->run.StepTimeNs()) || cost >= best_cost_) return;
+    const int64_t cost = CostOf(*cloned->run);
+    if (run_.request().IsTooSlow(cloned->run->StepTimeNs()) || cost >= best_cost_) return;
     best_cost_ = cost;
     best_ = std::move(cloned);
   }
@@ -301,7 +381,9 @@ class JointSearch {
   const bool may_swap_;
   const bool saves_memory_;
   absl::Status swaps_status_;
-  size_t tried_alone_ = 0;  // How many of the clones alone were tried.
+  std::vector<CloneSweeps> alone_;  // Clones alone: first those that were tried, then by time.
+  size_t tried_alone_ = 0;          // How many of them were.
+  bool is_fine_ = false;            // The finer grid is among them.
   // The best plan so far, if any, and its time, or its peak if memory is to be saved. Null: the one
   // in run_.
   std::unique_ptr<Cloned> best_;

@@ -20,13 +20,18 @@
 
 namespace spillway::core {
 
+// Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
+inline constexpr int64_t kChainedPart = 256;
+
 // Returns serialization edges that keep the nodes of GPU `gpu` which make, or use last, a buffer of
-// at least `least_bytes` in the order of `step`: the step with `plan`, operations recorded. The
-// chain is broken before a node that may not wait for the previous one. Empty if there is nothing
-// to chain, or no order of the whole graph that conforms to all of them. Errors: those of `stop`.
+// at least `least_bytes` in the order of `places`, by node; or if that is empty, in that of `step`:
+// the step with `plan`, operations recorded. The chain is broken before a node that may not wait
+// for the previous one. Empty if there is nothing to chain, or no order of the whole graph that
+// conforms to all of them. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       const SwapPlan& plan, const StepResult& step,
                                                       GpuIndex gpu, int64_t least_bytes,
+                                                      std::vector<int32_t> places,
                                                       const StopToken& stop);
 
 }  // namespace spillway::core

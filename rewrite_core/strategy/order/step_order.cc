@@ -93,6 +93,23 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     order.first_use_.push_back(static_cast<int32_t>(order.uses_.size()));
   }
 
+  // Launching runs ahead, and a copy waits for the kernel that makes what it copies.
+  order.copied_until_.assign(order.buffers_.size(), kNoSlot);
+  for (size_t i = 0; i < unswapped.ops.size(); ++i) {
+    if (poll.Tick()) return stop.status("strategy");
+    const WorkloadOp& op = unswapped.ops[i];
+    if (op.kind != OpKind::kCopyOut || op.device != gpu || op.swap >= 0) continue;
+    const int64_t end_ns = unswapped.launch_ahead.times[i].end_ns;
+    const Slot until(std::lower_bound(order.given_ns_.begin(), order.given_ns_.end(), end_ns) -
+                     order.given_ns_.begin());
+    for (int32_t port = 0; port < buffers.num_outputs(op.node); ++port) {
+      const BufferIndex buffer = buffers.buffer_of({op.node, port});
+      // Which one is copied is not known: one that no kernel reads.
+      if (buffer == kNoBuffer || place[buffer] < 0 || !uses[place[buffer]].empty()) continue;
+      order.copied_until_[place[buffer]] = until;
+    }
+  }
+
   // The memory in use changes at the slot that makes a buffer and after the last that uses it.
   std::vector<int64_t> change(order.num_slots() + 1, 0);
   order.resident_bytes_ = unswapped.resident_bytes(gpu);
@@ -199,31 +216,41 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
 }
 
 // Ready nodes without a launch come first; of kernels, the one that is launched first.
+std::vector<int32_t> LaunchPlaces(const StepFacts& facts, const StepResult& step) {
+  std::vector<int32_t> places(facts.graph().num_nodes(), -1);
+  for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
+    const WorkloadOp& op = step.ops[step.launch_ahead.order[i]];
+    if (op.kind == OpKind::kCompute) places[op.node] = static_cast<int32_t>(i);
+  }
+  return places;
+}
+
 absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
                                                   absl::Span<const ControlEdge> added,
                                                   const StopToken& stop) {
+  return RankInOrder(facts, LaunchPlaces(facts, step), added, stop);
+}
+
+absl::StatusOr<std::vector<int32_t>> RankInOrder(const StepFacts& facts,
+                                                 absl::Span<const int32_t> places,
+                                                 absl::Span<const ControlEdge> added,
+                                                 const StopToken& stop) {
   const Graph& graph = facts.graph();
   const int32_t n = graph.num_nodes();
   StopPoller poll(stop);
-  std::vector<int32_t> launched(n, -1);
-  for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
-    if (poll.Tick()) return stop.status("strategy");
-    const WorkloadOp& op = step.ops[step.launch_ahead.order[i]];
-    if (op.kind == OpKind::kCompute) launched[op.node] = static_cast<int32_t>(i);
-  }
   std::vector<ControlEdge> sorted(added.begin(), added.end());
   const auto from_less = [](const ControlEdge& a, const ControlEdge& b) { return a.from < b.from; };
   std::stable_sort(sorted.begin(), sorted.end(), from_less);
   std::vector<int32_t> waiting(n, 0);
   for (const ControlEdge& edge : sorted) ++waiting[edge.to];
-  using Ready = std::pair<int32_t, NodeId>;  // By launch, then id.
+  using Ready = std::pair<int32_t, NodeId>;  // By place, then id.
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   for (NodeId id(0); id < n; ++id) {
     for (Tensor input : graph.inputs(id)) {
       if (poll.Tick()) return stop.status("strategy");
       waiting[id] += !IsBackEdge(graph, input.node, id);
     }
-    if (waiting[id] == 0) ready.emplace(launched[id], id);
+    if (waiting[id] == 0) ready.emplace(places[id], id);
   }
   std::vector<int32_t> ranks(n, 0);
   int32_t rank = 0;
@@ -232,7 +259,7 @@ absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const 
     ready.pop();
     ranks[id] = rank++;
     const auto done = [&](NodeId waiter) {
-      if (--waiting[waiter] == 0) ready.emplace(launched[waiter], waiter);
+      if (--waiting[waiter] == 0) ready.emplace(places[waiter], waiter);
     };
     const Graph::Readers readers = graph.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {

@@ -81,6 +81,10 @@ class StepOrder {
   // The last slot that makes or uses it.
   Slot last_used(OrderBuffer i) const { return uses(i).empty() ? made(i) : uses(i).back().slot; }
 
+  // The slot that is launched when its copy to the host has ended: until then it is not freed.
+  // kNoSlot if it is not copied; num_slots() if all are launched by then.
+  Slot copied_until(OrderBuffer i) const { return copied_until_[i]; }
+
   // The one that it reuses in place when it is made.
   OrderBuffer takes_over(OrderBuffer i) const { return takes_over_[i]; }
 
@@ -119,6 +123,7 @@ class StepOrder {
   std::vector<BufferIndex> buffers_;
   std::vector<int64_t> bytes_;
   std::vector<Slot> made_;
+  std::vector<Slot> copied_until_;
   std::vector<OrderBuffer> takes_over_;
   std::vector<CopyIn> copies_in_;
   int64_t resident_bytes_ = 0;
@@ -129,15 +134,22 @@ class StepOrder {
   std::vector<int64_t> live_bytes_;
 };
 
+// By node: when it was launched, as a number; -1 if it was not. `step`: operations recorded.
+std::vector<int32_t> LaunchPlaces(const StepFacts& facts, const StepResult& step);
+
 // A total order of all nodes of a graph in which no edge goes back, for Soundness: control edges
-// that follow it close no cycle, however many are added. Kernels are in order of launch, as far as
+// that follow it close no cycle, however many are added. Nodes are in order of `places`, as far as
 // the whole graph allows that. (A StepOrder alone is no such order: the nodes that lead to a fed
 // node are in the graph, but not in the step, and might come after those that the fed node leads
 // to.)
 //
 // Returns, by node, numbers that grow along every edge of the graph, except back edges of loops,
-// and along `added`; none if these close a cycle. `step`: with unlimited memory, operations
-// recorded. Errors: those of `stop`.
+// and along `added`; none if these close a cycle. Errors: those of `stop`.
+absl::StatusOr<std::vector<int32_t>> RankInOrder(const StepFacts& facts,
+                                                 absl::Span<const int32_t> places,
+                                                 absl::Span<const ControlEdge> added,
+                                                 const StopToken& stop);
+// In order of launch. `step`: with unlimited memory, operations recorded.
 absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
                                                   absl::Span<const ControlEdge> added,
                                                   const StopToken& stop);

@@ -14,6 +14,7 @@ constexpr double kShares[] = {1.0, 0.98, 0.96, 0.93, 0.9, 0.86, 0.82, 0.77, 0.7}
 // Powers of the time until the next use. (On networks of several kinds each is the better one for
 // some.)
 constexpr double kTimePowers[] = {1.0, 0.3};
+constexpr double kFinePowers[] = {0.7, 0.5, 0.15, 0.0};
 
 }  // namespace
 
@@ -80,12 +81,15 @@ absl::Status CloneGrid::Add(const Point& point, size_t of_terms,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::Within(bool is_coarse) const {
+absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::Within(Fineness fineness) const {
+  const bool is_coarse = fineness == Fineness::kCoarse;
+  absl::Span<const double> powers = kTimePowers;
+  if (fineness == Fineness::kFine) powers = kFinePowers;
   std::vector<CloneSweeps> found;
   for (const double share : kShares) {
-    for (const double power : kTimePowers) {
+    for (const double power : powers.first(is_coarse ? 1 : powers.size())) {
       for (const bool is_placed : {false, true}) {
-        if (is_coarse && (power != kTimePowers[0] || !is_placed)) continue;
+        if (is_coarse && !is_placed) continue;
         absl::Status s = Add({share, 0, power, is_placed}, &found);
         if (!s.ok()) return s;
       }
@@ -103,20 +107,21 @@ absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::At(const Point& point) const
   return found;
 }
 
-absl::StatusOr<ClonePlan> CloneGrid::PlanOf(const CloneSweeps& sweeps) const {
-  ClonePlan all;
+absl::StatusOr<SweptPlan> CloneGrid::PlanOf(const CloneSweeps& sweeps) const {
+  SweptPlan all;
   for (size_t i = 0; i < gpus_.size(); ++i) {
-    auto plan = PlanClones(*gpus_[i]->steps[sweeps.terms], sweeps.by_gpu[i], *needs_,
-                           ordered_->ranks, *stop_);
-    if (!plan.ok()) return plan.status();
-    if (plan->clones.empty() && !sweeps.by_gpu[i].clones.empty()) return ClonePlan();
-    const auto first = static_cast<int32_t>(all.clones.size());
-    for (PlannedClone& clone : plan->clones) {
+    auto swept = PlanClones(*gpus_[i]->steps[sweeps.terms], sweeps.by_gpu[i], *needs_,
+                            ordered_->ranks, *stop_);
+    if (!swept.ok()) return swept.status();
+    if (swept->plan.clones.empty() && !sweeps.by_gpu[i].clones.empty()) return SweptPlan();
+    const auto first = static_cast<int32_t>(all.plan.clones.size());
+    for (PlannedClone& clone : swept->plan.clones) {
       for (PlannedClone::Input& input : clone.inputs) {
         input.from = CloneIndex(input.from.value() + first);
       }
-      all.clones.push_back(std::move(clone));
+      all.plan.clones.push_back(std::move(clone));
     }
+    all.before.insert(all.before.end(), swept->before.begin(), swept->before.end());
   }
   return all;
 }

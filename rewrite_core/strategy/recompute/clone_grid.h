@@ -20,6 +20,7 @@
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/strategy/order/ordered_step.h"
 #include "rewrite_core/strategy/order/step_order.h"
+#include "rewrite_core/strategy/recompute/clone_planner.h"
 #include "rewrite_core/strategy/recompute/recompute_step.h"
 #include "rewrite_core/strategy/recompute/recompute_sweep.h"
 
@@ -47,10 +48,11 @@ class CloneGrid {
                                           const std::vector<RecomputeTerms>& terms,
                                           const StopToken& stop);
 
+  // kCoarse: a quarter of the work of kUsual. kFine: twice that, besides that.
+  enum class Fineness { kCoarse, kUsual, kFine };
   // Sweeps that fit the budgets, the least time first: for a grid of shares of them, with memory
-  // counted and placed. `is_coarse`: placed alone, with one power of the time, a quarter of the
-  // work.
-  absl::StatusOr<std::vector<CloneSweeps>> Within(bool is_coarse = false) const;
+  // counted and placed, and of powers of the time (of kCoarse: placed alone, one power).
+  absl::StatusOr<std::vector<CloneSweeps>> Within(Fineness fineness) const;
   // For a target of this share of the budget.
   absl::StatusOr<std::vector<CloneSweeps>> Of(double share) const { return At({share, 0}); }
   // For a target between the budget and the peak, which leaves something to swap: `part` of the
@@ -58,7 +60,7 @@ class CloneGrid {
   absl::StatusOr<std::vector<CloneSweeps>> Beyond(double part) const { return At({1, part}); }
 
   // The plan of such sweeps; without clones if there is none (PlanClones).
-  absl::StatusOr<ClonePlan> PlanOf(const CloneSweeps& sweeps) const;
+  absl::StatusOr<SweptPlan> PlanOf(const CloneSweeps& sweeps) const;
 
  private:
   struct OnGpu {

@@ -38,8 +38,7 @@ class Sweeper {
     seen_.assign(n, 0);
     pins_.assign(n, 0);
     chunks_.assign(n, kNoChunk);
-    copied_in_.assign(order_.copies_in().size(), kNoChunk);
-    copies_ended_.resize(order_.num_slots());
+    ended_.resize(order_.num_slots() + 1);
     if (terms.region_bytes > 0) {
       const Hardware& hardware = step.facts().hardware();
       allocator_.Reset(terms.region_bytes, hardware.internal_fragmentation_fraction > 0
@@ -64,6 +63,10 @@ class Sweeper {
   using Chunk = BestFitAllocator::Chunk;
   static constexpr Chunk kNoChunk = BestFitAllocator::kNoChunk;
   enum class State : uint8_t { kUnborn, kResident, kDropped, kDead };
+  struct Held {
+    int64_t bytes = 0;
+    Chunk chunk = kNoChunk;
+  };
   static constexpr double kNotNow = 1e300, kNot = 2e300;
   static constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
   struct Candidate {
@@ -83,9 +86,9 @@ class Sweeper {
     Pin(reads, 1);
     const bool fits = CopyIn() && BringBack(reads) && RunOriginal();
     Pin(reads, -1);
-    for (int32_t copy : copies_ended_[now_]) {
-      bytes_ -= order_.copies_in()[copy].bytes;
-      if (copied_in_[copy] != kNoChunk) allocator_.Free(copied_in_[copy]);
+    for (const Held& copied : ended_[now_]) {
+      bytes_ -= copied.bytes;
+      if (copied.chunk != kNoChunk) allocator_.Free(copied.chunk);
     }
     return fits;
   }
@@ -103,8 +106,9 @@ class Sweeper {
       const int64_t bytes = copies[next_copy_].bytes;
       if (!Ensure(bytes)) return false;
       bytes_ += bytes;
-      copies_ended_[copies[next_copy_].last].push_back(static_cast<int32_t>(next_copy_));
-      if (!Place(bytes, &copied_in_[next_copy_])) return false;
+      Held copied{bytes};
+      if (!Place(bytes, &copied.chunk)) return false;
+      ended_[copies[next_copy_].last].push_back(copied);
     }
     return true;
   }
@@ -191,9 +195,19 @@ class Sweeper {
     }
     return true;
   }
+  // What is being copied to the host is freed when that has ended.
   void Free(OrderBuffer buffer) {
+    if (IsCopied(buffer)) {
+      const Chunk chunk = std::exchange(chunks_[buffer], kNoChunk);
+      ended_[order_.copied_until(buffer)].push_back({order_.bytes(buffer), chunk});
+      return;
+    }
     bytes_ -= order_.bytes(buffer);
     if (chunks_[buffer] != kNoChunk) allocator_.Free(std::exchange(chunks_[buffer], kNoChunk));
+  }
+
+  bool IsCopied(OrderBuffer buffer) const {
+    return order_.copied_until(buffer) > now_ && provider_[buffer] < 0;
   }
 
   bool HasUse(OrderBuffer buffer) const {
@@ -282,7 +296,7 @@ class Sweeper {
   // be.
   double Score(OrderBuffer buffer) {
     const int32_t next = NextUse(buffer);
-    if (next == kNever) return kNotNow;
+    if (next == kNever || IsCopied(buffer)) return kNotNow;
     // It, and all of its ancestors that are not there.
     ++mark_;
     todo_.assign(1, buffer);
@@ -431,8 +445,8 @@ class Sweeper {
   std::vector<int32_t> pins_;           // For how many reasons it stays.
   int32_t mark_ = 0;
   BestFitAllocator allocator_;
-  std::vector<Chunk> chunks_, copied_in_;           // By buffer, and by copy to the GPU.
-  std::vector<std::vector<int32_t>> copies_ended_;  // By slot: the copies that it reads last.
+  std::vector<Chunk> chunks_;             // By buffer.
+  std::vector<std::vector<Held>> ended_;  // By slot: copied memory that is freed after it.
   size_t next_copy_ = 0;
   std::vector<Candidate> heap_, aside_;
   std::vector<OrderBuffer> todo_;

@@ -45,6 +45,23 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
   EXPECT_EQ(order.uses(of_b).back().slot, step.SlotOf("d"));
 }
 
+// Launching runs ahead of the copy.
+TEST(StepOrderTest, WhatIsCopiedToTheHostIsHeldForSoLong) {
+  v1::Step slow;
+  slow.mutable_hardware()->set_d2h_bytes_per_s(1e6);
+  const std::string graph =
+      "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+      "a = MatMul(x, x) " KIB_256
+      "h = Identity(a) @/cpu:0 {T=float32, _output_shapes=[(256,256)]}\n"
+      "b = MatMul(x, x) " KIB_256 "c = MatMul(b, x) " KIB_256;
+  const TestGpuStep step(graph, slow);
+  const StepOrder& order = step.order;
+  for (OrderBuffer id(0); id < order.num_buffers(); ++id) {
+    const bool is_copied = order.made(id) == step.SlotOf("a");
+    EXPECT_EQ(order.copied_until(id), is_copied ? order.num_slots() : kNoSlot) << id.value();
+  }
+}
+
 // A buffer read through two inputs has two holders, so no output takes it over.
 TEST(StepOrderTest, AnInputIsTakenOverByItsOnlyReader) {
   const TestGpuStep step(

@@ -53,7 +53,7 @@ struct Recompute {
   std::vector<std::string> Plan(const Sweep& sweep) const {
     std::vector<std::string> texts;
     const ClonePlan plan =
-        ValueOrDie(PlanClones(recompute, sweep, step.needs, step.ranks, {}), "plan");
+        ValueOrDie(PlanClones(recompute, sweep, step.needs, step.ranks, {}), "plan").plan;
     for (const PlannedClone& clone : plan.clones) {
       std::string text(step.graph->name(clone.original));
       for (const PlannedClone::Input& input : clone.inputs) {
@@ -95,6 +95,20 @@ TEST(RecomputeSweepTest, NothingIsMadeAgainWhereThereIsRoom) {
   EXPECT_THAT(sweep.clones, IsEmpty());
   EXPECT_EQ(sweep.peak_bytes, chain.Peak());
   EXPECT_EQ(sweep.added_ns, 0);
+}
+
+// The simulator counts what is copied to the host until the copy has ended, too.
+TEST(RecomputeSweepTest, WhatIsCopiedToTheHostStaysForSoLong) {
+  v1::Step slow;
+  slow.mutable_hardware()->set_d2h_bytes_per_s(1e6);
+  const Recompute chain(
+      absl::StrCat(kChain, "o = MatMul(in, in) ", KIB_256,
+                   "host = Identity(o) @/cpu:0 {T=float32, _output_shapes=[(256,256)]}\n"),
+      {RunAgain::kSameBits, 1}, slow);
+  const Sweep sweep = chain.Less(-kKib256);
+  EXPECT_TRUE(sweep.fits);
+  EXPECT_EQ(sweep.peak_bytes, chain.Peak() + kKib256);
+  EXPECT_EQ(sweep.peak_bytes, chain.step.unswapped.peak_bytes(GpuIndex(0)));
 }
 
 // Of two that take as long, the one that is away for longer.
