@@ -1,8 +1,10 @@
 // Plans that run nodes again, alone or beside swaps.
 //
 //   alone    clones for a grid of targets within the budget, the least time first: the first that
-//            fits is taken. It needs no search
-//   both     clones for targets between the budget and the peak; what is left is swapped
+//            fits is taken, its large nodes chained in the order of the sweep if it needs that. It
+//            needs no search
+//   both     clones for targets between the budget and the peak, and those of `alone` that do not
+//            fit, but nearly; what is left is swapped
 //   swaps    as without this
 //
 // Each of the last two has a lower bound, from one simulation of the step with its clones: in the
