@@ -41,16 +41,22 @@ std::string ByOp(const Nodes& nodes) {
   });
 }
 
+// Whether neither a swap nor a node that runs again explains it.
+bool IsOther(const v1::DiffNode& node) { return !node.in_swap() && node.runs_again().empty(); }
+bool IsOther(const v1::InputChange& change) { return !change.in_swap() && !change.made_again(); }
+bool IsOther(const v1::ControlChange& change) { return !change.in_swap(); }
+
 template <typename Entries>
 int64_t CountOthers(const Entries& entries) {
   return std::count_if(entries.begin(), entries.end(),
-                       [](const auto& entry) { return !entry.in_swap(); });
+                       [](const auto& entry) { return IsOther(entry); });
 }
 
 // "317, all by swaps"; "3"; "320, 317 of them by swaps".
 template <typename Entries>
 std::string CountText(const Entries& entries) {
-  const int64_t others = CountOthers(entries);
+  const int64_t others = std::count_if(entries.begin(), entries.end(),
+                                       [](const auto& entry) { return !entry.in_swap(); });
   const int64_t all = entries.size();
   if (others == all) return absl::StrCat(all);
   if (others == 0) return absl::StrCat(all, ", all by swaps");
@@ -187,7 +193,7 @@ std::string List(const char* head, const Entries& entries, Style style, Shown sh
   return list.empty() ? "" : absl::StrCat("\n", style.Heading(head), "\n", list);
 }
 
-// The number of differences that no swap explains.
+// The number of differences that neither swaps nor nodes that run again explain.
 int64_t CountOtherDifferences(const v1::GraphDiff& diff) {
   return CountOthers(diff.added()) + diff.removed_size() + diff.changed_size() +
          CountOthers(diff.rewired()) + CountOthers(diff.controls_added()) +
@@ -210,11 +216,17 @@ std::string ClosingLine(const v1::GraphDiff& diff) {
                                 : absl::StrCat(FormatCount(diff.swaps_size(), "tensor"),
                                                " swapped out, ", FormatCount(swap_ins, "swap-in"),
                                                ", ", without_trigger, " without trigger");
+  const auto again =
+      std::count_if(diff.added().begin(), diff.added().end(),
+                    [](const v1::DiffNode& node) { return !node.runs_again().empty(); });
+  const std::string nodes = again == 0 ? ""
+                                       : absl::StrCat(FormatCount(again, "node"),
+                                                      again == 1 ? " runs" : " run", " again, ");
   const std::string calls =
       diff.inlined_calls().empty()
           ? ""
           : absl::StrCat(FormatCount(diff.inlined_calls_size(), "call"), " inlined, ");
-  return absl::StrCat("\n", calls, swaps,
+  return absl::StrCat("\n", calls, nodes, swaps,
                       "; other differences: ", others == 0 ? "none" : absl::StrCat(others), "\n");
 }
 
@@ -227,12 +239,18 @@ std::string FormatGraphDiff(const v1::GraphDiff& diff, Style style) {
                         FormatFacts(Facts(diff), style));
   }
   const auto all = [](const auto&) { return true; };
-  const auto others = [](const auto& entry) { return !entry.in_swap(); };
+  const auto others = [](const auto& entry) { return IsOther(entry); };
+  const auto runs_again = [](const v1::DiffNode& node) { return !node.runs_again().empty(); };
   std::string text = FormatFacts(Facts(diff), style);
   absl::StrAppend(&text, List("calls inlined", diff.inlined_calls(), style, all,
                               [](const std::string& call) { return call; }));
   if (!diff.swaps().empty()) absl::StrAppend(&text, "\n", style.Heading("swaps"), "\n");
   for (const v1::FoundSwap& swap : diff.swaps()) absl::StrAppend(&text, SwapText(swap, style));
+  absl::StrAppend(
+      &text,
+      List("nodes that run again", diff.added(), style, runs_again, [](const v1::DiffNode& node) {
+        return absl::StrCat(NodeText(node), " runs ", node.runs_again(), " again");
+      }));
   absl::StrAppend(&text, List("other nodes added", diff.added(), style, others, NodeText),
                   List("nodes removed", diff.removed(), style, all, NodeText),
                   ChangesText(diff.changed(), style),

@@ -42,6 +42,9 @@ Attributes AttributesOf(const Graph& graph, NodeId id) {
 
 bool IsBookkeeping(absl::string_view key) { return key == kUndoAttr || key == kGrapplerKeepAttr; }
 
+constexpr char kCopyOut[] = "_CopyFromGpuToHost";
+constexpr char kCopyIn[] = "_CopyFromHostToGpu";
+
 bool MayCopy(absl::string_view op, absl::string_view copy_op) {
   return op == "Identity" || op == copy_op;
 }
@@ -63,8 +66,8 @@ class Differ {
     diff_.set_graph_bytes_a(static_cast<int64_t>(a_.bytes().size()));
     diff_.set_graph_bytes_b(static_cast<int64_t>(b_.bytes().size()));
     if (!diff_.identical()) {
-      for (auto step : {&Differ::MatchNodes, &Differ::FindSwaps, &Differ::ListNodes,
-                        &Differ::CompareNodes, &Differ::CompareOtherFields}) {
+      for (auto step : {&Differ::MatchNodes, &Differ::FindMeanings, &Differ::FindSwaps,
+                        &Differ::ListNodes, &Differ::CompareNodes, &Differ::CompareOtherFields}) {
         if (absl::Status status = (this->*step)(); !status.ok()) return status;
       }
     }
@@ -94,13 +97,90 @@ class Differ {
     return absl::OkStatus();
   }
 
+  // What the outputs of added nodes are in A: copies of a tensor, or made by a node that runs one
+  // of A's again. Each is looked at once what it reads is known.
+  absl::Status FindMeanings() {
+    copy_of_.assign(b_.num_nodes(), Tensor{});
+    runs_again_.assign(b_.num_nodes(), kNoNode);
+    std::vector<int> waiting(b_.num_nodes(), 0);
+    std::vector<NodeId> ready;
+    for (NodeId id(0); id < b_.num_nodes(); ++id) {
+      if (in_a_[id] != kNoNode) continue;
+      for (int i = 0; i < CountDataInputs(b_, id); ++i) {
+        if (poll_.Tick()) return Stopped();
+        waiting[id] += in_a_[b_.inputs(id)[i].node] == kNoNode;
+      }
+      if (waiting[id] == 0) ready.push_back(id);
+    }
+    while (!ready.empty()) {
+      const NodeId id = ready.back();
+      ready.pop_back();
+      FindMeaning(id);
+      const Graph::Readers readers = b_.readers(id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (poll_.Tick()) return Stopped();
+        const NodeId reader = readers[i].node;
+        if (readers[i].port == kControl || in_a_[reader] != kNoNode) continue;
+        if (--waiting[reader] == 0) ready.push_back(reader);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void FindMeaning(NodeId id) {
+    const int count = CountDataInputs(b_, id);
+    if (count == 0) return;
+    const absl::Span<const Tensor> inputs = b_.inputs(id);
+    const Tensor first = Meaning(inputs[0]);
+    if (first.node == kNoNode) return;
+    const absl::string_view op = b_.op(id);
+    const bool may_copy = count == 1 && (MayCopy(op, kCopyOut) || op == kCopyIn);
+    // A copy to another device is no second run, nor is one of a copy.
+    const bool copies = may_copy && (b_.device(id) != b_.device(inputs[0].node) ||
+                                     copy_of_[inputs[0].node].node != kNoNode);
+    const Graph::Readers readers = a_.readers(first.node);
+    for (uint32_t k = 0; k < readers.size() && !copies && !poll_.Tick(); ++k) {
+      const Graph::Reader reader = readers[k];
+      if (reader.port != first.port || reader.index != 0 || !RunsAgain(reader.node, id)) continue;
+      runs_again_[id] = reader.node;
+      return;
+    }
+    if (may_copy) copy_of_[id] = first;
+  }
+
+  bool RunsAgain(NodeId a, NodeId b) {
+    const int count = CountDataInputs(b_, b);
+    if (CountDataInputs(a_, a) != count || a_.op(a) != b_.op(b) || a_.device(a) != b_.device(b)) {
+      return false;
+    }
+    for (int i = 0; i < count; ++i) {
+      if (poll_.Tick() || !(Meaning(b_.inputs(b)[i]) == a_.inputs(a)[i])) return false;
+    }
+    Attributes before = AttributesOf(a_, a), after = AttributesOf(b_, b);
+    for (const char* key : {kUndoAttr, kGrapplerKeepAttr}) {
+      before.erase(key);
+      after.erase(key);
+    }
+    return before == after;
+  }
+
+  // The tensor of A with the value of one of B; without a node if there is none that is known.
+  Tensor Meaning(Tensor tensor) const {
+    const NodeId original = OriginalOf(tensor.node);
+    if (original != kNoNode) return {original, tensor.port};
+    return tensor.port == 0 ? copy_of_[tensor.node] : Tensor{};
+  }
+
+  // The node of A that it is, or runs again.
+  NodeId OriginalOf(NodeId id) const { return in_a_[id] != kNoNode ? in_a_[id] : runs_again_[id]; }
+
   // Maps an output of A to B's ids, for comparison. A node that B does not have becomes kNoNode,
   // which no input of B is.
   Tensor FromA(Tensor tensor) const { return {in_b_[tensor.node], tensor.port}; }
 
   // The data input of an added node that only forwards it; otherwise kNoNode.
   Tensor Copied(NodeId id, absl::string_view copy_op) const {
-    if (in_a_[id] != kNoNode || CountDataInputs(b_, id) != 1 || !MayCopy(b_.op(id), copy_op)) {
+    if (OriginalOf(id) != kNoNode || CountDataInputs(b_, id) != 1 || !MayCopy(b_.op(id), copy_op)) {
       return {};
     }
     return b_.inputs(id)[0];
@@ -110,8 +190,8 @@ class Differ {
     swap_of_.assign(b_.num_nodes(), kNoSwap);
     for (NodeId id(0); id < b_.num_nodes(); ++id) {
       if (poll_.Tick()) return Stopped();
-      const Tensor tensor = Copied(id, "_CopyFromGpuToHost");
-      if (tensor.node == kNoNode || in_a_[tensor.node] == kNoNode) continue;
+      const Tensor tensor = Copied(id, kCopyOut);
+      if (tensor.node == kNoNode || OriginalOf(tensor.node) == kNoNode) continue;
       v1::FoundSwap swap;
       std::vector<NodeId> nodes = {id};
       const Graph::Readers readers = b_.readers(id);
@@ -119,7 +199,7 @@ class Differ {
         if (poll_.Tick()) return Stopped();
         if (readers[i].port == kControl) continue;
         const NodeId swap_in = readers[i].node;
-        if (Copied(swap_in, "_CopyFromHostToGpu").node == kNoNode) continue;
+        if (Copied(swap_in, kCopyIn).node == kNoNode) continue;
         if (!DescribeSwapIn(swap_in, tensor, swap.add_swap_ins())) {
           swap.mutable_swap_ins()->RemoveLast();
         } else {
@@ -137,17 +217,18 @@ class Differ {
     return SetSizes();
   }
 
-  // False unless some node of both reads the swap-in, and each that does read `tensor` in A.
+  // False unless some node of both, or one that runs again, reads the swap-in, and each that does
+  // read `tensor` in A.
   bool DescribeSwapIn(NodeId id, Tensor tensor, v1::FoundSwapIn* swap_in) const {
     const Graph::Readers readers = b_.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       const Graph::Reader reader = readers[i];
       if (reader.port == kControl) continue;
-      const NodeId before = in_a_[reader.node];
+      const NodeId before = OriginalOf(reader.node);
       if (before == kNoNode) return false;
       const absl::Span<const Tensor> inputs = a_.inputs(before);
       if (reader.index >= static_cast<int>(inputs.size()) || inputs[reader.index].is_control() ||
-          !(FromA(inputs[reader.index]) == tensor)) {
+          !(inputs[reader.index] == Meaning(tensor))) {
         return false;
       }
       v1::InputRef* consumer = swap_in->add_consumers();
@@ -174,7 +255,7 @@ class Differ {
       const Tensor tensor = swapped_[i];
       int64_t size_bytes = *shapes_b ? (*shapes_b)->size_bytes(tensor) : kUnknownSize;
       if (size_bytes == kUnknownSize && *shapes_a) {
-        size_bytes = (*shapes_a)->size_bytes({in_a_[tensor.node], tensor.port});
+        size_bytes = (*shapes_a)->size_bytes(Meaning(tensor));
       }
       if (size_bytes != kUnknownSize) diff_.mutable_swaps(i)->set_size_bytes(size_bytes);
     }
@@ -206,6 +287,7 @@ class Differ {
       v1::DiffNode* node = diff_.add_added();
       describe(b_, id, node);
       node->set_in_swap(swap_of_[id] != kNoSwap);
+      if (runs_again_[id] != kNoNode) node->set_runs_again(ShownName(a_.name(runs_again_[id])));
     }
     for (NodeId id(0); id < a_.num_nodes(); ++id) {
       if (poll_.Tick()) return Stopped();
@@ -287,7 +369,9 @@ class Differ {
       if (i < count_b) change->set_tensor_b(ShownTensor(b_, after[i]));
       // The readers of a swap-in were checked when the swap was found.
       change->set_in_swap(i < count_b && swap_of_[after[i].node] != kNoSwap &&
-                          in_a_[b_.inputs(after[i].node)[0].node] == kNoNode);
+                          swap_of_[b_.inputs(after[i].node)[0].node] != kNoSwap);
+      change->set_made_again(i < count_a && i < count_b && runs_again_[after[i].node] != kNoNode &&
+                             Meaning(after[i]) == before[i]);
     }
     return differs;
   }
@@ -359,8 +443,11 @@ class Differ {
   const StopToken& stop_;
   StopPoller poll_;
   v1::GraphDiff diff_;
-  std::vector<NodeId> in_a_;      // By node of B: the node of that name in A, or kNoNode.
-  std::vector<NodeId> in_b_;      // By node of A, likewise.
+  std::vector<NodeId> in_a_;  // By node of B: the node of that name in A, or kNoNode.
+  std::vector<NodeId> in_b_;  // By node of A, likewise.
+  // By added node of B: what it copies, and what it runs again, if anything. In ids of A.
+  std::vector<Tensor> copy_of_;
+  std::vector<NodeId> runs_again_;
   std::vector<int32_t> swap_of_;  // By node of B: its swap among diff_.swaps(), or kNoSwap.
   std::vector<Tensor> swapped_;   // By swap.
 };

@@ -9,6 +9,9 @@
 namespace spillway::text {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+
 std::string DiffText(const std::string& message) {
   v1::GraphDiff diff;
   if (!google::protobuf::TextFormat::ParseFromString(message, &diff)) std::abort();
@@ -40,6 +43,18 @@ swaps
 
 1 tensor swapped out, 2 swap-ins, 1 without trigger; other differences: none
 )");
+}
+
+TEST(DiffTextTest, NodesThatRunAgainAreNoOtherDifferences) {
+  const std::string text = DiffText(R"(
+      added { name: "lms/recompute_a" op: "Relu" runs_again: "a" }
+      rewired { node: "b" input_index: 0 tensor_a: "a:0" tensor_b: "lms/recompute_a:0"
+                made_again: true })");
+  EXPECT_THAT(text, HasSubstr("nodes that run again\n"
+                              "  lms/recompute_a (Relu on no stated device) runs a again\n"));
+  EXPECT_THAT(text, Not(HasSubstr("other nodes added")));
+  EXPECT_THAT(text, Not(HasSubstr("other data inputs rewired")));
+  EXPECT_THAT(text, HasSubstr("\n1 node runs again, no swaps; other differences: none\n"));
 }
 
 TEST(DiffTextTest, CallsThatWereInlinedComeFirst) {

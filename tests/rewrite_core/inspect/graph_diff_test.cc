@@ -1,9 +1,12 @@
 #include "rewrite_core/inspect/graph_diff.h"
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/capabilities.h"
@@ -158,39 +161,104 @@ TEST(GraphDiffTest, CopiesThatChangeWhatIsReadAreNoSwap) {
   EXPECT_FALSE(diff.rewired(0).in_swap());
 }
 
+// One line for each swap-in, of a report or of a diff.
+template <typename Swaps>
+std::vector<std::string> LinesOf(const Swaps& swaps) {
+  std::vector<std::string> lines;
+  for (const auto& swap : swaps) {
+    for (const auto& in : swap.swap_ins()) {
+      lines.push_back(absl::StrCat(swap.tensor(), " ", swap.size_bytes(), " ", swap.swap_out(), " ",
+                                   in.name(), " ", in.triggers().empty() ? "" : in.triggers(0)));
+      std::set<std::string> consumers;
+      for (const auto& c : in.consumers()) {
+        consumers.insert(absl::StrCat(" ", c.node(), " ", c.input_index()));
+      }
+      absl::StrAppend(&lines.back(), absl::StrJoin(consumers, ""));
+    }
+  }
+  return lines;
+}
+
 // The files show what the report of a rewrite says.
 TEST(GraphDiffTest, AgreesWithTheReportOnEverySwap) {
-  for (const bool fuse : {false, true}) {
-    v1::RewriteOptions options;
-    options.mutable_scope()->add_optimizer_scopes("gradients");
-    options.mutable_scope()->add_optimizer_scopes("Momentum");
-    options.mutable_scope()->set_fuse_swapins(fuse);
-    const std::string graph = testing::ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  v1::RewriteOptions scope, budget;
+  scope.mutable_scope()->add_optimizer_scopes("gradients");
+  scope.mutable_scope()->add_optimizer_scopes("Momentum");
+  budget.mutable_budget()->set_recompute(v1::RECOMPUTE_ALL);
+  budget.mutable_step()->set_batch_size(100);
+  budget.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
+  budget.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(int64_t{8} << 30);
+  v1::RewriteOptions fused = scope;
+  fused.mutable_scope()->set_fuse_swapins(true);
+  const std::string graph = testing::ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  for (const v1::RewriteOptions& options : {scope, fused, budget}) {
     const auto rewritten = Rewrite(graph, options, DefaultLimits(), StopToken());
     ASSERT_THAT(rewritten, IsOk());
     const v1::GraphDiff diff =
         Diff(TestGraph::FromBytes(graph), TestGraph::FromBytes(rewritten->graph_def()));
-    const auto lines_of = [](const auto& swaps) {
-      std::vector<std::string> lines;
-      for (const auto& swap : swaps) {
-        for (const auto& in : swap.swap_ins()) {
-          lines.push_back(absl::StrCat(swap.tensor(), " ", swap.size_bytes(), " ", swap.swap_out(),
-                                       " ", in.name(), " ",
-                                       in.triggers().empty() ? "" : in.triggers(0)));
-          for (const auto& c : in.consumers()) {
-            absl::StrAppend(&lines.back(), " ", c.node(), " ", c.input_index());
-          }
-        }
-      }
-      return lines;
-    };
-    EXPECT_THAT(lines_of(diff.swaps()),
-                ::testing::UnorderedElementsAreArray(lines_of(rewritten->report().swaps())));
-    for (const auto& node : diff.added()) EXPECT_TRUE(node.in_swap()) << node.name();
-    for (const auto& input : diff.rewired()) EXPECT_TRUE(input.in_swap()) << input.node();
+    const v1::RewriteReport& report = rewritten->report();
+    EXPECT_GT(report.swaps_size(), 3);
+    EXPECT_THAT(LinesOf(diff.swaps()),
+                ::testing::UnorderedElementsAreArray(LinesOf(report.swaps())));
+    int64_t again = 0;
+    for (const auto& node : diff.added()) {
+      EXPECT_NE(node.in_swap(), !node.runs_again().empty()) << node.name();
+      again += !node.runs_again().empty();
+    }
+    EXPECT_EQ(again, report.recomputation().node_count());
+    EXPECT_EQ(again > 0, options.has_budget());
+    for (const auto& input : diff.rewired()) {
+      EXPECT_NE(input.in_swap(), input.made_again()) << input.node();
+    }
     EXPECT_THAT(diff.changed(), IsEmpty());
     EXPECT_GT(diff.bookkeeping_count(), 0);
   }
+}
+
+// top runs again from what relu makes again, grad/top reads it; as any program may do it.
+TEST(GraphDiffTest, NodesThatRunAgain) {
+  const std::string all = R"(
+      x = Placeholder() {dtype=float32}
+      relu = Relu(x) {T=float32, _output_shapes=[(8,4)]}
+      top = Relu(relu) {T=float32}
+      second = Relu(first, ^top) {T=float32}
+      first = Relu(x, ^top) {T=float32, _output_shapes=[(8,4)]}
+      grad/top = ReluGrad(top, second) {T=float32}
+      grad/relu = ReluGrad(grad/top, relu) {T=float32})";
+  const v1::GraphDiff diff = Diff(kNet, all);
+  ASSERT_EQ(diff.added_size(), 2);
+  EXPECT_EQ(diff.added(0).runs_again(), "top");
+  EXPECT_EQ(diff.added(1).runs_again(), "relu");
+  ASSERT_EQ(diff.rewired_size(), 1);
+  EXPECT_TRUE(diff.rewired(0).made_again());
+
+  // With another attribute, device or input it is another node.
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"^top) {T=float32, _output_shapes=[(8,4)]}", "^top) {T=float32}"},
+           {"first = Relu(x, ^top)", "first = Relu(x, ^top) @/gpu:0"},
+           {"first = Relu(x, ^top)", "first = Relu(top)"}}) {
+    const v1::GraphDiff other = Diff(kNet, absl::StrReplaceAll(all, {{from, to}}));
+    EXPECT_EQ(other.added(1).runs_again(), "") << to;
+    ASSERT_EQ(other.rewired_size(), 1);
+    EXPECT_FALSE(other.rewired(0).made_again()) << to;
+  }
+}
+
+// A swap-in that a node reads which runs again; and a copy of it on the device where it is.
+TEST(GraphDiffTest, ASwapForANodeThatRunsAgain) {
+  const v1::GraphDiff diff = Diff(kNet, R"(
+      x = Placeholder() {dtype=float32}
+      relu = Relu(x) {T=float32, _output_shapes=[(8,4)]}
+      top = Relu(relu) {T=float32}
+      again = Relu(lms/swapin) {T=float32}
+      grad/top = ReluGrad(top, again) {T=float32}
+      grad/relu = ReluGrad(grad/top, relu) {T=float32}
+      lms/swapout = Identity(relu) @/cpu:0 {T=float32}
+      lms/swapin = Identity(lms/swapout, ^top) @/cpu:0 {T=float32})");
+  ASSERT_EQ(diff.swaps_size(), 1);
+  EXPECT_EQ(diff.swaps(0).swap_ins(0).consumers(0).node(), "again");
+  EXPECT_EQ(diff.added(0).runs_again(), "top");
+  EXPECT_TRUE(diff.rewired(0).made_again());
 }
 
 TEST(GraphDiffTest, NodesAddedRemovedAndChanged) {
