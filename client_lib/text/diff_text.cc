@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -44,7 +45,6 @@ std::string ByOp(const Nodes& nodes) {
 // Whether neither a swap nor a node that runs again explains it.
 bool IsOther(const v1::DiffNode& node) { return !node.in_swap() && node.runs_again().empty(); }
 bool IsOther(const v1::InputChange& change) { return !change.in_swap() && !change.made_again(); }
-bool IsOther(const v1::ControlChange& change) { return !change.in_swap(); }
 
 template <typename Entries>
 int64_t CountOthers(const Entries& entries) {
@@ -52,15 +52,40 @@ int64_t CountOthers(const Entries& entries) {
                        [](const auto& entry) { return IsOther(entry); });
 }
 
-// "317, all by swaps"; "3"; "320, 317 of them by swaps".
+// Control inputs that have nothing to do with swaps, or with nodes that run again.
+int64_t CountOtherControls(const v1::GraphDiff& diff,
+                           const google::protobuf::RepeatedPtrField<v1::ControlChange>& changes) {
+  absl::flat_hash_set<absl::string_view> again;
+  for (const v1::DiffNode& node : diff.added()) {
+    if (!node.runs_again().empty()) again.insert(node.name());
+  }
+  return std::count_if(changes.begin(), changes.end(), [&again](const v1::ControlChange& change) {
+    return !change.in_swap() && !again.contains(change.node()) && !again.contains(change.control());
+  });
+}
+
+bool IsMadeAgain(const v1::InputChange& change) { return change.made_again(); }
+bool IsMadeAgain(const v1::ControlChange&) { return false; }
+
+// "317, all by swaps"; "3"; "320, 317 of them by swaps, 3 by nodes that run again".
 template <typename Entries>
 std::string CountText(const Entries& entries) {
-  const int64_t others = std::count_if(entries.begin(), entries.end(),
-                                       [](const auto& entry) { return !entry.in_swap(); });
+  int64_t swaps = 0, again = 0;
+  for (const auto& entry : entries) {
+    swaps += entry.in_swap();
+    again += IsMadeAgain(entry);
+  }
   const int64_t all = entries.size();
-  if (others == all) return absl::StrCat(all);
-  if (others == 0) return absl::StrCat(all, ", all by swaps");
-  return absl::StrCat(all, ", ", all - others, " of them by swaps");
+  std::string text = absl::StrCat(all);
+  if (swaps > 0) {
+    absl::StrAppend(&text, swaps == all ? ", all" : absl::StrCat(", ", swaps, " of them"),
+                    " by swaps");
+  }
+  if (again > 0) {
+    absl::StrAppend(&text, again == all ? ", all" : absl::StrCat(", ", again),
+                    " by nodes that run again");
+  }
+  return text;
 }
 
 std::string Signed(int64_t number) { return absl::StrCat(number < 0 ? "" : "+", number); }
@@ -196,9 +221,9 @@ std::string List(const char* head, const Entries& entries, Style style, Shown sh
 // The number of differences that neither swaps nor nodes that run again explain.
 int64_t CountOtherDifferences(const v1::GraphDiff& diff) {
   return CountOthers(diff.added()) + diff.removed_size() + diff.changed_size() +
-         CountOthers(diff.rewired()) + CountOthers(diff.controls_added()) +
-         CountOthers(diff.controls_removed()) + diff.library_changed() + diff.versions_changed() +
-         diff.other_fields_changed();
+         CountOthers(diff.rewired()) + CountOtherControls(diff, diff.controls_added()) +
+         CountOtherControls(diff, diff.controls_removed()) + diff.library_changed() +
+         diff.versions_changed() + diff.other_fields_changed();
 }
 
 std::string ClosingLine(const v1::GraphDiff& diff) {

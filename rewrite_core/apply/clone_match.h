@@ -32,6 +32,9 @@ class CloneMatch {
   // graph with the values of its data inputs.
   absl::Span<const NodeId> Find(absl::string_view node_def, std::vector<Tensor> inputs) const;
 
+  // The first node that has the same values, or the node itself.
+  NodeId FirstLike(NodeId id) const { return same_[id]; }
+
  private:
   CloneMatch() = default;
   static std::string KeyOf(absl::string_view node_def, absl::Span<const Tensor> inputs);

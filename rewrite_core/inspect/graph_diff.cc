@@ -6,10 +6,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "rewrite_core/analysis/shapes/shapes.h"
+#include "rewrite_core/apply/clone_match.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/base/wire_reader.h"
@@ -101,67 +106,77 @@ class Differ {
   // of A's again. Each is looked at once what it reads is known.
   absl::Status FindMeanings() {
     copy_of_.assign(b_.num_nodes(), Tensor{});
+    is_swap_out_.assign(b_.num_nodes(), false);
     runs_again_.assign(b_.num_nodes(), kNoNode);
+    absl::flat_hash_set<absl::string_view> ops;
     std::vector<int> waiting(b_.num_nodes(), 0);
     std::vector<NodeId> ready;
     for (NodeId id(0); id < b_.num_nodes(); ++id) {
       if (in_a_[id] != kNoNode) continue;
+      ops.insert(b_.op(id));
       for (int i = 0; i < CountDataInputs(b_, id); ++i) {
         if (poll_.Tick()) return Stopped();
         waiting[id] += in_a_[b_.inputs(id)[i].node] == kNoNode;
       }
       if (waiting[id] == 0) ready.push_back(id);
     }
+    if (ops.empty()) return absl::OkStatus();
+    match_ = CloneMatch::Create(a_, ops, /*fed=*/{}, stop_);
+    if (absl::Status s = Stopped(); !s.ok()) return s;
     while (!ready.empty()) {
       const NodeId id = ready.back();
       ready.pop_back();
       FindMeaning(id);
       const Graph::Readers readers = b_.readers(id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
-        if (poll_.Tick()) return Stopped();
+        if (poll_.Tick()) break;
         const NodeId reader = readers[i].node;
         if (readers[i].port == kControl || in_a_[reader] != kNoNode) continue;
         if (--waiting[reader] == 0) ready.push_back(reader);
       }
+      if (absl::Status s = Stopped(); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
 
   void FindMeaning(NodeId id) {
-    const int count = CountDataInputs(b_, id);
-    if (count == 0) return;
-    const absl::Span<const Tensor> inputs = b_.inputs(id);
-    const Tensor first = Meaning(inputs[0]);
-    if (first.node == kNoNode) return;
-    const absl::string_view op = b_.op(id);
-    const bool may_copy = count == 1 && (MayCopy(op, kCopyOut) || op == kCopyIn);
-    // A copy to another device is no second run, nor is one of a copy.
-    const bool copies = may_copy && (b_.device(id) != b_.device(inputs[0].node) ||
-                                     copy_of_[inputs[0].node].node != kNoNode);
-    const Graph::Readers readers = a_.readers(first.node);
-    for (uint32_t k = 0; k < readers.size() && !copies && !poll_.Tick(); ++k) {
-      const Graph::Reader reader = readers[k];
-      if (reader.port != first.port || reader.index != 0 || !RunsAgain(reader.node, id)) continue;
-      runs_again_[id] = reader.node;
-      return;
+    std::vector<Tensor> inputs;
+    for (int i = 0; i < CountDataInputs(b_, id); ++i) {
+      if (poll_.Tick()) return;
+      inputs.push_back(Meaning(b_.inputs(id)[i]));
+      if (inputs.back().node == kNoNode) return;
     }
-    if (may_copy) copy_of_[id] = first;
+    if (inputs.empty()) return;
+    const Tensor read = b_.inputs(id)[0];
+    const bool may_copy =
+        inputs.size() == 1 && (MayCopy(b_.op(id), kCopyOut) || b_.op(id) == kCopyIn);
+    // A swap-out is no second run of an Identity, nor is what brings the tensor back.
+    is_swap_out_[id] = may_copy && b_.device(id) != b_.device(read.node) && HasCopy(id);
+    const bool copies = may_copy && (is_swap_out_[id] || is_swap_out_[read.node]);
+    if (!copies && match_.ok())
+      runs_again_[id] = Original(id, match_->Find(b_.node_bytes(id), inputs));
+    if (runs_again_[id] == kNoNode && may_copy) copy_of_[id] = inputs[0];
   }
 
-  bool RunsAgain(NodeId a, NodeId b) {
-    const int count = CountDataInputs(b_, b);
-    if (CountDataInputs(a_, a) != count || a_.op(a) != b_.op(b) || a_.device(a) != b_.device(b)) {
-      return false;
+  // Whether an added node may copy its output.
+  bool HasCopy(NodeId id) {
+    const Graph::Readers readers = b_.readers(id);
+    for (uint32_t i = 0; i < readers.size() && !poll_.Tick(); ++i) {
+      if (readers[i].port == 0 && Copied(readers[i].node, kCopyIn).node != kNoNode) return true;
     }
-    for (int i = 0; i < count; ++i) {
-      if (poll_.Tick() || !(Meaning(b_.inputs(b)[i]) == a_.inputs(a)[i])) return false;
+    return false;
+  }
+
+  // Of nodes of A with the same values the one that a name of Spillway's says, if it is among the
+  // first; else the first.
+  NodeId Original(NodeId id, absl::Span<const NodeId> same) const {
+    if (same.empty()) return kNoNode;
+    for (NodeId original : same.subspan(0, kMaxSame)) {
+      const std::string name =
+          absl::StrCat(kCloneMark, absl::StrReplaceAll(a_.name(original), {{"/", "_"}}));
+      if (absl::StartsWith(b_.name(id), name)) return original;
     }
-    Attributes before = AttributesOf(a_, a), after = AttributesOf(b_, b);
-    for (const char* key : {kUndoAttr, kGrapplerKeepAttr}) {
-      before.erase(key);
-      after.erase(key);
-    }
-    return before == after;
+    return same[0];
   }
 
   // The tensor of A with the value of one of B; without a node if there is none that is known.
@@ -370,10 +385,15 @@ class Differ {
       // The readers of a swap-in were checked when the swap was found.
       change->set_in_swap(i < count_b && swap_of_[after[i].node] != kNoSwap &&
                           swap_of_[b_.inputs(after[i].node)[0].node] != kNoSwap);
-      change->set_made_again(i < count_a && i < count_b && runs_again_[after[i].node] != kNoNode &&
-                             Meaning(after[i]) == before[i]);
+      change->set_made_again(i < count_a && i < count_b && IsMadeAgain(before[i], after[i]));
     }
     return differs;
+  }
+
+  bool IsMadeAgain(Tensor a, Tensor b) const {
+    const NodeId original = runs_again_[b.node];
+    return original != kNoNode && a.port == b.port &&
+           match_->FirstLike(a.node) == match_->FirstLike(original);
   }
 
   bool CompareControlInputs(NodeId a, NodeId b) {
@@ -437,6 +457,7 @@ class Differ {
   }
 
   static constexpr int32_t kNoSwap = -1;
+  static constexpr size_t kMaxSame = 64;  // Names that are looked at for one node.
 
   const Graph& a_;
   const Graph& b_;
@@ -445,9 +466,11 @@ class Differ {
   v1::GraphDiff diff_;
   std::vector<NodeId> in_a_;  // By node of B: the node of that name in A, or kNoNode.
   std::vector<NodeId> in_b_;  // By node of A, likewise.
-  // By added node of B: what it copies, and what it runs again, if anything. In ids of A.
+  // By added node of B, in ids of A: what it copies, and the node that it runs again.
   std::vector<Tensor> copy_of_;
+  std::vector<bool> is_swap_out_;
   std::vector<NodeId> runs_again_;
+  absl::StatusOr<CloneMatch> match_ = absl::UnknownError("");  // A graph with a cycle has none.
   std::vector<int32_t> swap_of_;  // By node of B: its swap among diff_.swaps(), or kNoSwap.
   std::vector<Tensor> swapped_;   // By swap.
 };

@@ -1,12 +1,11 @@
 #include "rewrite_core/strategy/budget/joint_search.h"
 
 #include <algorithm>
-#include <iterator>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/clone_rules.h"
 #include "rewrite_core/plan/needs.h"
@@ -24,6 +23,9 @@ namespace {
 // the finer grid is worth up to 0.03 of full speed; in half it is worth nothing.)
 constexpr size_t kMaxUsual = 6;
 constexpr size_t kMaxAlone = 48;
+// If one fits but not in all variations, one that does is looked for among so many. (Each then
+// costs twenty simulations more.)
+constexpr size_t kMaxSteady = 16;
 // Swaps are searched for beside the first so many of those that do not fit. (Worth 0.34 of full
 // speed on a 3-D U-Net in a quarter of the memory on PCIe 4, 0.1 on ResNet-50 on two GPUs.)
 constexpr size_t kMaxNearly = 4;
@@ -71,10 +73,12 @@ struct Cloned {
   const std::unique_ptr<StepSubject> subject;
   const Eligibility eligibility;
   const StrategyInput input;
-  absl::optional<BudgetRun> run;  // Set by JointSearch::Start.
+  std::unique_ptr<BudgetRun> run;  // Set by JointSearch.
 };
 
 class JointSearch {
+  static constexpr int kNotAtAll = std::numeric_limits<int>::max();
+
  public:
   // Of the classes beyond the first option, up to the second.
   JointSearch(const StrategyInput& input, v1::Recompute beyond, v1::Recompute up_to,
@@ -92,10 +96,11 @@ class JointSearch {
 
   absl::Status Run() {
     const absl::Status status = saves_memory_ ? SearchSmaller() : Search();
+    TakeUnsteady();
     const bool is_cut = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
     if (!status.ok() && !(is_cut && has_best())) return status;
     if (!has_best()) return swaps_status_;
-    if (best_ != nullptr) run_.TakeCloned(std::move(best_->swept.plan), &*best_->run);
+    if (best_ != nullptr) run_.TakeCloned(std::move(best_->swept.plan), best_->run.get());
     return absl::OkStatus();
   }
 
@@ -105,10 +110,10 @@ class JointSearch {
     v1::MoreRecompute found;
     auto grid = MakeGrid();
     if (!grid.ok()) return grid.status();
-    auto alone = grid->Within(CloneGrid::Fineness::kCoarse);
-    if (!alone.ok()) return alone.status();
-    alone_ = *std::move(alone);
+    if (absl::Status s = grid->AddWithin(CloneGrid::Fineness::kCoarse, &alone_); !s.ok()) return s;
+    std::stable_sort(alone_.begin(), alone_.end(), TakesLess);
     if (absl::Status s = TryAlone(*grid, most_ns, max_tries); !s.ok()) return s;
+    TakeUnsteady();
     if (best_cost_ >= most_ns) return found;
     found.set_recompute(classes_[best_->terms].option);
     found.set_step_time_ns(best_cost_);
@@ -145,22 +150,13 @@ class JointSearch {
   absl::Status Search() {
     auto grid = MakeGrid();
     if (!grid.ok()) return grid.status();
-    auto usual = grid->Within(CloneGrid::Fineness::kUsual);
-    if (!usual.ok()) return usual.status();
-    alone_ = *std::move(usual);
+    if (absl::Status s = grid->AddWithin(CloneGrid::Fineness::kUsual, &alone_); !s.ok()) return s;
+    std::stable_sort(alone_.begin(), alone_.end(), TakesLess);
     auto both = PointsOfBoth(*grid);
     if (!both.ok()) return both.status();
     // By what they take at least, or may take.
     if (absl::Status s = SearchAlone(*grid, run_.BoundNs()); !s.ok()) return s;
-    // Of clones for the budget, a few buffers may be what does not fit.
-    const size_t num_nearly = may_swap_ ? std::min(tried_alone_, kMaxNearly) : 0;
-    std::stable_sort(alone_.begin(), alone_.begin() + static_cast<int64_t>(tried_alone_),
-                     TakesLess);
-    for (size_t i = 0; i < num_nearly; ++i) {
-      if (!IsWorth(run_.request().full_speed_ns + alone_[i].added_ns)) break;
-      if (absl::Status s = TryBoth(*grid, alone_[i]); !s.ok()) return s;
-      if (best_cost_ / kHopeless > run_.request().full_speed_ns + alone_[i].added_ns) break;
-    }
+    if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
     std::vector<size_t> tries(classes_.size(), 0);
     if (!may_swap_) both->clear();
     size_t next = 0;
@@ -172,6 +168,9 @@ class JointSearch {
     }
     if (absl::Status s = TrySwaps(); !s.ok() || has_best()) return s;
     if (absl::Status s = SearchAlone(*grid, kUnlimited); !s.ok()) return s;
+    if (!has_best()) {
+      if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
+    }
     for (; next < both->size() && !has_best(); ++next) {
       const Point& point = (*both)[next];
       if (tries[point.sweeps.terms]++ >= kMaxBoth) continue;
@@ -209,56 +208,88 @@ class JointSearch {
     return swaps_status_;
   }
 
-  static bool TakesLess(const CloneSweeps& a, const CloneSweeps& b) {
-    return a.added_ns < b.added_ns;
+  // Swaps beside clones for the budget that do not fit: a few buffers may be what does not.
+  absl::Status TryNearly(const CloneGrid& grid) {
+    if (!may_swap_) return absl::OkStatus();
+    std::stable_sort(alone_.begin(), alone_.begin() + static_cast<int64_t>(tried_alone_),
+                     TakesLess);
+    for (; tried_nearly_ < std::min(tried_alone_, kMaxNearly); ++tried_nearly_) {
+      const int64_t promised_ns = run_.request().full_speed_ns + alone_[tried_nearly_].added_ns;
+      if (!IsWorth(promised_ns)) break;
+      if (absl::Status s = TryBoth(grid, alone_[tried_nearly_]); !s.ok()) return s;
+      if (has_best() && best_cost_ / kHopeless > promised_ns) break;
+    }
+    return absl::OkStatus();
   }
 
   // Clones alone that take less than `most_ns` with unlimited memory.
   absl::Status SearchAlone(const CloneGrid& grid, int64_t most_ns) {
-    absl::Status s = TryAlone(grid, most_ns, kMaxUsual);
-    if (!s.ok() || has_best() || tried_alone_ < std::min(alone_.size(), kMaxUsual)) return s;
-    if (!alone_.empty() && !std::exchange(is_fine_, true)) {
-      auto fine = grid.Within(CloneGrid::Fineness::kFine);
-      if (!fine.ok()) return fine.status();
-      alone_.insert(alone_.end(), std::make_move_iterator(fine->begin()),
-                    std::make_move_iterator(fine->end()));
+    if (absl::Status s = TryAlone(grid, most_ns, kMaxUsual); !s.ok()) return s;
+    // Not if those that are left take too long.
+    const bool is_hard = !has_best() && unsteady_ == nullptr && !alone_.empty() &&
+                         tried_alone_ == std::min(alone_.size(), kMaxUsual);
+    if (is_hard && !std::exchange(is_fine_, true)) {
+      absl::Status s = grid.AddWithin(CloneGrid::Fineness::kFine, &alone_);
+      if (!s.ok()) return s;
       std::stable_sort(alone_.begin() + static_cast<int64_t>(tried_alone_), alone_.end(),
                        TakesLess);
     }
-    return TryAlone(grid, most_ns, kMaxAlone);
+    if (!has_best()) {
+      if (absl::Status s = TryAlone(grid, most_ns, kMaxAlone); !s.ok()) return s;
+    }
+    TakeUnsteady();
+    return absl::OkStatus();
   }
 
   // Takes the first plan of alone_ that fits, of the first `max_tries` that take less than
-  // `most_ns` with unlimited memory.
+  // `most_ns` with unlimited memory; one that does not fit in all variations is kept in unsteady_.
   absl::Status TryAlone(const CloneGrid& grid, int64_t most_ns, size_t max_tries) {
-    std::unique_ptr<Cloned> unsteady;
-    for (; tried_alone_ < std::min(alone_.size(), max_tries); ++tried_alone_) {
+    while (tried_alone_ <
+           std::min({alone_.size(), max_tries, unsteady_ ? kMaxSteady : max_tries})) {
       const CloneSweeps& point = alone_[tried_alone_];
       if (run_.request().full_speed_ns + point.added_ns >= most_ns) break;
+      ++tried_alone_;
       auto cloned = Simulate(grid, point);
       if (!cloned.ok()) return cloned.status();
       if (*cloned == nullptr) continue;
-      if ((*cloned)->run->needs_plan()) {
-        if (absl::Status s = Serialize(cloned->get()); !s.ok()) return s;
+      auto unfit = UnfitOf((*cloned)->run.get());
+      if (!unfit.ok()) return unfit.status();
+      if (*unfit > 0) {
+        auto chained = RunInOrder(**cloned);
+        if (!chained.ok()) return chained.status();
+        if (*chained != nullptr) {
+          auto less = UnfitOf(chained->get());
+          if (!less.ok()) return less.status();
+          if (*less < *unfit) {
+            (*cloned)->run = *std::move(chained);
+            unfit = less;
+          }
+        }
       }
-      if (!(*cloned)->run->fits_unplanned()) continue;
-      auto fits = (*cloned)->run->FitsElsewhere();
-      if (!fits.ok()) return fits.status();
-      if (!*fits) continue;
-      if (!(*cloned)->run->needs_plan()) {
+      if (*unfit == 0) {
         Take(*std::move(cloned));
-        return absl::OkStatus();
+        if (has_best()) return absl::OkStatus();
+      } else if (*unfit < least_unfit_) {
+        least_unfit_ = *unfit;
+        unsteady_ = *std::move(cloned);
       }
-      if (unsteady == nullptr ||
-          (*cloned)->run->unfit_variations() < unsteady->run->unfit_variations()) {
-        unsteady = *std::move(cloned);
-      }
-    }
-    if (unsteady != nullptr) {
-      unsteady->run->TakeUnplanned("the plan");
-      Take(std::move(unsteady));
     }
     return absl::OkStatus();
+  }
+
+  // In how many variations a step does not fit; kNotAtAll if it does not fit anyway.
+  static absl::StatusOr<int> UnfitOf(BudgetRun* run) {
+    if (!run->fits_unplanned()) return kNotAtAll;
+    auto fits = run->FitsElsewhere();
+    if (!fits.ok()) return fits.status();
+    return *fits ? run->unfit_variations() : kNotAtAll;
+  }
+
+  // Takes what fits in most variations, if nothing fits in all.
+  void TakeUnsteady() {
+    if (has_best() || unsteady_ == nullptr) return;
+    unsteady_->run->TakeUnplanned("the plan");
+    Take(std::move(unsteady_));
   }
 
   // Clones for targets beyond the budget.
@@ -321,39 +352,38 @@ class JointSearch {
     if (!eligibility.ok()) return eligibility.status();
     auto cloned = std::make_unique<Cloned>(*std::move(swept), sweeps.terms, *std::move(subject),
                                            *std::move(eligibility), input_, *simulator);
-    if (absl::Status s = Start(ordered_.base, cloned.get()); !s.ok()) return s;
+    auto run = RunFrom(ordered_.base, cloned->input);
+    if (!run.ok()) return run.status();
+    cloned->run = *std::move(run);
     return cloned;
   }
 
-  // Simulates the step with its large nodes in the order for which the clones were planned: an
-  // executor runs what is ready, so a clone may take its memory earlier, or what comes after it.
-  absl::Status Serialize(Cloned* cloned) {
-    const StepFacts& facts = cloned->subject->facts();
+  // A run with the large nodes in the order for which the clones were planned: an executor runs
+  // what is ready, so a clone may take its memory earlier, or what comes after it. Null if there is
+  // nothing to order.
+  absl::StatusOr<std::unique_ptr<BudgetRun>> RunInOrder(const Cloned& cloned) {
+    const StepFacts& facts = cloned.subject->facts();
     auto needs = Needs::Find(facts, input_.stop);
     if (!needs.ok()) return needs.status();
     SwapPlan base = ordered_.base;
-    const std::vector<int32_t> places = PlacesOf(cloned->swept);
-    for (size_t i : cloned->run->lacking()) {
-      const GpuIndex gpu = cloned->run->gpus()[i].index;
-      auto chain = ChainInOrder(facts, *needs, ordered_.base, cloned->run->request().unswapped, gpu,
+    const std::vector<int32_t> places = PlacesOf(cloned.swept);
+    for (size_t i : cloned.run->lacking()) {
+      const GpuIndex gpu = cloned.run->gpus()[i].index;
+      auto chain = ChainInOrder(facts, *needs, ordered_.base, cloned.run->request().unswapped, gpu,
                                 ordered_.step.peak_bytes(gpu) / kChainedPart, places, input_.stop);
       if (!chain.ok()) return chain.status();
       base.controls.insert(base.controls.end(), chain->begin(), chain->end());
     }
-    if (base.controls.size() == ordered_.base.controls.size()) return absl::OkStatus();
-    const bool did_fit = cloned->run->fits_unplanned();
-    const int unfit = cloned->run->unfit_variations();
-    if (absl::Status s = Start(base, cloned); !s.ok() || !did_fit) return s;
-    if (cloned->run->fits_unplanned() && cloned->run->unfit_variations() < unfit) {
-      return absl::OkStatus();
-    }
-    return Start(ordered_.base, cloned);
+    if (base.controls.size() == ordered_.base.controls.size()) return nullptr;
+    return RunFrom(base, cloned.input);
   }
 
-  absl::Status Start(const SwapPlan& base, Cloned* cloned) {
-    cloned->run.emplace(cloned->input, steps_);
-    cloned->run->StartFrom(base, run_.request().full_speed_ns);
-    return cloned->run->Simulate();
+  absl::StatusOr<std::unique_ptr<BudgetRun>> RunFrom(const SwapPlan& base,
+                                                     const StrategyInput& input) {
+    auto run = std::make_unique<BudgetRun>(input, steps_);
+    run->StartFrom(base, run_.request().full_speed_ns);
+    if (absl::Status s = run->Simulate(); !s.ok()) return s;
+    return run;
   }
 
   // Where each node of the graph with clones was planned to run: originals as they were launched,
@@ -384,6 +414,10 @@ class JointSearch {
   std::vector<CloneSweeps> alone_;  // Clones alone: first those that were tried, then by time.
   size_t tried_alone_ = 0;          // How many of them were.
   bool is_fine_ = false;            // The finer grid is among them.
+  size_t tried_nearly_ = 0;         // Beside how many of them swaps were searched for.
+  // Clones alone that fit, but not in all variations: the one that lacks least.
+  std::unique_ptr<Cloned> unsteady_;
+  int least_unfit_ = kNotAtAll;
   // The best plan so far, if any, and its time, or its peak if memory is to be saved. Null: the one
   // in run_.
   std::unique_ptr<Cloned> best_;

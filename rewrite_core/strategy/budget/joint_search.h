@@ -3,8 +3,8 @@
 //   alone    clones for a grid of targets within the budget, the least time first: the first that
 //            fits is taken, its large nodes chained in the order of the sweep if it needs that. It
 //            needs no search
-//   both     clones for targets between the budget and the peak, and those of `alone` that do not
-//            fit, but nearly; what is left is swapped
+//   both     clones for targets between the budget and the peak, and those of `alone` that add the
+//            least time and do not fit; what is left is swapped
 //   swaps    as without this
 //
 // Each of the last two has a lower bound, from one simulation of the step with its clones: in the

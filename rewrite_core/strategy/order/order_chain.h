@@ -1,5 +1,5 @@
 // A chain of the operations that allocate or free much memory, in the order in which a plan was
-// simulated: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one order
+// simulated or made: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one order
 // may not fit in another. An edge delays only a launch, not a kernel: on one GPU kernels run one
 // after another anyway.
 //

@@ -94,20 +94,23 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   }
 
   // Launching runs ahead, and a copy waits for the kernel that makes what it copies.
-  order.copied_until_.assign(order.buffers_.size(), kNoSlot);
+  absl::flat_hash_map<NodeId, int64_t> copied_ns;  // By producer: when the last copy ends.
   for (size_t i = 0; i < unswapped.ops.size(); ++i) {
     if (poll.Tick()) return stop.status("strategy");
     const WorkloadOp& op = unswapped.ops[i];
     if (op.kind != OpKind::kCopyOut || op.device != gpu || op.swap >= 0) continue;
-    const int64_t end_ns = unswapped.launch_ahead.times[i].end_ns;
-    const Slot until(std::lower_bound(order.given_ns_.begin(), order.given_ns_.end(), end_ns) -
-                     order.given_ns_.begin());
-    for (int32_t port = 0; port < buffers.num_outputs(op.node); ++port) {
-      const BufferIndex buffer = buffers.buffer_of({op.node, port});
-      // Which one is copied is not known: one that no kernel reads.
-      if (buffer == kNoBuffer || place[buffer] < 0 || !uses[place[buffer]].empty()) continue;
-      order.copied_until_[place[buffer]] = until;
-    }
+    int64_t& end_ns = copied_ns[op.node];
+    end_ns = std::max(end_ns, unswapped.launch_ahead.times[i].end_ns);
+  }
+  order.copied_until_.assign(order.buffers_.size(), kNoSlot);
+  for (OrderBuffer i(0); i < order.num_buffers() && !copied_ns.empty(); ++i) {
+    if (poll.Tick()) return stop.status("strategy");
+    const auto copied = copied_ns.find(order.nodes_[order.made_[i]]);
+    // Which of a node's outputs is copied is not known: those that no kernel reads.
+    if (copied == copied_ns.end() || !uses[i].empty()) continue;
+    order.copied_until_[i] =
+        Slot(std::lower_bound(order.given_ns_.begin(), order.given_ns_.end(), copied->second) -
+             order.given_ns_.begin() - 1);
   }
 
   // The memory in use changes at the slot that makes a buffer and after the last that uses it.
@@ -215,7 +218,6 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
   return absl::OkStatus();
 }
 
-// Ready nodes without a launch come first; of kernels, the one that is launched first.
 std::vector<int32_t> LaunchPlaces(const StepFacts& facts, const StepResult& step) {
   std::vector<int32_t> places(facts.graph().num_nodes(), -1);
   for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
@@ -231,6 +233,7 @@ absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const 
   return RankInOrder(facts, LaunchPlaces(facts, step), added, stop);
 }
 
+// Ready nodes without a place come first, then the one with the first place.
 absl::StatusOr<std::vector<int32_t>> RankInOrder(const StepFacts& facts,
                                                  absl::Span<const int32_t> places,
                                                  absl::Span<const ControlEdge> added,

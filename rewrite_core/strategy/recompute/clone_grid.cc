@@ -81,24 +81,19 @@ absl::Status CloneGrid::Add(const Point& point, size_t of_terms,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::Within(Fineness fineness) const {
+absl::Status CloneGrid::AddWithin(Fineness fineness, std::vector<CloneSweeps>* known) const {
   const bool is_coarse = fineness == Fineness::kCoarse;
   absl::Span<const double> powers = kTimePowers;
   if (fineness == Fineness::kFine) powers = kFinePowers;
-  std::vector<CloneSweeps> found;
   for (const double share : kShares) {
     for (const double power : powers.first(is_coarse ? 1 : powers.size())) {
       for (const bool is_placed : {false, true}) {
         if (is_coarse && !is_placed) continue;
-        absl::Status s = Add({share, 0, power, is_placed}, &found);
-        if (!s.ok()) return s;
+        if (absl::Status s = Add({share, 0, power, is_placed}, known); !s.ok()) return s;
       }
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const CloneSweeps& a, const CloneSweeps& b) {
-    return a.added_ns < b.added_ns;
-  });
-  return found;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::At(const Point& point) const {

@@ -32,6 +32,9 @@ struct CloneSweeps {
   std::vector<Sweep> by_gpu;
   int64_t added_ns = 0;  // Of the GPU where clones take longest.
 };
+inline bool TakesLess(const CloneSweeps& a, const CloneSweeps& b) {
+  return a.added_ns < b.added_ns;
+}
 
 class CloneGrid {
  public:
@@ -50,9 +53,10 @@ class CloneGrid {
 
   // kCoarse: a quarter of the work of kUsual. kFine: twice that, besides that.
   enum class Fineness { kCoarse, kUsual, kFine };
-  // Sweeps that fit the budgets, the least time first: for a grid of shares of them, with memory
-  // counted and placed, and of powers of the time (of kCoarse: placed alone, one power).
-  absl::StatusOr<std::vector<CloneSweeps>> Within(Fineness fineness) const;
+  // Adds sweeps that fit the budgets, without those that are known: for a grid of shares of these,
+  // with memory counted and placed, and of powers of the time (of kCoarse: placed alone, one
+  // power).
+  absl::Status AddWithin(Fineness fineness, std::vector<CloneSweeps>* known) const;
   // For a target of this share of the budget.
   absl::StatusOr<std::vector<CloneSweeps>> Of(double share) const { return At({share, 0}); }
   // For a target between the budget and the peak, which leaves something to swap: `part` of the

@@ -38,7 +38,7 @@ class Sweeper {
     seen_.assign(n, 0);
     pins_.assign(n, 0);
     chunks_.assign(n, kNoChunk);
-    ended_.resize(order_.num_slots() + 1);
+    ended_.resize(order_.num_slots());
     if (terms.region_bytes > 0) {
       const Hardware& hardware = step.facts().hardware();
       allocator_.Reset(terms.region_bytes, hardware.internal_fragmentation_fraction > 0
@@ -197,17 +197,13 @@ class Sweeper {
   }
   // What is being copied to the host is freed when that has ended.
   void Free(OrderBuffer buffer) {
-    if (IsCopied(buffer)) {
+    if (order_.copied_until(buffer) > now_) {
       const Chunk chunk = std::exchange(chunks_[buffer], kNoChunk);
       ended_[order_.copied_until(buffer)].push_back({order_.bytes(buffer), chunk});
       return;
     }
     bytes_ -= order_.bytes(buffer);
     if (chunks_[buffer] != kNoChunk) allocator_.Free(std::exchange(chunks_[buffer], kNoChunk));
-  }
-
-  bool IsCopied(OrderBuffer buffer) const {
-    return order_.copied_until(buffer) > now_ && provider_[buffer] < 0;
   }
 
   bool HasUse(OrderBuffer buffer) const {
@@ -296,7 +292,7 @@ class Sweeper {
   // be.
   double Score(OrderBuffer buffer) {
     const int32_t next = NextUse(buffer);
-    if (next == kNever || IsCopied(buffer)) return kNotNow;
+    if (next == kNever) return kNotNow;
     // It, and all of its ancestors that are not there.
     ++mark_;
     todo_.assign(1, buffer);

@@ -49,9 +49,11 @@ TEST(DiffTextTest, NodesThatRunAgainAreNoOtherDifferences) {
   const std::string text = DiffText(R"(
       added { name: "lms/recompute_a" op: "Relu" runs_again: "a" }
       rewired { node: "b" input_index: 0 tensor_a: "a:0" tensor_b: "lms/recompute_a:0"
-                made_again: true })");
+                made_again: true }
+      controls_added { node: "update" control: "lms/recompute_a" })");
   EXPECT_THAT(text, HasSubstr("nodes that run again\n"
                               "  lms/recompute_a (Relu on no stated device) runs a again\n"));
+  EXPECT_THAT(text, HasSubstr("data inputs rewired  1, all by nodes that run again\n"));
   EXPECT_THAT(text, Not(HasSubstr("other nodes added")));
   EXPECT_THAT(text, Not(HasSubstr("other data inputs rewired")));
   EXPECT_THAT(text, HasSubstr("\n1 node runs again, no swaps; other differences: none\n"));

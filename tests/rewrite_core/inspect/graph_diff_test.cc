@@ -244,6 +244,26 @@ TEST(GraphDiffTest, NodesThatRunAgain) {
   }
 }
 
+// Of twins, the one that is read, or that a name says; and what hands an output on.
+TEST(GraphDiffTest, WhichOfTwoAlikeRunsAgain) {
+  const std::string net = R"(
+      x = Placeholder() {dtype=float32}
+      a = Sigmoid(x) @/gpu:0 {T=float32}
+      b/c = Sigmoid(x) @/gpu:0 {T=float32}
+      i = Identity(b/c) {T=float32}
+      top = Mul(a, i) {T=float32}
+      )";
+  const v1::GraphDiff diff = Diff(absl::StrCat(net, "y = Mul(top, i) {T=float32}"),
+                                  absl::StrCat(net, R"(y = Mul(top, lms/recompute_i) {T=float32}
+      lms/recompute_b_c = Sigmoid(x, ^top) @/gpu:0 {T=float32}
+      lms/recompute_i = Identity(lms/recompute_b_c) {T=float32})"));
+  ASSERT_EQ(diff.added_size(), 2);
+  EXPECT_EQ(diff.added(0).runs_again(), "b/c");
+  EXPECT_EQ(diff.added(1).runs_again(), "i");
+  ASSERT_EQ(diff.rewired_size(), 1);
+  EXPECT_TRUE(diff.rewired(0).made_again());
+}
+
 // A swap-in that a node reads which runs again; and a copy of it on the device where it is.
 TEST(GraphDiffTest, ASwapForANodeThatRunsAgain) {
   const v1::GraphDiff diff = Diff(kNet, R"(

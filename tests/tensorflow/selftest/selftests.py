@@ -312,6 +312,8 @@ def _run_again(graph_def, report):
     clone.input.append("^" + names.node(reader.input[2]))
     reader.input[0] = clone.name
     report["recomputation"] = {"node_count": "1"}
+    triggers = 1 + sum(len(swap_in["triggers"]) for _, swap_in in checks.swap_ins_of(report))
+    report["added_control_edges"] = [{"kind": "EDGE_KIND_TRIGGER", "count": str(triggers)}]
     return clone
 
 
@@ -330,6 +332,11 @@ def a_node_that_runs_again_is_not_there(graph_def, report):
 def what_runs_again_reads_something_else(graph_def, report):
     """Of the same value, so that no loss would tell."""
     _run_again(graph_def, report).input[0] = "conv2/Relu"
+
+
+@must_see("mnist_deep", ("report", "1 control edges between original"), limit=1)
+def what_runs_again_waits_for_more(graph_def, report):
+    _run_again(graph_def, report).input.append("^conv1/Relu")
 
 
 @must_see("mnist_deep", ("report", "is new and not in the report"), limit=1)

@@ -147,6 +147,12 @@ def clone_count(report):
     return int(report.get("recomputation", {}).get("node_count", 0))
 
 
+def triggers_of_clones(report):
+    triggers = sum(int(edges["count"]) for edges in report.get("added_control_edges", [])
+                   if edges["kind"] == "EDGE_KIND_TRIGGER")
+    return triggers - sum(len(swap_in.get("triggers", [])) for _, swap_in in swap_ins_of(report))
+
+
 def edges_between_originals(report):
     """Control edges added between original nodes."""
     return sum(int(edges["count"]) for edges in report.get("added_control_edges", [])
@@ -222,18 +228,22 @@ def _report_problems(before, after, report):
             for consumer in swap_in.get("consumers", []):
                 position = (consumer["node"], int(consumer.get("input_index", 0)))
                 rewired[position] = (swap_in["name"], swap["tensor"])
-    clones = _clones(old, new)
+    clones, between_originals = _clones(old, new), 0
     for name in sorted(set(new) - set(old) - set(clones) - planned):
         yield "node %s is new and not in the report" % name
     if len(clones) != clone_count(report):
         yield "%d nodes run again, %d in the report" % (len(clones), clone_count(report))
+    # An order that clones are part of is counted with that of the originals; triggers are not.
+    between_originals -= triggers_of_clones(report) if clones else 0
     for name, originals in sorted(clones.items()):
+        more = set(names.control_inputs(new[name])) - set(names.control_inputs(old[originals[0]]))
+        between_originals += len(more & (set(old) | set(clones)))
         found = [list(_node_problems(old[one], new[name], rewired, clones)) for one in originals]
         yield from min(found, key=len)
     for name in sorted(planned & set(old)):
         yield "node %s was there before" % name
     # An update of a variable waits for what reads it again, which is counted with the originals.
-    between_originals, originals = 0, set(old) | set(clones)
+    originals = set(old) | set(clones)
     for name, node in old.items():
         if name not in new:
             yield "node %s is gone" % name

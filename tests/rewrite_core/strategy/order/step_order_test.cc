@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/rewrite_core/strategy/budget/budget_fixture.h"
 #include "tests/testing/files.h"
 #include "tests/testing/training_graph.h"
@@ -45,20 +46,41 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
   EXPECT_EQ(order.uses(of_b).back().slot, step.SlotOf("d"));
 }
 
-// Launching runs ahead of the copy.
+// Launching runs ahead of the copy: over a slow link it ends after the last launch, over this one
+// among the launches.
 TEST(StepOrderTest, WhatIsCopiedToTheHostIsHeldForSoLong) {
-  v1::Step slow;
-  slow.mutable_hardware()->set_d2h_bytes_per_s(1e6);
-  const std::string graph =
+  std::string graph =
       "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
       "a = MatMul(x, x) " KIB_256
       "h = Identity(a) @/cpu:0 {T=float32, _output_shapes=[(256,256)]}\n"
-      "b = MatMul(x, x) " KIB_256 "c = MatMul(b, x) " KIB_256;
-  const TestGpuStep step(graph, slow);
-  const StepOrder& order = step.order;
-  for (OrderBuffer id(0); id < order.num_buffers(); ++id) {
-    const bool is_copied = order.made(id) == step.SlotOf("a");
-    EXPECT_EQ(order.copied_until(id), is_copied ? order.num_slots() : kNoSlot) << id.value();
+      "b0 = MatMul(x, x) " KIB_256;
+  for (int i = 0; i < 50; ++i) {
+    absl::StrAppend(&graph, "b", i + 1, " = MatMul(b", i, ", x) ", KIB_256);
+  }
+  for (const double bytes_per_s : {1e6, 2e9}) {
+    v1::Step options;
+    options.mutable_hardware()->set_d2h_bytes_per_s(bytes_per_s);
+    const TestGpuStep step(graph, options);
+    int64_t end_ns = 0;
+    for (size_t i = 0; i < step.unswapped.ops.size(); ++i) {
+      if (step.unswapped.ops[i].kind != OpKind::kCopyOut) continue;
+      end_ns = step.unswapped.launch_ahead.times[i].end_ns;
+    }
+    const StepOrder& order = step.order;
+    int launched_before = 0, launched_after = 0;
+    for (OrderBuffer id(0); id < order.num_buffers(); ++id) {
+      if (order.made(id) != step.SlotOf("a")) {
+        EXPECT_EQ(order.copied_until(id), kNoSlot) << id.value();
+        continue;
+      }
+      for (Slot slot(0); slot < order.num_slots(); ++slot) {
+        const bool is_before = order.given_ns(slot) < end_ns;
+        (is_before ? launched_before : launched_after) += 1;
+        EXPECT_EQ(is_before, slot <= order.copied_until(id)) << slot.value();
+      }
+    }
+    EXPECT_GT(launched_before, 1);
+    EXPECT_EQ(launched_after > 0, bytes_per_s > 1e6);
   }
 }
 
