@@ -31,8 +31,8 @@ class BudgetRun {
   BudgetRun(const BudgetRun&) = delete;
   BudgetRun& operator=(const BudgetRun&) = delete;
 
-  // For a graph with clones: each plan has the control edges of `base`, and full speed is that of the
-  // graph without clones.
+  // For a graph with clones: each plan has the control edges of `base`, and full speed is that of
+  // the graph without clones.
   void StartFrom(const SwapPlan& base, int64_t full_speed_ns);
 
   // Simulates the step, and finds the GPUs that it does not fit. Errors: an unknown batch, too many

@@ -1,7 +1,7 @@
 // A chain of the operations that allocate or free much memory, in the order in which a plan was
-// simulated or made: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one order
-// may not fit in another. An edge delays only a launch, not a kernel: on one GPU kernels run one
-// after another anyway.
+// simulated or made: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one
+// order may not fit in another. An edge delays only a launch, not a kernel: on one GPU kernels run
+// one after another anyway.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_ORDER_CHAIN_H_

@@ -81,8 +81,8 @@ class StepOrder {
   // The last slot that makes or uses it.
   Slot last_used(OrderBuffer i) const { return uses(i).empty() ? made(i) : uses(i).back().slot; }
 
-  // For a buffer that is copied to the host, and that no node on the GPU reads: the last slot that is
-  // launched before the copy has ended, so that it is still held. kNoSlot for others.
+  // For a buffer that is copied to the host, and that no node on the GPU reads: the last slot that
+  // is launched before the copy has ended, so that it is still held. kNoSlot for others.
   Slot copied_until(OrderBuffer i) const { return copied_until_[i]; }
 
   // The one that it reuses in place when it is made.
