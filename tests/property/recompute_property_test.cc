@@ -100,7 +100,7 @@ void Check(const TestGpuStep& step, const testing::GraphDef& graph, const Sweep&
   EXPECT_LE(sweep.peak_bytes, target);
   EXPECT_LE(NaivePeak(step.order, sweep), target);
   const ClonePlan plan =
-      ValueOrDie(PlanClones(recompute, sweep, step.needs, step.ranks, {}), "plan").plan;
+      ValueOrDie(PlanClones(recompute, sweep, step.needs, step.ranks, {}), "plan");
   if (plan.clones.empty()) return;
   ++seen->plans;
   GraphEdit edit(*step.graph);

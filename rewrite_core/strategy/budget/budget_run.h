@@ -31,7 +31,7 @@ class BudgetRun {
   BudgetRun(const BudgetRun&) = delete;
   BudgetRun& operator=(const BudgetRun&) = delete;
 
-  // For a graph with clones: each plan has the control edges of `base`, and full speed is that of
+  // For a graph with clones: each plan has the order edges of `base`, and full speed is that of
   // the graph without clones.
   void StartFrom(const SwapPlan& base, int64_t full_speed_ns);
 

@@ -36,6 +36,9 @@ constexpr int kSteadySimulationsPart = 2;
 // So many plans of a search are tried in variations: those that were the fastest last.
 constexpr size_t kKeptPlans = 16;
 
+// Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
+constexpr int64_t kChainedPart = 256;
+
 // Reported in place of a count for a plan that does not fit in the other sizes of memory.
 constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
@@ -208,7 +211,7 @@ absl::StatusOr<std::vector<ControlEdge>> GpuSearch::ChainOf(const FoundPlan& fou
   auto step = request_.simulator.Simulate(plan, terms, request_.stop);
   if (!step.ok()) return step.status();
   return ChainInOrder(request_.facts, needs_, plan, *step, gpu_,
-                      ordered_.step.peak_bytes(gpu_) / kChainedPart, /*places=*/{}, request_.stop);
+                      ordered_.step.peak_bytes(gpu_) / kChainedPart, request_.stop);
 }
 
 absl::StatusOr<int> GpuSearch::CountUnfit(const FoundPlan& found, int64_t most_ns, int most,

@@ -8,10 +8,7 @@
 
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/plan/clone_rules.h"
-#include "rewrite_core/plan/needs.h"
 #include "rewrite_core/simulate/step_subject.h"
-#include "rewrite_core/strategy/order/order_chain.h"
-#include "rewrite_core/strategy/order/step_order.h"
 #include "rewrite_core/strategy/recompute/clone_grid.h"
 
 namespace spillway::core {
@@ -60,20 +57,22 @@ constexpr RecomputeClass kClasses[] = {{v1::RECOMPUTE_CHEAP, RunAgain::kSameBits
 
 // The graph with clones, and a run on it.
 struct Cloned {
-  Cloned(SweptPlan plan, size_t terms_of_sweeps, std::unique_ptr<StepSubject> of,
-         Eligibility may_swap, const StrategyInput& from, StepSimulator* simulator)
-      : swept(std::move(plan)),
+  Cloned(ClonePlan plan, size_t terms_of_sweeps, std::unique_ptr<StepSubject> of,
+         Eligibility may_swap, const StrategyInput& from, StepSimulator* simulator,
+         SearchBudget* steps)
+      : clones(std::move(plan)),
         terms(terms_of_sweeps),
         subject(std::move(of)),
         eligibility(std::move(may_swap)),
-        input{subject->facts(), eligibility, from.options, from.limits, simulator, from.stop} {}
+        input{subject->facts(), eligibility, from.options, from.limits, simulator, from.stop},
+        run(input, steps) {}
 
-  SweptPlan swept;
+  ClonePlan clones;
   const size_t terms;  // Of the sweeps: an index in the grid's.
   const std::unique_ptr<StepSubject> subject;
   const Eligibility eligibility;
   const StrategyInput input;
-  std::unique_ptr<BudgetRun> run;  // Set by JointSearch.
+  BudgetRun run;
 };
 
 class JointSearch {
@@ -100,7 +99,7 @@ class JointSearch {
     const bool is_cut = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
     if (!status.ok() && !(is_cut && has_best())) return status;
     if (!has_best()) return swaps_status_;
-    if (best_ != nullptr) run_.TakeCloned(std::move(best_->swept.plan), best_->run.get());
+    if (best_ != nullptr) run_.TakeCloned(std::move(best_->clones), &best_->run);
     return absl::OkStatus();
   }
 
@@ -252,20 +251,8 @@ class JointSearch {
       auto cloned = Simulate(grid, point);
       if (!cloned.ok()) return cloned.status();
       if (*cloned == nullptr) continue;
-      auto unfit = UnfitOf((*cloned)->run.get());
+      auto unfit = UnfitOf(&(*cloned)->run);
       if (!unfit.ok()) return unfit.status();
-      if (*unfit > 0) {
-        auto chained = RunInOrder(**cloned);
-        if (!chained.ok()) return chained.status();
-        if (*chained != nullptr) {
-          auto less = UnfitOf(chained->get());
-          if (!less.ok()) return less.status();
-          if (*less < *unfit) {
-            (*cloned)->run = *std::move(chained);
-            unfit = less;
-          }
-        }
-      }
       if (*unfit == 0) {
         Take(*std::move(cloned));
         if (has_best()) return absl::OkStatus();
@@ -288,7 +275,7 @@ class JointSearch {
   // Takes what fits in most variations, if nothing fits in all.
   void TakeUnsteady() {
     if (has_best() || unsteady_ == nullptr) return;
-    unsteady_->run->TakeUnplanned("the plan");
+    unsteady_->run.TakeUnplanned("the plan");
     Take(std::move(unsteady_));
   }
 
@@ -322,8 +309,8 @@ class JointSearch {
   absl::Status TryBoth(const CloneGrid& grid, const CloneSweeps& sweeps) {
     auto cloned = Simulate(grid, sweeps);
     if (!cloned.ok()) return cloned.status();
-    if (*cloned == nullptr || !(*cloned)->run->needs_plan()) return absl::OkStatus();
-    BudgetRun& run = *(*cloned)->run;
+    if (*cloned == nullptr || !(*cloned)->run.needs_plan()) return absl::OkStatus();
+    BudgetRun& run = (*cloned)->run;
     if (absl::Status s = run.Order(); !s.ok()) return s;
     if (!IsWorth(run.BoundNs())) return absl::OkStatus();
     const absl::Status status = run.PlanSwaps();
@@ -334,10 +321,10 @@ class JointSearch {
   // The step with the clones of these sweeps; null if there is no plan of them, or it is too large.
   absl::StatusOr<std::unique_ptr<Cloned>> Simulate(const CloneGrid& grid,
                                                    const CloneSweeps& sweeps) {
-    auto swept = grid.PlanOf(sweeps);
-    if (!swept.ok()) return swept.status();
-    if (swept->plan.clones.empty()) return nullptr;
-    auto subject = StepSubject::WithClones(input_.facts.graph(), swept->plan, input_.facts.step(),
+    auto clones = grid.PlanOf(sweeps);
+    if (!clones.ok()) return clones.status();
+    if (clones->clones.empty()) return nullptr;
+    auto subject = StepSubject::WithClones(input_.facts.graph(), *clones, input_.facts.step(),
                                            input_.limits, input_.stop);
     if (!subject.ok()) {
       const v1::ErrorReason reason = GetErrorReason(subject.status());
@@ -350,55 +337,17 @@ class JointSearch {
     if (!simulator.ok()) return simulator.status();
     auto eligibility = Eligibility::Create((*subject)->facts(), input_.options, input_.stop);
     if (!eligibility.ok()) return eligibility.status();
-    auto cloned = std::make_unique<Cloned>(*std::move(swept), sweeps.terms, *std::move(subject),
-                                           *std::move(eligibility), input_, *simulator);
-    auto run = RunFrom(ordered_.base, cloned->input);
-    if (!run.ok()) return run.status();
-    cloned->run = *std::move(run);
+    auto cloned = std::make_unique<Cloned>(*std::move(clones), sweeps.terms, *std::move(subject),
+                                           *std::move(eligibility), input_, *simulator, steps_);
+    cloned->run.StartFrom(ordered_.base, run_.request().full_speed_ns);
+    if (absl::Status s = cloned->run.Simulate(); !s.ok()) return s;
     return cloned;
-  }
-
-  // A run with the large nodes in the order for which the clones were planned: an executor runs
-  // what is ready, so a clone may take its memory earlier, or what comes after it. Null if there is
-  // nothing to order.
-  absl::StatusOr<std::unique_ptr<BudgetRun>> RunInOrder(const Cloned& cloned) {
-    const StepFacts& facts = cloned.subject->facts();
-    auto needs = Needs::Find(facts, input_.stop);
-    if (!needs.ok()) return needs.status();
-    SwapPlan base = ordered_.base;
-    const std::vector<int32_t> places = PlacesOf(cloned.swept);
-    for (size_t i : cloned.run->lacking()) {
-      const GpuIndex gpu = cloned.run->gpus()[i].index;
-      auto chain = ChainInOrder(facts, *needs, ordered_.base, cloned.run->request().unswapped, gpu,
-                                ordered_.step.peak_bytes(gpu) / kChainedPart, places, input_.stop);
-      if (!chain.ok()) return chain.status();
-      base.controls.insert(base.controls.end(), chain->begin(), chain->end());
-    }
-    if (base.controls.size() == ordered_.base.controls.size()) return nullptr;
-    return RunFrom(base, cloned.input);
-  }
-
-  absl::StatusOr<std::unique_ptr<BudgetRun>> RunFrom(const SwapPlan& base,
-                                                     const StrategyInput& input) {
-    auto run = std::make_unique<BudgetRun>(input, steps_);
-    run->StartFrom(base, run_.request().full_speed_ns);
-    if (absl::Status s = run->Simulate(); !s.ok()) return s;
-    return run;
-  }
-
-  // Where each node of the graph with clones was planned to run: originals as they were launched,
-  // and before one the clones that are made for it.
-  std::vector<int32_t> PlacesOf(const SweptPlan& swept) const {
-    std::vector<int32_t> places = LaunchPlaces(input_.facts, ordered_.step);
-    for (int32_t& place : places) place = place < 0 ? -1 : 2 * place + 1;
-    for (NodeId node : swept.before) places.push_back(places[node] - 1);
-    return places;
   }
 
   // Takes a plan that fits, if it is fast enough, and the best so far.
   void Take(std::unique_ptr<Cloned> cloned) {
-    const int64_t cost = CostOf(*cloned->run);
-    if (run_.request().IsTooSlow(cloned->run->StepTimeNs()) || cost >= best_cost_) return;
+    const int64_t cost = CostOf(cloned->run);
+    if (run_.request().IsTooSlow(cloned->run.StepTimeNs()) || cost >= best_cost_) return;
     best_cost_ = cost;
     best_ = std::move(cloned);
   }

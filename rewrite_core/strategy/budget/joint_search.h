@@ -1,8 +1,7 @@
 // Plans that run nodes again, alone or beside swaps.
 //
 //   alone    clones for a grid of targets within the budget, the least time first: the first that
-//            fits is taken, its large nodes chained in the order of the sweep if it needs that. It
-//            needs no search
+//            fits is taken. It needs no search
 //   both     clones for targets between the budget and the peak, and those of `alone` that add the
 //            least time and do not fit; what is left is swapped
 //   swaps    as without this

@@ -42,42 +42,28 @@ std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
   return slots;
 }
 
-bool IsInput(const Graph& graph, NodeId id, NodeId of) {
-  const absl::Span<const Tensor> inputs = graph.inputs(of);
-  return std::any_of(inputs.begin(), inputs.end(), [id](Tensor input) { return input.node == id; });
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       const SwapPlan& plan, const StepResult& step,
                                                       GpuIndex gpu, int64_t least_bytes,
-                                                      std::vector<int32_t> places,
                                                       const StopToken& stop) {
   std::vector<ControlEdge> chain;
   auto order = StepOrder::Create(facts, gpu, step, stop);
   if (!order.ok()) return order.status();
-  const bool is_launch_order = places.empty();
-  if (is_launch_order) places = LaunchPlaces(facts, step);
-  auto ranks = RankInOrder(facts, places, WaitsOf(plan), stop);
+  auto ranks = RankByLaunch(facts, step, WaitsOf(plan), stop);
   if (!ranks.ok()) return ranks.status();
   if (ranks->empty()) return chain;
   const Soundness soundness(facts);
-  std::vector<Slot> heavy = HeavySlots(*order, least_bytes);
-  if (!is_launch_order) {
-    std::sort(heavy.begin(), heavy.end(),
-              [&](Slot a, Slot b) { return (*ranks)[order->node(a)] < (*ranks)[order->node(b)]; });
-  }
+  const std::vector<Slot> heavy = HeavySlots(*order, least_bytes);
   StopPoller poll(stop);
   for (size_t i = 1; i < heavy.size(); ++i) {
     const NodeId node = order->node(heavy[i]);
     for (size_t back = 1; back <= std::min(i, kLookBack); ++back) {
       if (poll.Tick()) return stop.status("strategy");
       const Slot before = heavy[i - back];
+      if (order->latest_before(heavy[i]) == before) break;  // It already waits.
       const NodeId from = order->node(before);
-      if (order->latest_before(heavy[i]) == before || IsInput(facts.graph(), from, node)) {
-        break;  // It already waits.
-      }
       const bool is_ahead = (*ranks)[from] < (*ranks)[node];
       if (!is_ahead || !needs.MayWait(node, from) ||
           soundness.WaitInOrder(from, node) != EdgeFault::kNone) {

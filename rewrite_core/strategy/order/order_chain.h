@@ -1,7 +1,7 @@
 // A chain of the operations that allocate or free much memory, in the order in which a plan was
-// simulated or made: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one
-// order may not fit in another. An edge delays only a launch, not a kernel: on one GPU kernels run
-// one after another anyway.
+// simulated: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one order
+// may not fit in another. An edge delays only a launch, not a kernel: on one GPU kernels run one
+// after another anyway.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_ORDER_CHAIN_H_
@@ -20,18 +20,13 @@
 
 namespace spillway::core {
 
-// Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
-inline constexpr int64_t kChainedPart = 256;
-
 // Returns serialization edges that keep the nodes of GPU `gpu` which make, or use last, a buffer of
-// at least `least_bytes` in the order of `places`, by node; or if that is empty, in that of `step`:
-// the step with `plan`, operations recorded. The chain is broken before a node that may not wait
-// for the previous one. Empty if there is nothing to chain, or no order of the whole graph that
-// conforms to all of them. Errors: those of `stop`.
+// at least `least_bytes` in the order of `step`: the step with `plan`, operations recorded. The
+// chain is broken before a node that may not wait for the previous one. Empty if there is nothing
+// to chain, or no order of the whole graph that conforms to all of them. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       const SwapPlan& plan, const StepResult& step,
                                                       GpuIndex gpu, int64_t least_bytes,
-                                                      std::vector<int32_t> places,
                                                       const StopToken& stop);
 
 }  // namespace spillway::core

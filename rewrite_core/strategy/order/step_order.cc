@@ -218,42 +218,32 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
   return absl::OkStatus();
 }
 
-std::vector<int32_t> LaunchPlaces(const StepFacts& facts, const StepResult& step) {
-  std::vector<int32_t> places(facts.graph().num_nodes(), -1);
-  for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
-    const WorkloadOp& op = step.ops[step.launch_ahead.order[i]];
-    if (op.kind == OpKind::kCompute) places[op.node] = static_cast<int32_t>(i);
-  }
-  return places;
-}
-
+// Ready nodes without a launch come first; of kernels, the one that is launched first.
 absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
                                                   absl::Span<const ControlEdge> added,
                                                   const StopToken& stop) {
-  return RankInOrder(facts, LaunchPlaces(facts, step), added, stop);
-}
-
-// Ready nodes without a place come first, then the one with the first place.
-absl::StatusOr<std::vector<int32_t>> RankInOrder(const StepFacts& facts,
-                                                 absl::Span<const int32_t> places,
-                                                 absl::Span<const ControlEdge> added,
-                                                 const StopToken& stop) {
   const Graph& graph = facts.graph();
   const int32_t n = graph.num_nodes();
   StopPoller poll(stop);
+  std::vector<int32_t> launched(n, -1);
+  for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
+    if (poll.Tick()) return stop.status("strategy");
+    const WorkloadOp& op = step.ops[step.launch_ahead.order[i]];
+    if (op.kind == OpKind::kCompute) launched[op.node] = static_cast<int32_t>(i);
+  }
   std::vector<ControlEdge> sorted(added.begin(), added.end());
   const auto from_less = [](const ControlEdge& a, const ControlEdge& b) { return a.from < b.from; };
   std::stable_sort(sorted.begin(), sorted.end(), from_less);
   std::vector<int32_t> waiting(n, 0);
   for (const ControlEdge& edge : sorted) ++waiting[edge.to];
-  using Ready = std::pair<int32_t, NodeId>;  // By place, then id.
+  using Ready = std::pair<int32_t, NodeId>;  // By launch, then id.
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   for (NodeId id(0); id < n; ++id) {
     for (Tensor input : graph.inputs(id)) {
       if (poll.Tick()) return stop.status("strategy");
       waiting[id] += !IsBackEdge(graph, input.node, id);
     }
-    if (waiting[id] == 0) ready.emplace(places[id], id);
+    if (waiting[id] == 0) ready.emplace(launched[id], id);
   }
   std::vector<int32_t> ranks(n, 0);
   int32_t rank = 0;
@@ -262,7 +252,7 @@ absl::StatusOr<std::vector<int32_t>> RankInOrder(const StepFacts& facts,
     ready.pop();
     ranks[id] = rank++;
     const auto done = [&](NodeId waiter) {
-      if (--waiting[waiter] == 0) ready.emplace(places[waiter], waiter);
+      if (--waiting[waiter] == 0) ready.emplace(launched[waiter], waiter);
     };
     const Graph::Readers readers = graph.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {

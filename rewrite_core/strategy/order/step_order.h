@@ -134,22 +134,15 @@ class StepOrder {
   std::vector<int64_t> live_bytes_;
 };
 
-// By node: when it was launched, as a number; -1 if it was not. `step`: operations recorded.
-std::vector<int32_t> LaunchPlaces(const StepFacts& facts, const StepResult& step);
-
 // A total order of all nodes of a graph in which no edge goes back, for Soundness: control edges
-// that follow it close no cycle, however many are added. Nodes are in order of `places`, as far as
+// that follow it close no cycle, however many are added. Kernels are in order of launch, as far as
 // the whole graph allows that. (A StepOrder alone is no such order: the nodes that lead to a fed
 // node are in the graph, but not in the step, and might come after those that the fed node leads
 // to.)
 //
 // Returns, by node, numbers that grow along every edge of the graph, except back edges of loops,
-// and along `added`; none if these close a cycle. Errors: those of `stop`.
-absl::StatusOr<std::vector<int32_t>> RankInOrder(const StepFacts& facts,
-                                                 absl::Span<const int32_t> places,
-                                                 absl::Span<const ControlEdge> added,
-                                                 const StopToken& stop);
-// In order of launch. `step`: with unlimited memory, operations recorded.
+// and along `added`; none if these close a cycle. `step`: with unlimited memory, operations
+// recorded. Errors: those of `stop`.
 absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const StepResult& step,
                                                   absl::Span<const ControlEdge> added,
                                                   const StopToken& stop);

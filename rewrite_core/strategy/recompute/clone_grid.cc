@@ -102,21 +102,20 @@ absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::At(const Point& point) const
   return found;
 }
 
-absl::StatusOr<SweptPlan> CloneGrid::PlanOf(const CloneSweeps& sweeps) const {
-  SweptPlan all;
+absl::StatusOr<ClonePlan> CloneGrid::PlanOf(const CloneSweeps& sweeps) const {
+  ClonePlan all;
   for (size_t i = 0; i < gpus_.size(); ++i) {
-    auto swept = PlanClones(*gpus_[i]->steps[sweeps.terms], sweeps.by_gpu[i], *needs_,
-                            ordered_->ranks, *stop_);
-    if (!swept.ok()) return swept.status();
-    if (swept->plan.clones.empty() && !sweeps.by_gpu[i].clones.empty()) return SweptPlan();
-    const auto first = static_cast<int32_t>(all.plan.clones.size());
-    for (PlannedClone& clone : swept->plan.clones) {
+    auto plan = PlanClones(*gpus_[i]->steps[sweeps.terms], sweeps.by_gpu[i], *needs_,
+                           ordered_->ranks, *stop_);
+    if (!plan.ok()) return plan.status();
+    if (plan->clones.empty() && !sweeps.by_gpu[i].clones.empty()) return ClonePlan();
+    const auto first = static_cast<int32_t>(all.clones.size());
+    for (PlannedClone& clone : plan->clones) {
       for (PlannedClone::Input& input : clone.inputs) {
         input.from = CloneIndex(input.from.value() + first);
       }
-      all.plan.clones.push_back(std::move(clone));
+      all.clones.push_back(std::move(clone));
     }
-    all.before.insert(all.before.end(), swept->before.begin(), swept->before.end());
   }
   return all;
 }

@@ -20,7 +20,6 @@
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/strategy/order/ordered_step.h"
 #include "rewrite_core/strategy/order/step_order.h"
-#include "rewrite_core/strategy/recompute/clone_planner.h"
 #include "rewrite_core/strategy/recompute/recompute_step.h"
 #include "rewrite_core/strategy/recompute/recompute_sweep.h"
 
@@ -64,7 +63,7 @@ class CloneGrid {
   absl::StatusOr<std::vector<CloneSweeps>> Beyond(double part) const { return At({1, part}); }
 
   // The plan of such sweeps; without clones if there is none (PlanClones).
-  absl::StatusOr<SweptPlan> PlanOf(const CloneSweeps& sweeps) const;
+  absl::StatusOr<ClonePlan> PlanOf(const CloneSweeps& sweeps) const;
 
  private:
   struct OnGpu {

@@ -32,7 +32,7 @@ class ClonePlanner {
         stop_(stop),
         poll_(stop) {}
 
-  absl::StatusOr<SweptPlan> Run() {
+  absl::StatusOr<ClonePlan> Run() {
     size_t next_read = 0;
     for (size_t i = 0; i < sweep_.clones.size(); ++i) {
       // What was read before it ran.
@@ -53,10 +53,7 @@ class ClonePlanner {
     for (; next_read < sweep_.reads.size(); ++next_read) MoveConsumers(sweep_.reads[next_read]);
     if (!FindTriggers()) plan_.clones.clear();
     if (stopped_) return stop_.status("strategy");
-    SweptPlan swept{std::move(plan_), {}};
-    for (size_t i = 0; i < swept.plan.clones.size(); ++i)
-      swept.before.push_back(order_.node(at_[i]));
-    return swept;
+    return std::move(plan_);
   }
 
  private:
@@ -186,7 +183,6 @@ class ClonePlanner {
       for (PlannedClone::Input& input : plan_.clones[i].inputs) input.from = now[input.from];
       now[i] = kept;
       if (kept != i) plan_.clones[kept] = std::move(plan_.clones[i]);
-      at_[kept] = at_[i];
       ++kept;
     }
     plan_.clones.resize(kept);
@@ -232,7 +228,7 @@ class ClonePlanner {
 
 }  // namespace
 
-absl::StatusOr<SweptPlan> PlanClones(const RecomputeStep& step, const Sweep& sweep,
+absl::StatusOr<ClonePlan> PlanClones(const RecomputeStep& step, const Sweep& sweep,
                                      const Needs& needs, absl::Span<const int32_t> ranks,
                                      const StopToken& stop) {
   return ClonePlanner(step, sweep, needs, ranks, stop).Run();

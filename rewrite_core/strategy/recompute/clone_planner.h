@@ -6,7 +6,6 @@
 #define SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_CLONE_PLANNER_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -18,15 +17,10 @@
 
 namespace spillway::core {
 
-struct SweptPlan {
-  ClonePlan plan;
-  std::vector<NodeId> before;  // By clone: it was planned to run right before this node.
-};
-
 // Returns the plan; one without clones if some clone can have no trigger. `ranks`: those of all
 // nodes (RankByLaunch). Errors: those of `stop`. REQUIRES: the sweep fits;
 // kBackwardPart.
-absl::StatusOr<SweptPlan> PlanClones(const RecomputeStep& step, const Sweep& sweep,
+absl::StatusOr<ClonePlan> PlanClones(const RecomputeStep& step, const Sweep& sweep,
                                      const Needs& needs, absl::Span<const int32_t> ranks,
                                      const StopToken& stop);
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/strategy/order/step_order.h"
 #include "tests/rewrite_core/strategy/budget/budget_fixture.h"
 
 namespace spillway::core {
@@ -38,7 +37,7 @@ TestGpuStep TwoChains(const std::string& rest = "", const std::string& target = 
 
 std::vector<ControlEdge> Chain(const TestGpuStep& step, int64_t least_bytes = kHeavy) {
   return testing::ValueOrDie(
-      ChainInOrder(step.facts, step.needs, {}, step.unswapped, GpuIndex(0), least_bytes, {}, {}),
+      ChainInOrder(step.facts, step.needs, {}, step.unswapped, GpuIndex(0), least_bytes, {}),
       "chain");
 }
 
@@ -86,41 +85,6 @@ TEST(OrderChainTest, WithTheChainThereIsOneOrder) {
   }
   EXPECT_GT(orders[0].size(), 1u);
   EXPECT_EQ(orders[1].size(), 1u);
-}
-
-// b1 before a1, and then all in that order.
-TEST(OrderChainTest, InAnotherOrderThanItRan) {
-  const TestGpuStep step = TwoChains();
-  std::vector<int32_t> places(step.graph->num_nodes(), -1);
-  int32_t place = 0;
-  for (const char* name : {"b1", "a1", "b2", "a2", "sum"}) places[step.graph[name]] = place++;
-  SwapPlan plan;
-  plan.controls = testing::ValueOrDie(
-      ChainInOrder(step.facts, step.needs, {}, step.unswapped, GpuIndex(0), kHeavy, places, {}),
-      "chain");
-  EXPECT_THAT(Names(step, plan.controls), ElementsAre("b1 => a1", "a1 => b2", "b2 => a2"));
-  const StepResult result = step.Simulate(plan);
-  const std::vector<int32_t> ran = LaunchPlaces(step.facts, result);
-  EXPECT_LT(ran[step.graph["b1"]], ran[step.graph["a1"]]);
-  EXPECT_LT(ran[step.graph["a1"]], ran[step.graph["b2"]]);
-  EXPECT_LT(ran[step.graph["b2"]], ran[step.graph["a2"]]);
-}
-
-// a1 cannot come after a2, which reads it: where the places cannot be kept, the graph is.
-TEST(OrderChainTest, PlacesThatTheGraphForbids) {
-  const TestGpuStep step = TwoChains();
-  std::vector<int32_t> places(step.graph->num_nodes(), -1);
-  int32_t place = 0;
-  for (const char* name : {"sum", "a2", "b2", "a1", "b1"}) places[step.graph[name]] = place++;
-  SwapPlan plan;
-  plan.controls = testing::ValueOrDie(
-      ChainInOrder(step.facts, step.needs, {}, step.unswapped, GpuIndex(0), kHeavy, places, {}),
-      "chain");
-  // Of what is ready, a1 comes first; then a2, which is before b1.
-  EXPECT_THAT(Names(step, plan.controls), ElementsAre("a2 => b1"));
-  const std::vector<int32_t> ran = LaunchPlaces(step.facts, step.Simulate(plan));
-  EXPECT_LT(ran[step.graph["a1"]], ran[step.graph["a2"]]);
-  EXPECT_LT(ran[step.graph["a2"]], ran[step.graph["b1"]]);
 }
 
 // A step that fetches only nodes depending on x must not run an iterator because of the chain.
