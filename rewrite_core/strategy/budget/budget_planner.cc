@@ -277,7 +277,8 @@ void BudgetPlanner::MakeSound(std::vector<Eviction>* evictions) const {
   const auto ends = EndsOf(*evictions);
   StopPoller poll(*stop_);
   for (Eviction& back : *evictions) {
-    if (poll.Tick()) return;
+    // The parts below look at the token, too, and give no status.
+    if (poll.Tick() || !stop_->status("strategy").ok()) return;
     std::vector<InputPosition> consumers;
     for (const StepOrder::Use* use : Consumers(back, ends)) consumers.push_back(use->position);
     if (const Slot slot = FindTrigger(back, consumers); slot != kNoSlot) back.trigger = slot;
@@ -339,6 +340,7 @@ Slot BudgetPlanner::FindTrigger(const Eviction& back,
   StopPoller poll(*stop_);
   size_t suspect = 0;
   int64_t checks = 0;
+  bool is_stopped = false;
   const auto is_sound = [&](Slot slot) {
     if (order_->end_ns(slot) <= order_->begin_ns(slot)) return false;
     const NodeId node = order_->node(slot);
@@ -347,7 +349,8 @@ Slot BudgetPlanner::FindTrigger(const Eviction& back,
     };
     if (!may_wait(consumers[suspect])) return false;
     for (size_t i = 0; i < consumers.size(); ++i) {
-      if (poll.Tick() || ++checks > kMaxTriggerChecks) return false;
+      is_stopped = is_stopped || poll.Tick();
+      if (is_stopped || ++checks > kMaxTriggerChecks) return false;
       if (may_wait(consumers[i])) continue;
       suspect = i;
       return false;
@@ -356,11 +359,11 @@ Slot BudgetPlanner::FindTrigger(const Eviction& back,
   };
   const Gap& gap = gaps_[back.gap];
   const Slot least(std::max<int32_t>(gap.after, back.trigger - kTriggerReach));
-  for (Slot slot = back.trigger; slot >= least; --slot) {
+  for (Slot slot = back.trigger; slot >= least && !is_stopped; --slot) {
     if (is_sound(slot)) return slot;
   }
   const Slot most(std::min<int32_t>(gap.before, back.trigger + kTriggerReach));
-  for (Slot slot(back.trigger + 1); slot < most; ++slot) {
+  for (Slot slot(back.trigger + 1); slot < most && !is_stopped; ++slot) {
     if (is_sound(slot)) return slot;
   }
   return kNoSlot;

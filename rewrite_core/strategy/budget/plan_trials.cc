@@ -48,6 +48,8 @@ PlanSearchResult PlanTrials::TakeResult() && { return std::move(result_); }
 
 absl::StatusOr<PlanTrials::Verdict> PlanTrials::Try(const std::vector<Eviction>& evictions,
                                                     Want want) {
+  // A rehearsal that was stopped has no status of its own.
+  if (absl::Status s = stop_.status("strategy"); !s.ok()) return s;
   ++tries_;
   const uint64_t print = Fingerprint(evictions);
   if (const auto known = tried_.find(print);
