@@ -53,15 +53,19 @@ int64_t CountOthers(const Entries& entries) {
 }
 
 // Control inputs that have nothing to do with swaps, or with nodes that run again.
-int64_t CountOtherControls(const v1::GraphDiff& diff,
-                           const google::protobuf::RepeatedPtrField<v1::ControlChange>& changes) {
+int64_t CountOtherControls(const v1::GraphDiff& diff) {
   absl::flat_hash_set<absl::string_view> again;
   for (const v1::DiffNode& node : diff.added()) {
     if (!node.runs_again().empty()) again.insert(node.name());
   }
-  return std::count_if(changes.begin(), changes.end(), [&again](const v1::ControlChange& change) {
-    return !change.in_swap() && !again.contains(change.node()) && !again.contains(change.control());
-  });
+  int64_t count = 0;
+  for (const auto* changes : {&diff.controls_added(), &diff.controls_removed()}) {
+    for (const v1::ControlChange& change : *changes) {
+      count +=
+          !change.in_swap() && !again.contains(change.node()) && !again.contains(change.control());
+    }
+  }
+  return count;
 }
 
 bool IsMadeAgain(const v1::InputChange& change) { return change.made_again(); }
@@ -221,8 +225,7 @@ std::string List(const char* head, const Entries& entries, Style style, Shown sh
 // The number of differences that neither swaps nor nodes that run again explain.
 int64_t CountOtherDifferences(const v1::GraphDiff& diff) {
   return CountOthers(diff.added()) + diff.removed_size() + diff.changed_size() +
-         CountOthers(diff.rewired()) + CountOtherControls(diff, diff.controls_added()) +
-         CountOtherControls(diff, diff.controls_removed()) + diff.library_changed() +
+         CountOthers(diff.rewired()) + CountOtherControls(diff) + diff.library_changed() +
          diff.versions_changed() + diff.other_fields_changed();
 }
 

@@ -32,7 +32,6 @@ SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 # A slow link, beside which running an op again is cheap, even in a graph of small tensors.
 HARDWARE = {"hardware": "a100_40gb_pcie4", "allocator_reserve": 0, "d2h_bytes_per_s": 1e8,
             "h2d_bytes_per_s": 1e8}
-CLONE = "lms/recompute_"
 SWAP = "lms/swap"
 # How far a loss may be with Grappler, relatively: it reassociates constants where a node has lost
 # readers. Some units in the last place of a float, multiplied by training.
@@ -61,7 +60,7 @@ def moved_reads(graph_bytes, rewritten):
     after = train.parse(rewritten).node
     moved = {(n.name, i): names.tensor(before[n.name].input[i])
              for n in after if n.name in before
-             for i, text in enumerate(n.input) if text.startswith(CLONE)}
+             for i, text in enumerate(n.input) if text.startswith(checks.CLONE)}
     readers = {}
     for n in after:
         for text in names.data_inputs(n):
@@ -82,7 +81,7 @@ def planned(rewriter, graph, graph_bytes, recompute, **more):
             rewritten = rewriter.rewrite(graph_bytes, "budget", options)[0]
         except rewrite.RewriteFailed:
             continue
-        added = SWAP if recompute == "off" else CLONE
+        added = SWAP if recompute == "off" else checks.CLONE
         clones = sum(n.name.startswith(added) for n in train.parse(rewritten).node)
         if clones:
             return rewritten, clones, options
@@ -99,7 +98,7 @@ def merged(reads, readers, ours, theirs):
         if reader in run and names.tensor(run[reader].input[index]) == original:
             yield "merged: input %d of %s reads %s again" % (index, reader, original)
         elif node in ran and node not in run and readers.get(node, set()) & set(run) and any(
-                n.startswith(CLONE + node.replace("/", "_")) for n in run):
+                n.startswith(checks.CLONE + node.replace("/", "_")) for n in run):
             yield "merged: %s is gone, but not its clone" % node
 
 

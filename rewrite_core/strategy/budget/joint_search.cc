@@ -91,6 +91,7 @@ class JointSearch {
     for (const RecomputeClass& each : kClasses) {
       if (each.option > beyond && each.option <= up_to) classes_.push_back(each);
     }
+    tried_both_.assign(classes_.size(), 0);
   }
 
   absl::Status Run() {
@@ -156,14 +157,12 @@ class JointSearch {
     // By what they take at least, or may take.
     if (absl::Status s = SearchAlone(*grid, run_.BoundNs()); !s.ok()) return s;
     if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
-    std::vector<size_t> tries(classes_.size(), 0);
     if (!may_swap_) both->clear();
     size_t next = 0;
     for (; next < both->size(); ++next) {
       const Point& point = (*both)[next];
       if (run_.BoundNs() <= point.estimate_ns || !IsWorth(point.estimate_ns)) break;
-      if (tries[point.sweeps.terms]++ >= kMaxBoth) continue;
-      if (absl::Status s = TryBoth(*grid, point.sweeps); !s.ok()) return s;
+      if (absl::Status s = TryPoint(*grid, point.sweeps); !s.ok()) return s;
     }
     if (absl::Status s = TrySwaps(); !s.ok() || has_best()) return s;
     if (absl::Status s = SearchAlone(*grid, kUnlimited); !s.ok()) return s;
@@ -171,9 +170,7 @@ class JointSearch {
       if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
     }
     for (; next < both->size() && !has_best(); ++next) {
-      const Point& point = (*both)[next];
-      if (tries[point.sweeps.terms]++ >= kMaxBoth) continue;
-      if (absl::Status s = TryBoth(*grid, point.sweeps); !s.ok()) return s;
+      if (absl::Status s = TryPoint(*grid, (*both)[next].sweeps); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
@@ -306,6 +303,11 @@ class JointSearch {
     return found;
   }
 
+  // One of PointsOfBoth, unless enough of its class were tried.
+  absl::Status TryPoint(const CloneGrid& grid, const CloneSweeps& sweeps) {
+    return tried_both_[sweeps.terms]++ < kMaxBoth ? TryBoth(grid, sweeps) : absl::OkStatus();
+  }
+
   absl::Status TryBoth(const CloneGrid& grid, const CloneSweeps& sweeps) {
     auto cloned = Simulate(grid, sweeps);
     if (!cloned.ok()) return cloned.status();
@@ -364,6 +366,7 @@ class JointSearch {
   size_t tried_alone_ = 0;          // How many of them were.
   bool is_fine_ = false;            // The finer grid is among them.
   size_t tried_nearly_ = 0;         // Beside how many of them swaps were searched for.
+  std::vector<size_t> tried_both_;  // By class: points of PointsOfBoth.
   // Clones alone that fit, but not in all variations: the one that lacks least.
   std::unique_ptr<Cloned> unsteady_;
   int least_unfit_ = kNotAtAll;
