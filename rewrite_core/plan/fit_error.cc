@@ -42,17 +42,13 @@ std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
                       node.empty() ? "" : absl::StrCat(" (", node, ")"));
 }
 
-// The TensorFlow options that help against fragmentation.
-std::string PiecesText(const FitFailure& failure, const Hardware& hardware) {
+// The TensorFlow option that helps against fragmentation, unless it was tried.
+absl::string_view PiecesText(const FitFailure& failure, const Hardware& hardware) {
   if (!failure.fragmented || failure.on_host) return "";
-  constexpr absl::string_view kAsync =
-      "train with TF_GPU_ALLOCATOR=cuda_malloc_async, which may leave memory in fewer pieces";
-  if (hardware.internal_fragmentation_fraction > 0) return absl::StrCat(", or ", kAsync);
-  return absl::StrCat(
-      ", or have TensorFlow split chunks of memory sooner "
-      "(hardware.internal_fragmentation_fraction, "
-      "such as 0.001, here and in the session's gpu_options.experimental), or ",
-      kAsync);
+  if (hardware.internal_fragmentation_fraction > 0) return "";
+  return ", or have TensorFlow split chunks of memory sooner "
+         "(hardware.internal_fragmentation_fraction, "
+         "such as 0.001, here and in the session's gpu_options.experimental)";
 }
 
 }  // namespace

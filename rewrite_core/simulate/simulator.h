@@ -86,6 +86,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/simulate/ready_order.h"
 #include "rewrite_core/simulate/workload.h"
@@ -99,10 +100,6 @@ inline constexpr int64_t kAllocationBytes = 256;
 inline constexpr int64_t AllocatedBytes(int64_t bytes) {
   return (bytes + kAllocationBytes - 1) / kAllocationBytes * kAllocationBytes;
 }
-// A free chunk that exceeds the request by this much is always split
-// (BFCAllocator::FindChunkPtr in tensorflow/core/common_runtime/bfc_allocator.cc, where
-// Options::fragmentation_fraction is 0).
-inline constexpr int64_t kDefaultMaxFragmentationBytes = int64_t{128} << 20;
 // How long an allocation waits for memory to be freed (TensorFlow's BFCAllocator: 10,000 ms).
 inline constexpr int64_t kMemoryWaitNs = 10'000'000'000;
 inline constexpr int32_t kMaxCopyPercent = 10'000;

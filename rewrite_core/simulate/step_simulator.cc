@@ -120,12 +120,9 @@ class StepSimulator::Impl {
 
   absl::Status Prepare(const StopToken& stop);
   SimulationOptions Unlimited() const {
-    const Hardware& hardware = facts.hardware();
     SimulationOptions options;
     options.launch_ns = prepared.launch_ns;
-    if (hardware.internal_fragmentation_fraction > 0) {
-      options.max_fragmentation_bytes = hardware.max_fragmentation_bytes();
-    }
+    options.max_fragmentation_bytes = facts.hardware().max_fragmentation_bytes();
     return options;
   }
   // Options for unlimited memory, with the variation of `terms`; and for all of `terms`.

@@ -21,6 +21,7 @@ no GPU. The last line is `N passed, N failed`.
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -64,8 +65,11 @@ class Bench:
                "turns": 4 if self.flags.rehearse else 10,
                "device": gpu_worker.REHEARSED if self.flags.rehearse else gpu_worker.GPU, **job}
         try:
+            environment = dict(os.environ)
+            if self.flags.allocator != "bfc":
+                environment["TF_GPU_ALLOCATOR"] = self.flags.allocator
             done = subprocess.run([sys.executable, str(HERE / "gpu_worker.py"), json.dumps(job)],
-                                  capture_output=True, text=True, timeout=WORKER_TIMEOUT_S,
+                                  env=environment, capture_output=True, text=True, timeout=WORKER_TIMEOUT_S,
                                   check=False)
         except subprocess.TimeoutExpired:
             return {"trained": False, "why": "no end after %d s" % WORKER_TIMEOUT_S}
@@ -230,7 +234,8 @@ class Bench:
                     datetime.date.today(), found["tensorflow"],
                     spillway.library_version(), self.flags.steps,
                     "; **rehearsed on a CPU: no figure means anything**" if self.flags.rehearse
-                    else "", words_of(self.machine)), "",
+                    else "" if self.flags.allocator == "bfc" else "; **with the allocator %s**"
+                    % self.flags.allocator, words_of(self.machine)), "",
                 "Foretold / measured. Steps are launched ahead. Peaks are all that the allocator "
                 "holds. Overlap: the share of the time of copies in which a kernel ran. Again: the "
                 "time of nodes that run again. Loss: the largest relative difference of a step's "
@@ -321,6 +326,9 @@ def parse():
     parser.add_argument("--deterministic", action="store_true",
                         help="kernels that give the same bits at each run, so that losses can be "
                         "compared to the last bit; some networks have an op without one")
+    parser.add_argument("--allocator", choices=["bfc", "cuda_malloc_async"], default="bfc",
+                        help="TensorFlow's, to see what becomes of plans, which are made for bfc; "
+                        "the other one knows no --card (default: %(default)s)")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("on_a_gpu"),
                         help="folder for what it writes")
     parser.add_argument("--spillway", help=argparse.SUPPRESS)  # As tests/run.sh calls all.
@@ -332,6 +340,8 @@ def parse():
     flags.steps = flags.steps or (2 if flags.rehearse else 20)
     if flags.card < 0:
         parser.error("--card is %d; give GiB, 1 or more" % flags.card)
+    if flags.card and flags.allocator != "bfc":
+        parser.error("--card holds TensorFlow's own allocator alone: leave out --card or --allocator")
     if flags.steps < 1:
         parser.error("--steps is %d; give 1 or more" % flags.steps)
     flags.out = flags.out.resolve()

@@ -29,6 +29,7 @@
 #include "client_lib/cli/run/run_prepare.h"
 #include "client_lib/cli/run/run_text.h"
 #include "client_lib/cli/run/scheduler_names.h"
+#include "client_lib/internal/gpu_allocator.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -309,6 +310,7 @@ void PrintOutcome(const RunCommandFlags& flags, const absl::StatusOr<PreparedGra
     return;
   }
   if (!flags.quiet) PrintLine(RunText(flags.graph, *prepared));
+  if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) PrintLine(misfit);
   if (!warning.empty()) PrintLine(warning);
 }
 

@@ -170,6 +170,7 @@ int64_t Hardware::device_budget_bytes() const {
 }
 
 int64_t Hardware::max_fragmentation_bytes() const {
+  if (internal_fragmentation_fraction == 0) return kDefaultMaxFragmentationBytes;
   // As BFCAllocator::FindChunkPtr computes it.
   return static_cast<int64_t>(internal_fragmentation_fraction *
                               static_cast<double>(gpu_memory_bytes));

@@ -24,6 +24,11 @@ namespace spillway::core {
 // memory, a few 1.12 to 1.15 times; there, two kernels may run concurrently.
 inline constexpr double kDefaultAllocatorReserve = 0.1;
 
+// TensorFlow's allocator always splits a free chunk that exceeds the request by this much
+// (BFCAllocator::FindChunkPtr in tensorflow/core/common_runtime/bfc_allocator.cc, where
+// Options::fragmentation_fraction is 0).
+inline constexpr int64_t kDefaultMaxFragmentationBytes = int64_t{128} << 20;
+
 struct Hardware {
   std::string preset;             // Empty: every number was given.
   int64_t gpu_memory_bytes = 0;   // Usable by TensorFlow's allocator on each GPU.
@@ -49,8 +54,8 @@ struct Hardware {
 
   // The memory that a step may use on each GPU: gpu_memory_bytes less the reserve.
   int64_t device_budget_bytes() const;
-  // How much larger than the request an allocator chunk may be if the fraction is not 0: that share
-  // of gpu_memory_bytes.
+  // How much larger than the request an allocator chunk may be: the fraction's share of
+  // gpu_memory_bytes, or TensorFlow's default.
   int64_t max_fragmentation_bytes() const;
   // The smallest gpu_memory_bytes that give this budget.
   int64_t GpuMemoryFor(int64_t device_budget_bytes) const;

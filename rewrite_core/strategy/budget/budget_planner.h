@@ -107,6 +107,7 @@ class BudgetPlanner {
   // Returns the plan in which these buffers are away.
   absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<Eviction>& evictions) const;
 
+  const Hardware& hardware() const { return facts_->hardware(); }
   const std::vector<Gap>& gaps() const { return gaps_; }
   GapId num_gaps() const { return GapId(gaps_.size()); }
 

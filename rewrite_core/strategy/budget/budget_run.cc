@@ -74,8 +74,7 @@ std::string MayRunOutText(absl::string_view what, int unfit) {
       kNumVariations,
       " steps that were simulated with other orders of ready operations, other copy times, and "
       "variables where their initializers may leave them; plan for less of the memory "
-      "(allocator_reserve), or train with TF_GPU_ALLOCATOR=cuda_malloc_async, which may leave "
-      "memory in fewer pieces");
+      "(allocator_reserve)");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ MemoryRehearsal::MemoryRehearsal(const StepOrder& order, const BudgetPlanner& pl
 void MemoryRehearsal::Begin(const std::vector<Eviction>& evictions, int32_t gate_slots) {
   const size_t slots = made_.size(), gaps = planner_.gaps().size();
   gate_slots_ = gate_slots;
-  allocator_.Reset(budget_bytes_, kDefaultMaxFragmentationBytes);
+  allocator_.Reset(budget_bytes_, planner_.hardware().max_fragmentation_bytes());
   evictions_.clear();
   chunks_.assign(order_.buffers().size(), kNoChunk);
   left_ns_.assign(order_.buffers().size(), -1);

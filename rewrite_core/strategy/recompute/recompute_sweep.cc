@@ -40,10 +40,7 @@ class Sweeper {
     chunks_.assign(n, kNoChunk);
     ended_.resize(order_.num_slots());
     if (terms.region_bytes > 0) {
-      const Hardware& hardware = step.facts().hardware();
-      allocator_.Reset(terms.region_bytes, hardware.internal_fragmentation_fraction > 0
-                                               ? hardware.max_fragmentation_bytes()
-                                               : kDefaultMaxFragmentationBytes);
+      allocator_.Reset(terms.region_bytes, step.facts().hardware().max_fragmentation_bytes());
     }
     bytes_ = order_.resident_bytes();
   }

@@ -10,6 +10,7 @@ from spillway.tensorflow import _versions
 
 # Before the rest, which needs parts of TensorFlow that other versions lack.
 _versions.check(tensorflow.__version__)
+_versions.check_allocator()
 
 # pylint: disable=wrong-import-position
 from spillway.tensorflow._function import rewrite_function, rewrite_train_function  # noqa: E402

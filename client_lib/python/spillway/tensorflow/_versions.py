@@ -1,4 +1,4 @@
-"""The TensorFlow versions that this part supports.
+"""The TensorFlow that this part supports: its versions, and its allocator of GPU memory.
 
 It uses internals of TensorFlow (function graphs, sessions, Keras's train function), so other
 versions may break it silently.
@@ -16,6 +16,20 @@ FIRST, LAST = (2, 15), (2, 21)
 
 # If set to 1, an unsupported version is only a warning.
 OVERRIDE = "SPILLWAY_ANY_TENSORFLOW"
+
+
+# What plans are not made for (client_lib/internal/gpu_allocator.h says why).
+_ALLOCATOR = "TF_GPU_ALLOCATOR", "cuda_malloc_async"
+
+
+def check_allocator() -> None:
+    """Warns if this process's TensorFlow uses the driver's allocator."""
+    variable, value = _ALLOCATOR
+    if os.environ.get(variable) == value:
+        warnings.warn(
+            "plans are made for TensorFlow's own allocator, and %s is %s, which needs more memory "
+            "than planned and fails where that one waits for a copy to end; unset %s" % (
+                variable, value, variable), stacklevel=2)
 
 
 def check(version: str) -> None:

@@ -761,6 +761,15 @@ TEST_F(RunTest, SaysWhatTheSessionsNeed) {
   EXPECT_THAT(RunMnist(dir_, kShowGraph).err, Not(HasSubstr("sessions")));
 }
 
+TEST_F(RunTest, WarnsOfAnAllocatorThatPlansAreNotMadeFor) {
+  EXPECT_THAT(RunMnist(dir_, kShowGraph).err, Not(HasSubstr("allocator")));
+  setenv("TF_GPU_ALLOCATOR", "cuda_malloc_async", 1);
+  EXPECT_THAT(RunMnist(dir_, kShowGraph).err, HasSubstr("unset TF_GPU_ALLOCATOR"));
+  setenv("TF_GPU_ALLOCATOR", "memory_guard", 1);
+  EXPECT_THAT(RunMnist(dir_, kShowGraph).err, Not(HasSubstr("allocator")));
+  unsetenv("TF_GPU_ALLOCATOR");
+}
+
 TEST_F(RunTest, VariablesStandForFlags) {
   TestServer server;
   setenv("SPILLWAY_SERVER", server.target().c_str(), 1);
