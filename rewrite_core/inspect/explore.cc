@@ -35,6 +35,8 @@ constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 constexpr int64_t kTheSize = -1;
 // The maximum number of sizes in one call (simulate.proto).
 constexpr int kMaxSizes = 10'000;
+// How often a search for the largest size goes on behind a size that does not fit.
+constexpr int kMaxMore = 8;
 
 // Whether bytes or times of a tensor, or their sums, overflow 63 bits: larger than any memory.
 bool IsOverflow(const absl::Status& status) {
@@ -134,15 +136,14 @@ class Explorer {
     if (absl::Status s = TrySizes(); !s.ok()) return s;
     // Without a budget all sizes fit, and none is the largest.
     if (!options_.no_budget()) {
-      auto largest = FindLargest(unswapped_);
+      auto largest = FindLargest(/*swapped=*/false);
       if (!largest.ok()) return largest.status();
       if (*largest > 0) {
         report_.set_largest_fitting_size(*largest);
         report_.set_largest_fit(tried_[*largest].unswapped().fit());
       }
       if (options_.swapping()) {
-        swapped_.fits = std::max(swapped_.fits, *largest);
-        largest = FindLargest(swapped_);
+        largest = FindLargest(/*swapped=*/true);
         if (!largest.ok()) return largest.status();
         if (*largest > 0) {
           report_.set_largest_fitting_size_swapped(*largest);
@@ -166,13 +167,6 @@ class Explorer {
   }
 
  private:
-  // One of the two searches for the largest size.
-  struct Search {
-    bool swapped = false;
-    int64_t fits = 0;                 // Of the sizes tried, the largest that fits, or 0;
-    int64_t fits_not = kMaxSize + 1;  // the smallest that does not.
-  };
-
   absl::Status CheckOptions() {
     if (absl::Status s = CheckKnownFields(options_); !s.ok()) return s;
     if (auto hardware = Hardware::FromOptions(options_.step().hardware()); !hardware.ok()) {
@@ -356,47 +350,66 @@ class Explorer {
   // Tries the requested sizes, each in both ways before the next.
   absl::Status TrySizes() {
     for (int64_t size : InOrder({options_.sizes().begin(), options_.sizes().end()})) {
-      if (absl::Status s = TrySize(size, &unswapped_); !s.ok()) return s;
-      if (!options_.swapping()) continue;
-      if (absl::Status s = TrySize(size, &swapped_); !s.ok()) return s;
+      absl::StatusOr<bool> fits = Fits(size);
+      if (fits.ok() && options_.swapping()) fits = FitsSwapped(size);
+      if (!fits.ok()) return fits.status();
     }
     return absl::OkStatus();
   }
 
-  absl::Status TrySize(int64_t size, Search* search) {
-    absl::StatusOr<bool> fits = Fits(size, search->swapped);
-    if (!fits.ok()) return fits.status();
-    if (*fits) {
-      search->fits = std::max(search->fits, size);
-    } else {
-      search->fits_not = std::min(search->fits_not, size);
-    }
-    return absl::OkStatus();
-  }
-
-  // Bisects in multiples of multiple_, between the largest size known to fit and the smallest known
-  // not to. 0 if none fits.
-  absl::StatusOr<int64_t> FindLargest(const Search& search) {
-    int64_t low = 0;  // The largest multiple that fits, so far.
-    int64_t step = std::max<int64_t>(search.fits / multiple_, 1);
-    int64_t high = kMaxSize / multiple_ + 1;
-    if (search.fits_not <= kMaxSize) {
-      high = std::min(high, (search.fits_not + multiple_ - 1) / multiple_);
-    }
+  // Returns a multiple of multiple_ that fits, while the next two do not; 0 if none fits. Bisects
+  // between the largest size known to fit and the next one known not to: fitting is not monotonic.
+  absl::StatusOr<int64_t> FindLargest(bool swapped) {
+    const int64_t most = kMaxSize / multiple_;
+    int64_t low = 0, high = most + 1;
     const auto check = [&](int64_t multiple) -> absl::Status {
-      absl::StatusOr<bool> fits = Fits(multiple * multiple_, search.swapped);
+      absl::StatusOr<bool> fits = Fits(multiple * multiple_, swapped);
       if (!fits.ok()) return fits.status();
       (*fits ? low : high) = multiple;
       return absl::OkStatus();
     };
-    // Doubles from a size known to fit until one does not.
-    for (; low < step && step < high; step *= 2) {
-      if (absl::Status s = check(step); !s.ok()) return s;
+    int64_t step = std::clamp<int64_t>(LargestKnown(swapped) / multiple_, 1, most);
+    if (absl::Status s = check(step); !s.ok()) return s;
+    for (int more = 0;; ++more) {
+      high = std::min(high, (NextUnfit(swapped, low * multiple_) + multiple_ - 1) / multiple_);
+      // Doubles until one does not fit.
+      for (step = 2 * low; low > 0 && step < high; step = 2 * low) {
+        if (absl::Status s = check(step); !s.ok()) return s;
+      }
+      while (high - low > 1) {
+        if (absl::Status s = check(low + (high - low) / 2); !s.ok()) return s;
+      }
+      if (low == 0 || low + 2 > most || more == kMaxMore) return low * multiple_;
+      high = most + 1;
+      if (absl::Status s = check(low + 2); !s.ok()) return s;
+      if (high <= most) return low * multiple_;
     }
-    while (high - low > 1) {
-      if (absl::Status s = check(low + (high - low) / 2); !s.ok()) return s;
+  }
+
+  // Of the sizes tried: whether it fits; nothing if it was not tried in that way.
+  static absl::optional<bool> Known(const v1::ExploredSize& explored, bool swapped) {
+    if (!swapped) return MayFit(explored.unswapped());
+    if (!explored.has_full_speed_sizes_per_s()) return absl::nullopt;
+    return explored.has_swapped();
+  }
+
+  // The largest size tried that fits, or 0. What fits unswapped counts in both ways.
+  int64_t LargestKnown(bool swapped) const {
+    int64_t largest = 0;
+    for (const auto& [size, explored] : tried_) {
+      if (MayFit(explored.unswapped()) || Known(explored, swapped).value_or(false)) largest = size;
     }
-    return low * multiple_;
+    return largest;
+  }
+
+  // The smallest size tried above `size` that does not fit; above kMaxSize if there is none.
+  int64_t NextUnfit(bool swapped, int64_t size) const {
+    int64_t next = kMaxSize + 1;
+    if (!overflow_.ok() && overflow_size_ > size) next = overflow_size_;
+    for (auto it = tried_.upper_bound(size); it != tried_.end(); ++it) {
+      if (!Known(it->second, swapped).value_or(true)) return std::min(next, it->first);
+    }
+    return next;
   }
 
   // If the size changes neither memory nor time, the graph does not depend on it. This compares
@@ -453,8 +466,6 @@ class Explorer {
   std::unique_ptr<const StepGraph> step_graph_;
   bool by_batch_size_ = false;
   int64_t multiple_ = 1;
-  Search unswapped_;
-  Search swapped_{/*swapped=*/true};
   std::map<int64_t, v1::ExploredSize> tried_;
   int64_t overflow_size_ = 0;  // The smallest whose bytes overflow,
   absl::Status overflow_;      // and the error; OK if there is none.

@@ -14,6 +14,7 @@
 #include "google/protobuf/text_format.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
+#include "rewrite_core/strategy/budget/budget_request.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
@@ -380,6 +381,17 @@ TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
   constexpr int64_t kMib = 1 << 20;
   EXPECT_EQ(warned(1785 * kMib / 100), 1);
   EXPECT_EQ(warned(26 * kMib), 0);
+}
+
+// Neither chained nor planned for less memory a plan of swaps fits in all variations here; a search
+// for one that does finds it.
+TEST(BudgetRewriteTest, APlanThatFitsInAllVariationsIsSearchedFor) {
+  const v1::RewriteResponse answer =
+      WithBudget(ReadTestGraph("resnet50_tf1/graph_shapes.pb"),
+                 absl::StrCat("budget { recompute: RECOMPUTE_OFF } ", OnGpu(32, 8'000LL << 20)));
+  const v1::BudgetDevice& device = answer.report().budget().devices(0);
+  EXPECT_EQ(device.variation_count(), kNumVariations);
+  EXPECT_EQ(device.unfit_variation_count(), 0);
 }
 
 TEST(BudgetRewriteTest, AnUnknownBatchIsAnError) {

@@ -7,6 +7,7 @@
              goes through there is no order but the executor's
   decay      a CNN with weight decay: the gradients of its L2Loss are ready when the step starts, and
              hold buffers as large as the weights until they are added
+  embeddings six wide tables, of which a step reads and updates some rows, and their pairwise products
   gan        a generator with batch normalization, and a discriminator that sees its images and others
   gpt        two blocks of a transformer, with layer normalization and GELU of elementwise ops
   learning_phase
@@ -129,6 +130,22 @@ def gan(tf, build, images, labels):
     return loss_of(images, 1.) + loss_of(x, 0.) - 0.5 * loss_of(x, 1.)
 
 
+def embeddings(tf, build, images, labels):
+    rows, width = 8192, 48
+    looked_up = []
+    for table in range(6):
+        weights = build.variable([rows, width], "table%d" % table, 0.05)
+        keys = tf.cast(images[:, 4 * table:4 * table + 4] * rows, tf.int32)
+        looked_up.append(tf.reduce_sum(tf.nn.embedding_lookup(weights, keys), 1))
+    numbers = tf.nn.relu(build.dense(images[:, 24:], width, "numbers"))
+    features = tf.stack(looked_up + [numbers], 1)
+    pairs = tf.reshape(tf.matmul(features, features, transpose_b=True), [int(images.shape[0]), -1])
+    x = tf.concat([pairs, numbers], 1)
+    for depth in range(3):
+        x = tf.nn.relu(build.dense(x, 512, "dense%d" % depth))
+    return classify(tf, labels, build.dense(x, CLASSES, "logits"))
+
+
 def gpt(tf, build, images, labels):
     batch, length, width = images.shape
     x = images
@@ -210,6 +227,7 @@ GRAPHS = {
     "decay": (decay, (32, 64, 64, 3)),
     "vgg": (vgg, (16, 64, 64, 3)),
     "unet": (unet, (12, 96, 96, 3)),
+    "embeddings": (embeddings, (1024, 32)),
     "gan": (gan, (8, 32, 32, 3)),
     "gpt": (gpt, (8, 64, 64)),
     "learning_phase": (learning_phase, (8, 48, 48, 3)),

@@ -108,6 +108,13 @@ TEST(ExploreTest, DoublesUntilOneDoesNotFitThenHalves) {
   EXPECT_EQ(report.largest_fitting_size(), 100);
 }
 
+TEST(ExploreTest, TheNextTwoSizesAreTriedToo) {
+  const v1::ExploreReport report = Explored(kDense, Budget(kWeightBytes + 99 * kExampleBytes));
+  EXPECT_THAT(SizesOf(report),
+              ElementsAre(1, 2, 4, 8, 16, 32, 64, 96, 98, 99, 100, 101, 104, 112, 128));
+  EXPECT_EQ(report.largest_fitting_size(), 99);
+}
+
 TEST(ExploreTest, ThroughputIsOfTheStepAndOfItsExamples) {
   const v1::ExploreReport report =
       Explored(kDense, Budget(kWeightBytes + 100 * kExampleBytes, {64}));
