@@ -44,8 +44,8 @@ std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
 
 // The TensorFlow option that helps against fragmentation, unless it was tried.
 absl::string_view PiecesText(const FitFailure& failure, const Hardware& hardware) {
-  if (!failure.fragmented || failure.on_host) return "";
-  if (hardware.internal_fragmentation_fraction > 0) return "";
+  const bool is_tried = hardware.internal_fragmentation_fraction > 0;
+  if (!failure.fragmented || failure.on_host || is_tried) return "";
   return ", or have TensorFlow split chunks of memory sooner "
          "(hardware.internal_fragmentation_fraction, "
          "such as 0.001, here and in the session's gpu_options.experimental)";

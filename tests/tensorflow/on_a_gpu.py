@@ -64,13 +64,14 @@ class Bench:
                "deterministic": self.flags.deterministic,
                "turns": 4 if self.flags.rehearse else 10,
                "device": gpu_worker.REHEARSED if self.flags.rehearse else gpu_worker.GPU, **job}
+        environment = dict(os.environ)
+        environment.pop("TF_GPU_ALLOCATOR", None)
+        if self.flags.allocator != "bfc":
+            environment["TF_GPU_ALLOCATOR"] = self.flags.allocator
         try:
-            environment = dict(os.environ)
-            if self.flags.allocator != "bfc":
-                environment["TF_GPU_ALLOCATOR"] = self.flags.allocator
             done = subprocess.run([sys.executable, str(HERE / "gpu_worker.py"), json.dumps(job)],
-                                  env=environment, capture_output=True, text=True, timeout=WORKER_TIMEOUT_S,
-                                  check=False)
+                                  env=environment, capture_output=True, text=True,
+                                  timeout=WORKER_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired:
             return {"trained": False, "why": "no end after %d s" % WORKER_TIMEOUT_S}
         lines = done.stdout.strip().splitlines()

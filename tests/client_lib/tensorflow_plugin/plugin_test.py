@@ -48,6 +48,8 @@ RUNS = {
             "step": {"hardware": {"d2h_bytes_per_s": 1e7, "h2d_bytes_per_s": 1e7}}})}),
     "session": ("session", None, {}),
     "session, planned": ("session", PLUGINS, {**TRIAL, **BATCH}),
+    "session, another allocator": ("session", PLUGINS, {
+        **TRIAL, **BATCH, "TF_GPU_ALLOCATOR": "cuda_malloc_async"}),
     "session, scope, by a file": ("session", PLUGINS, {
         "SPILLWAY_GPU_STAND_IN": "CPU:0", "SPILLWAY_CPU_DEVICE": "CPU:1",
         "SPILLWAY_SETTINGS": str(pathlib.Path(REPORTS.name) / "settings")}),
@@ -151,6 +153,11 @@ class ProgramTest(unittest.TestCase):
     def test_a_server(self):
         line = self.check_same_bits_with_swaps("session", "session, on a server")
         self.assertEqual(line, self.ran("session, planned").spillway[0])
+
+    def test_an_allocator_that_plans_are_not_made_for(self):
+        told, warned = self.ran("session, another allocator").spillway
+        self.assertEqual(told, self.ran("session, planned").spillway[0])
+        self.assertIn("unset TF_GPU_ALLOCATOR", warned)
 
     def test_a_file_of_settings(self):
         self.check_same_bits_with_swaps("session", "session, scope, by a file")

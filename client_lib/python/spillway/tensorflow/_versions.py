@@ -18,18 +18,13 @@ FIRST, LAST = (2, 15), (2, 21)
 OVERRIDE = "SPILLWAY_ANY_TENSORFLOW"
 
 
-# What plans are not made for (client_lib/internal/gpu_allocator.h says why).
-_ALLOCATOR = "TF_GPU_ALLOCATOR", "cuda_malloc_async"
-
-
 def check_allocator() -> None:
-    """Warns if this process's TensorFlow uses the driver's allocator."""
-    variable, value = _ALLOCATOR
-    if os.environ.get(variable) == value:
+    """Warns of an allocator that plans are not made for (client_lib/internal/gpu_allocator.h)."""
+    if os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async":
         warnings.warn(
-            "plans are made for TensorFlow's own allocator, and %s is %s, which needs more memory "
-            "than planned and fails where that one waits for a copy to end; unset %s" % (
-                variable, value, variable), stacklevel=2)
+            "plans are made for TensorFlow's own allocator, and TF_GPU_ALLOCATOR is "
+            "cuda_malloc_async, which needs more memory than planned and fails where that one waits "
+            "for a copy to end; unset TF_GPU_ALLOCATOR", stacklevel=2)
 
 
 def check(version: str) -> None:
