@@ -77,8 +77,9 @@ class Rewriter {
   }
 
   absl::Status RunStrip(const StepSubject& subject) {
-    const EarlierRewrite earlier = FindEarlierRewrite(subject.graph());
-    if (!earlier.ours && earlier.foreign_node == kNoNode) {
+    const auto earlier = FindEarlierRewrite(subject.graph(), stop_);
+    if (!earlier.ok()) return earlier.status();
+    if (!earlier->ours && earlier->foreign_node == kNoNode) {
       return Unchanged(subject.graph(), v1::OUTCOME_NOTHING_TO_DO,
                        "Spillway has not rewritten this graph: there are no edits to remove");
     }
@@ -89,18 +90,19 @@ class Rewriter {
   }
 
   absl::Status RunStrategy(const PlanningStrategy& strategy, std::unique_ptr<StepSubject> subject) {
-    const EarlierRewrite earlier = FindEarlierRewrite(subject->graph());
-    if (earlier.foreign_node != kNoNode) {
+    const auto earlier = FindEarlierRewrite(subject->graph(), stop_);
+    if (!earlier.ok()) return earlier.status();
+    if (earlier->foreign_node != kNoNode) {
       if (absl::Status s = CheckGraph(strategy, subject->graph()); !s.ok()) {
         return InStage(v1::STAGE_ANALYSIS, s);
       }
       if (absl::Status s = ForecastAsItIs(subject.get()); !s.ok()) return s;
-      return Unchanged(
-          subject->graph(), v1::OUTCOME_FOREIGN,
-          absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
-                       subject->graph().name(earlier.foreign_node), "): it is returned unchanged"));
+      return Unchanged(subject->graph(), v1::OUTCOME_FOREIGN,
+                       absl::StrCat("another program (TFLMS) has rewritten this graph (node ",
+                                    subject->graph().name(earlier->foreign_node),
+                                    "): it is returned unchanged"));
     }
-    if (!earlier.ours) return RunOnOriginal(strategy, std::move(subject));
+    if (!earlier->ours) return RunOnOriginal(strategy, std::move(subject));
     // Plans are made on the graph from before any rewrite, so that rewriting one device after
     // another gives the same as rewriting all at once.
     auto stripped = Stage(v1::STAGE_PARSE,

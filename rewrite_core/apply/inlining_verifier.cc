@@ -202,6 +202,7 @@ absl::Status InliningCheck::ReadCall(int number) {
     const AttrValues values =
         AttrsOfCall(call.kind, call.branch >= 0 ? absl::string_view(call.attrs) : call.node_def);
     for (NodeId id(0); id < graph.num_nodes(); ++id) {
+      if (poll_.Tick()) return absl::OkStatus();
       std::string& bound = call.bound.emplace_back();
       if (!BindAttrs(graph.node_bytes(id), values, kMaxMessageBytes, &bound)) {
         return Wrong("body", call.name, "an attribute of its function has no value");

@@ -8,6 +8,11 @@
 
 namespace spillway::core {
 
+// Attributes that a node, a function or a call may have: each reader of attributes goes through all
+// of a node's without looking at the stop token, which this keeps below a millisecond. TensorFlow's
+// nodes have some dozens.
+inline constexpr int kMaxAttributes = 10'000;
+
 struct AttrEntry {
   absl::string_view key;
   absl::string_view value;

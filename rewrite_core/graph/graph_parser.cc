@@ -54,6 +54,17 @@ absl::Status TooMany(absl::string_view what, int64_t limit, absl::string_view li
                {{"limit", limit_name}, {"value", absl::StrCat(limit)}});
 }
 
+// Op types, and devices, of one graph: what is asked once for each of them is asked without a look
+// at the stop token, which this keeps below some milliseconds. TensorFlow has 1,900 op types.
+constexpr size_t kMaxKinds = 65'536;
+
+absl::Status TooManyKinds(absl::string_view what) {
+  return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
+                      absl::StrCat("the graph has more than the ", kMaxKinds, " ", what,
+                                   " that are taken; send a graph with fewer"),
+                      {{"limit", absl::StrCat(kMaxKinds)}});
+}
+
 }  // namespace
 
 // Builds a Graph in two passes: the first finds the nodes and the spellings of their inputs, the
@@ -116,7 +127,7 @@ class GraphParser {
         return TooMany("nodes", limits_.max_node_count(), "max_node_count");
       }
       if (graph_.nodes_.size() == graph_.nodes_.capacity()) MakeRoom(Offset(reader.whole()));
-      if (absl::Status status = ReadNode(reader.bytes(), reader.whole()); !status.ok()) {
+      if (absl::Status status = ReadNode(reader.bytes(), reader.whole(), &poll); !status.ok()) {
         return status;
       }
       if (original_ != nullptr) NoteOrigin();
@@ -194,21 +205,24 @@ class GraphParser {
     edited_.changed.push_back(id);
   }
 
-  absl::Status ReadNode(absl::string_view bytes, absl::string_view field) {
+  absl::Status ReadNode(absl::string_view bytes, absl::string_view field, StopPoller* poll) {
     Node node = {};
     node.field_begin = Offset(field);
     node.begin = Offset(bytes);
     node.size = bytes.size();
     node.first_input = graph_.inputs_.size();
     absl::string_view name, op, device;
+    int attributes = 0;
     WireReader reader(bytes);
     while (reader.Next()) {
+      if (poll->Tick()) return stop_.status("parse");
       if (reader.IsBytes(node_def::kInput)) {
         // Until ResolveInputs: where the spelling is.
         graph_.inputs_.push_back(
             {NodeId(Offset(reader.bytes())), static_cast<int32_t>(reader.bytes().size())});
       } else if (reader.IsBytes(node_def::kAttr)) {
         node.has_undo |= ReadAttrEntry(reader.bytes()).key == kUndoAttr;
+        ++attributes;
       } else if (reader.IsBytes(node_def::kName)) {
         name = reader.bytes();
       } else if (reader.IsBytes(node_def::kOp)) {
@@ -220,6 +234,13 @@ class GraphParser {
     if (!reader.ok()) {
       return Malformed(absl::StrCat("in node ", graph_.nodes_.size(), " ", Quoted(name)));
     }
+    if (attributes > kMaxAttributes) {
+      return InvalidError(
+          v1::ERROR_REASON_BAD_ATTRIBUTE,
+          absl::StrCat("node ", Quoted(name), " has ", attributes, " attributes, more than the ",
+                       kMaxAttributes, " that are taken; remove those that its op has not"),
+          {{"node", name}, {"field", "attr"}});
+    }
     if (!IsNodeName(name)) {
       const std::string position = absl::StrCat(graph_.nodes_.size());
       return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
@@ -228,6 +249,7 @@ class GraphParser {
                           {{"node", name}, {"index", position}, {"field", "name"}});
     }
     node.op = InternOp(op);
+    if (graph_.ops_.size() > kMaxKinds) return TooManyKinds("op types");
     if (bad_op_) {
       return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
                           absl::StrCat("node ", Quoted(name), " has the op type ", Quoted(op),
@@ -241,6 +263,7 @@ class GraphParser {
     node.name_size = name.size();
     node.num_inputs = graph_.inputs_.size() - node.first_input;
     node.device = InternDevice(device);
+    if (graph_.devices_.size() > kMaxKinds) return TooManyKinds("devices");
     if (bad_device_) {
       return Malformed(absl::StrCat("the device of node ", Quoted(name), " is ", Quoted(device)));
     }

@@ -1,5 +1,6 @@
 #include "rewrite_core/graph/near_in_graph.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -9,15 +10,20 @@
 namespace spillway::core {
 namespace {
 
-// NearNames examines no more, either.
-constexpr size_t kMaxNames = 20'000;
+// Nodes looked at: some milliseconds.
+constexpr int32_t kMaxNodes = 1'000'000;
+
+// The nodes of a graph whose names may be near to `word`.
+int32_t NodesFor(const Graph& graph, absl::string_view word) {
+  return word.size() > kMaxNearWord ? 0 : std::min(graph.num_nodes(), kMaxNodes);
+}
 
 }  // namespace
 
 std::string NearNodes(const Graph& graph, absl::string_view name) {
   std::vector<absl::string_view> known;
-  for (NodeId id(0); id < graph.num_nodes() && known.size() < kMaxNames; ++id) {
-    // Longer names are not near, and at most kMaxNames are examined.
+  for (NodeId id(0); id < NodesFor(graph, name) && known.size() < kMaxNearNames; ++id) {
+    // Longer names are not near.
     const size_t size = graph.name(id).size();
     if (size <= 2 * name.size() && name.size() <= 2 * size) known.push_back(graph.name(id));
   }
@@ -28,7 +34,7 @@ std::string NearScopes(const Graph& graph, absl::string_view scope) {
   absl::ConsumeSuffix(&scope, "/");
   absl::flat_hash_set<absl::string_view> seen;
   std::vector<absl::string_view> known;
-  for (NodeId id(0); id < graph.num_nodes() && known.size() < kMaxNames; ++id) {
+  for (NodeId id(0); id < NodesFor(graph, scope) && known.size() < kMaxNearNames; ++id) {
     const absl::string_view name = graph.name(id);
     for (size_t end = name.find('/'); end != absl::string_view::npos;
          end = name.find('/', end + 1)) {
@@ -43,7 +49,8 @@ std::string NearScopes(const Graph& graph, absl::string_view scope) {
 
 std::string NearTypes(const Graph& graph, absl::string_view type) {
   std::vector<absl::string_view> known;
-  for (int32_t op = 0; op < graph.num_ops(); ++op) known.push_back(graph.op_name(op));
+  const int32_t ops = std::min<int32_t>(graph.num_ops(), kMaxNearNames);
+  for (int32_t op = 0; op < ops; ++op) known.push_back(graph.op_name(op));
   return DidYouMean(type, known);
 }
 

@@ -37,9 +37,10 @@ absl::Status StripTo(const Graph& graph, const StopToken& stop,
 }
 
 absl::StatusOr<std::string> Strip(const Graph& graph, const StopToken& stop) {
-  const EarlierRewrite earlier = FindEarlierRewrite(graph);
-  if (!earlier.ours && earlier.foreign_node != kNoNode) {
-    const absl::string_view name = graph.name(earlier.foreign_node);
+  const auto earlier = FindEarlierRewrite(graph, stop);
+  if (!earlier.ok()) return earlier.status();
+  if (!earlier->ours && earlier->foreign_node != kNoNode) {
+    const absl::string_view name = graph.name(earlier->foreign_node);
     return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_FOREIGN_REWRITE,
                  absl::StrCat("node ", Quoted(name),
                               " comes from another program (TFLMS), which keeps no record to undo "
@@ -63,13 +64,15 @@ bool HasUndoRecords(const Graph& graph) {
   return false;
 }
 
-EarlierRewrite FindEarlierRewrite(const Graph& graph) {
+absl::StatusOr<EarlierRewrite> FindEarlierRewrite(const Graph& graph, const StopToken& stop) {
   EarlierRewrite earlier;
   earlier.ours = HasUndoRecords(graph);
   // Examines every node's name, but only one character in eight of names without the mark.
   const absl::string_view kMark = kSwapNodeMark;
   const std::boyer_moore_horspool_searcher mark(kMark.begin(), kMark.end());
+  StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes() && !earlier.ours; ++id) {
+    if (poll.Tick()) return stop.status("parse");
     const absl::string_view name = graph.name(id);
     if (std::search(name.begin(), name.end(), mark) == name.end()) continue;
     earlier.foreign_node = id;

@@ -29,7 +29,8 @@ struct EarlierRewrite {
   bool ours = false;              // HasUndoRecords.
   NodeId foreign_node = kNoNode;  // A swap node, if no node has an undo record.
 };
-EarlierRewrite FindEarlierRewrite(const Graph& graph);
+// The only error is that of `stop`.
+absl::StatusOr<EarlierRewrite> FindEarlierRewrite(const Graph& graph, const StopToken& stop);
 
 // Whether Spillway added this node (rather than edited it, or left it alone), either to swap a
 // tensor or as part of an inlined call.

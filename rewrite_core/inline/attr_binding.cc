@@ -76,7 +76,7 @@ class Binder {
 
 void AddEntries(uint32_t field, absl::string_view message, AttrValues* values) {
   WireReader reader(message);
-  while (reader.Next()) {
+  while (reader.Next() && values->size() <= kMaxAttributes) {  // More are for no call.
     if (!reader.IsBytes(field)) continue;
     const AttrEntry attr = ReadAttrEntry(reader.bytes());
     (*values)[attr.key] = attr.value;

@@ -219,6 +219,7 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
   call->body = BodyOf(number);
   if (call->body == nullptr) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   if (call->body->has_attrs) call->attrs = AttrsOfCall(kind, call->node_def);
+  if (call->attrs.size() > kMaxAttributes) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
 
   const Use use = UseOf(id);
   const absl::Span<const Tensor> inputs = work_.inputs(id);
@@ -251,31 +252,30 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
 // function must agree on the types of inputs and outputs.
 v1::KeptCallReason CallInliner::CheckTypes(const Call& call,
                                            std::vector<DataType>* input_types) const {
-  const auto types = [&call, this](const std::vector<BorderType>& border) {
-    std::vector<DataType> all;
-    for (const BorderType& type : border) all.push_back(TypeOf(type, call));
-    return all;
-  };
-  const auto agree = [&call](absl::string_view key, const std::vector<DataType>& wanted) {
+  const InlineBody& body = *call.body;
+  const auto agree = [&call, this](absl::string_view key, const std::vector<BorderType>& border) {
     const auto list = FindAttr(call.node_def, key);
-    if (!list.has_value()) return wanted.empty();
+    if (!list.has_value()) return border.empty();
     size_t i = 0;
     ForEachAttrType(*list, [&](DataType type) {
-      if (i >= wanted.size() || wanted[i] != type) i = wanted.size();
-      return ++i <= wanted.size();
+      if (i >= border.size() || TypeOf(border[i], call) != type) i = border.size();
+      return ++i <= border.size();
     });
-    return i == wanted.size();
+    return i == border.size();
   };
-  const std::vector<DataType> arguments = types(call.body->arguments);
-  const std::vector<DataType> results = types(call.body->results);
-  const bool known = std::find(arguments.begin(), arguments.end(), kDtInvalid) == arguments.end() &&
-                     std::find(results.begin(), results.end(), kDtInvalid) == results.end();
+  bool known = !body.has_bad_result;
+  for (absl::string_view attr : body.result_attrs) {
+    known = known && TypeOf({kDtInvalid, attr}, call) != kDtInvalid;
+  }
+  for (const BorderType& type : body.arguments) {
+    input_types->push_back(TypeOf(type, call));
+    known = known && input_types->back() != kDtInvalid;
+  }
   if (!known) return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   if (call.kind == CallKind::kPartitioned &&
-      (!agree("Tin", arguments) || !agree("Tout", results))) {
+      (!agree("Tin", body.arguments) || !agree("Tout", body.results))) {
     return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   }
-  *input_types = arguments;
   return v1::KEPT_CALL_REASON_UNSPECIFIED;
 }
 

@@ -192,16 +192,19 @@ class FunctionScanner {
   bool AddFunction(absl::string_view function_def) {
     FunctionTable::Function function;
     function.function_def = function_def;
+    int attributes = 0;
     WireReader reader(function_def);
     while (reader.Next()) {
       if (poll_.Tick()) return false;
       if (reader.IsBytes(function_def::kSignature)) {
         WireReader signature(reader.bytes());
         while (signature.Next()) {
+          if (poll_.Tick()) return false;
           if (signature.IsBytes(function_def::kSignatureName)) function.name = signature.bytes();
           if (signature.IsBytes(op_def::kAttrDef)) function.has_attrs = true;
         }
       } else if (reader.IsBytes(function_def::kAttr)) {
+        ++attributes;
         const AttrEntry attr = ReadAttrEntry(reader.bytes());
         if (attr.key == "_noinline" && AttrBool(attr.value).value_or(false)) {
           function.kept = v1::KEPT_CALL_REASON_NOINLINE;
@@ -212,7 +215,9 @@ class FunctionScanner {
         }
       }
     }
-    if (!reader.ok()) function.kept = v1::KEPT_CALL_REASON_BAD_FUNCTION;
+    if (!reader.ok() || attributes > kMaxAttributes) {
+      function.kept = v1::KEPT_CALL_REASON_BAD_FUNCTION;
+    }
     const auto number = static_cast<int32_t>(table_.functions_.size());
     const auto [entry, is_new] = table_.by_name_.try_emplace(function.name, number);
     if (is_new) {
@@ -265,19 +270,20 @@ class FunctionScanner {
       } else if (reader.IsBytes(function_def::kControlReturn)) {
         add(0, 1, reader.bytes().size() + kInputBytes, 1);
       } else if (reader.IsBytes(function_def::kNode)) {
-        ScanNode(number, reader.bytes());
+        if (!ScanNode(number, reader.bytes())) return false;
         add(1, 0, kBodyNodeBytes, 1);
       }
     }
     return true;
   }
 
-  void ScanNode(size_t number, absl::string_view node_def) {
+  bool ScanNode(size_t number, absl::string_view node_def) {
     InlinedSize& size = table_.functions_[number].size;
     absl::string_view op, name, device;
-    int64_t inputs = 0, data_inputs = 0, names = 0;
+    int64_t inputs = 0, data_inputs = 0, names = 0, attributes = 0;
     WireReader reader(node_def);
     while (reader.Next()) {
+      if (poll_.Tick()) return false;
       if (reader.IsBytes(node_def::kInput)) {
         ++inputs;
         data_inputs += reader.bytes().empty() || reader.bytes()[0] != '^';
@@ -285,7 +291,13 @@ class FunctionScanner {
       if (reader.IsBytes(node_def::kOp)) op = reader.bytes();
       if (reader.IsBytes(node_def::kName)) name = reader.bytes();
       if (reader.IsBytes(node_def::kDevice)) device = reader.bytes();
-      if (reader.IsBytes(node_def::kAttr)) names += NamesIn(ReadAttrEntry(reader.bytes()));
+      if (!reader.IsBytes(node_def::kAttr)) continue;
+      names += NamesIn(ReadAttrEntry(reader.bytes()));
+      ++attributes;
+    }
+    if (attributes > kMaxAttributes) {
+      table_.functions_[number].kept = v1::KEPT_CALL_REASON_BAD_FUNCTION;
+      return true;
     }
     const auto [known, is_new] = ops_.try_emplace(op);
     if (is_new) {
@@ -306,10 +318,10 @@ class FunctionScanner {
     size.bytes = SaturatingAdd(
         size.bytes, SaturatingMultiply(copies, SaturatingAdd(static_cast<int64_t>(node_def.size()),
                                                              kInputBytes * (inputs + names))));
-    if (!calls) return;
+    if (!calls) return true;
     if (!lowers) {
       AddCallee(number, CalledFunction(kind, node_def), kind, name.size(), device.size());
-      return;
+      return true;
     }
     // The lowered node, and its branches as calls. Names are prefixed with the call's name, then
     // the node's.
@@ -319,6 +331,7 @@ class FunctionScanner {
     for (absl::string_view branch : LoweredFunctions(kind, node_def)) {
       AddCallee(number, branch, kind, name.size() + kBranchNameBytes, device.size());
     }
+    return true;
   }
 
   void AddCallee(size_t number, absl::string_view name, CallKind kind, size_t name_size,

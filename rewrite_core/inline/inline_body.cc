@@ -125,6 +125,9 @@ class BodyReader {
         if (argument.IsBytes(op_def::kArgTypeAttr)) type.attr = argument.bytes();
       }
       (is_input ? body_->arguments : body_->results).push_back(type);
+      if (is_input) continue;
+      if (!type.attr.empty()) body_->result_attrs.insert(type.attr);
+      body_->has_bad_result |= type.attr.empty() && type.dtype == kDtInvalid;
     }
     return true;
   }

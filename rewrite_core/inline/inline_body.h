@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/base/stop_token.h"
@@ -32,6 +33,10 @@ struct InlineBody {
   absl::optional<Graph> graph;  // The arguments, nodes `_Arg`, are its first nodes.
   std::vector<BorderType> arguments;
   std::vector<BorderType> results;
+  // What CallInliner must know of the types of all results: whether one is none, and the attributes
+  // that give others. A call may have very many results, and a body very many calls.
+  bool has_bad_result = false;
+  absl::flat_hash_set<absl::string_view> result_attrs;
   std::vector<Tensor> result_tensors;
   std::vector<bool> returns_control;    // Per node: the end of the call waits for it.
   std::vector<NodeId> control_returns;  // The same nodes, in order.

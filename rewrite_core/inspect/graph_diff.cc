@@ -34,6 +34,7 @@ constexpr char kDiffStage[] = "diff";
 
 using Attributes = std::map<absl::string_view, absl::string_view>;
 
+// At most kMaxAttributes.
 Attributes AttributesOf(const Graph& graph, NodeId id) {
   Attributes attributes;
   WireReader reader(graph.node_bytes(id));

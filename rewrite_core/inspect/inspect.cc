@@ -15,6 +15,7 @@
 #include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_value.h"
@@ -45,10 +46,12 @@ bool IsUpdate(absl::string_view op) {
   return write == Write::kOptimizer || write == Write::kPlain;
 }
 
-template <typename Counts>
-void SortMostFirst(Counts* counts) {
-  std::stable_sort(counts->begin(), counts->end(),
-                   [](const auto& a, const auto& b) { return a.count() > b.count(); });
+// False if stopped. Pointers are sorted, as messages are dear to move.
+template <typename Count>
+bool SortMostFirst(google::protobuf::RepeatedPtrField<Count>* counts, StopPoller* poll) {
+  return PolledSort(
+      counts->pointer_begin(), counts->pointer_end(),
+      [](const Count* a, const Count* b) { return a->count() > b->count(); }, poll);
 }
 
 using NameCounts = google::protobuf::RepeatedPtrField<v1::NameCount>;
@@ -74,7 +77,7 @@ class Inspector {
                       &Inspector::DescribeOrder, &Inspector::DescribeTensors}) {
       if (absl::Status status = (this->*step)(); !status.ok()) return status;
     }
-    DescribeOps();
+    if (!DescribeOps()) return stop_.status(kInspectStage);
     return std::move(summary_);
   }
 
@@ -121,6 +124,7 @@ class Inspector {
       if (!reader.IsBytes(function_def::kSignature)) continue;
       WireReader signature(reader.bytes());
       while (signature.Next()) {
+        if (poll.Tick()) return stop_.status(kInspectStage);
         if (!signature.IsBytes(function_def::kSignatureName)) continue;
         entry->set_name(ShownBytes(signature.bytes()));
         functions_.insert(signature.bytes());
@@ -144,7 +148,9 @@ class Inspector {
     ops_.assign(graph_.num_ops(), 0);
     std::vector<int64_t> devices(graph_.num_devices(), 0);
     absl::flat_hash_map<absl::string_view, int> scope_rows;
-    const EarlierRewrite earlier = FindEarlierRewrite(file_);
+    const auto found = FindEarlierRewrite(file_, stop_);
+    if (!found.ok()) return found.status();
+    const EarlierRewrite earlier = *found;
     // Once for each node: a record may be long, and its node may have many readers.
     std::vector<bool> added(graph_.num_nodes(), false);
     int64_t control_edges = 0;
@@ -170,10 +176,11 @@ class Inspector {
       CountSwapNode(id, earlier, added);
       if (poll.Tick()) return stop_.status(kInspectStage);
     }
-    SortMostFirst(summary_.mutable_scopes());
+    if (!SortMostFirst(summary_.mutable_scopes(), &poll)) return stop_.status(kInspectStage);
     summary_.set_control_edge_count(control_edges);
     summary_.set_data_edge_count(graph_.num_inputs() - control_edges);
     for (DeviceId device(0); device < graph_.num_devices(); ++device) {
+      if (poll.Tick()) return stop_.status(kInspectStage);
       AddCount(graph_.device_name(device), devices[device], summary_.mutable_devices());
     }
     summary_.set_rewritten_by(earlier.ours                      ? v1::REWRITTEN_BY_SPILLWAY
@@ -271,13 +278,22 @@ class Inspector {
       int64_t size_bytes;
       Tensor tensor;
     };
-    std::vector<Sized> known;
+    const auto larger = [](const Sized& a, const Sized& b) {
+      if (a.size_bytes != b.size_bytes) return a.size_bytes > b.size_bytes;
+      if (a.tensor.node != b.tensor.node) return a.tensor.node < b.tensor.node;
+      return a.tensor.port < b.tensor.port;
+    };
+    const size_t wanted = options_.has_largest_tensor_count() ? options_.largest_tensor_count()
+                                                              : kDefaultLargestTensorCount;
+    std::vector<Sized> largest;  // A heap, the smallest first.
+    int64_t known_count = 0;
     std::vector<int64_t> unknown(v1::SizeUnknown_ARRAYSIZE, 0);
     int64_t total = 0;
     std::vector<int32_t> ports;
     StopPoller poll(stop_);
     for (NodeId id(0); id < graph_.num_nodes(); ++id) {
       ports.clear();
+      if (poll.Tick()) return stop_.status(kInspectStage);
       if (IsPlaceholder(graph_.op(id))) {
         *summary_.add_placeholders() = Summarize(graph_, *shapes, {id, 0});
       }
@@ -295,7 +311,15 @@ class Inspector {
           ++unknown[shapes->why_unknown(tensor)];
           continue;
         }
-        known.push_back({size_bytes, tensor});
+        ++known_count;
+        if (largest.size() == wanted && wanted > 0 && larger({size_bytes, tensor}, largest[0])) {
+          std::pop_heap(largest.begin(), largest.end(), larger);
+          largest.pop_back();
+        }
+        if (largest.size() < wanted) {
+          largest.push_back({size_bytes, tensor});
+          std::push_heap(largest.begin(), largest.end(), larger);
+        }
         // Many tensors of nearly 2^63 bytes: the sum saturates.
         if (__builtin_add_overflow(total, size_bytes, &total)) {
           total = std::numeric_limits<int64_t>::max();
@@ -303,7 +327,7 @@ class Inspector {
       }
     }
     summary_.set_known_size_bytes(total);
-    summary_.set_known_size_count(static_cast<int64_t>(known.size()));
+    summary_.set_known_size_count(known_count);
     int64_t unknown_count = 0;
     for (int reason = 0; reason < v1::SizeUnknown_ARRAYSIZE; ++reason) {
       if (unknown[reason] == 0) continue;
@@ -312,28 +336,26 @@ class Inspector {
       entry->set_reason(static_cast<v1::SizeUnknown>(reason));
       entry->set_count(unknown[reason]);
     }
-    SortMostFirst(summary_.mutable_unknown_sizes());
+    if (!SortMostFirst(summary_.mutable_unknown_sizes(), &poll)) {
+      return stop_.status(kInspectStage);
+    }
     summary_.set_tensor_count(summary_.known_size_count() + unknown_count);
-
-    const size_t wanted = options_.has_largest_tensor_count() ? options_.largest_tensor_count()
-                                                              : kDefaultLargestTensorCount;
-    const auto end = known.begin() + std::min(wanted, known.size());
-    std::partial_sort(known.begin(), end, known.end(), [](const Sized& a, const Sized& b) {
-      if (a.size_bytes != b.size_bytes) return a.size_bytes > b.size_bytes;
-      if (a.tensor.node != b.tensor.node) return a.tensor.node < b.tensor.node;
-      return a.tensor.port < b.tensor.port;
-    });
-    for (auto it = known.begin(); it != end; ++it) {
+    if (!PolledSort(largest.begin(), largest.end(), larger, &poll)) {
+      return stop_.status(kInspectStage);
+    }
+    for (const Sized& sized : largest) {
       if (poll.Tick()) return stop_.status(kInspectStage);
-      *summary_.add_largest_tensors() = Summarize(graph_, *shapes, it->tensor);
+      *summary_.add_largest_tensors() = Summarize(graph_, *shapes, sized.tensor);
     }
     return absl::OkStatus();
   }
 
   // Facts that follow from the op types alone.
-  void DescribeOps() {
+  bool DescribeOps() {
     int64_t switches = 0, merges = 0, ifs = 0, whiles = 0, calls = 0;
+    StopPoller poll(stop_);
     for (int32_t id = 0; id < graph_.num_ops(); ++id) {
+      if (poll.Tick()) return false;
       const absl::string_view op = graph_.op_name(id);
       const OpInfo info = FindOp(op);
       const int64_t count = ops_[id];
@@ -352,13 +374,14 @@ class Inspector {
     }
     for (NameCounts* counts :
          {summary_.mutable_op_types(), summary_.mutable_variables(), summary_.mutable_updates()}) {
-      SortMostFirst(counts);
+      if (!SortMostFirst(counts, &poll)) return false;
     }
     summary_.set_switch_count(switches);
     summary_.set_merge_count(merges);
     summary_.set_if_count(ifs);
     summary_.set_while_count(whiles);
     summary_.set_call_count(calls);
+    return true;
   }
 
   const Graph& file_;   // The original graph;

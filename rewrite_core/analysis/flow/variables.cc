@@ -156,7 +156,9 @@ class LibraryUse {
     const absl::string_view function_def = functions_[number].function_def;
     absl::flat_hash_map<absl::string_view, Node> nodes;
     std::vector<absl::string_view> names;
-    if (!ReadArgumentNames(function_def, &names)) return true;  // Unknown.
+    if (!ReadArgumentNames(function_def, stop_, &names)) {
+      return stop_.status("analysis").ok();  // Unknown.
+    }
     FunctionUse use;
     use.function_def = function_def;
     use.callers = std::move(functions_[number].callers);

@@ -19,10 +19,12 @@
 
 namespace spillway::core {
 
-bool ReadArguments(absl::string_view signature, uint32_t field,
+bool ReadArguments(absl::string_view signature, uint32_t field, const StopToken& stop,
                    std::vector<absl::string_view>* names) {
+  StopPoller poll(stop);
   WireReader reader(signature);
   while (reader.Next()) {
+    if (poll.Tick()) return false;
     if (!reader.IsBytes(field)) continue;
     absl::string_view name;
     WireReader argument(reader.bytes());
@@ -49,13 +51,14 @@ class BodyBuilder {
   bool Build(absl::string_view function_def, FunctionBody* body) {
     const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
     std::vector<absl::string_view> outputs;
-    if (!ReadArguments(signature, op_def::kInputArg, &body->arguments) ||
-        !ReadArguments(signature, op_def::kOutputArg, &outputs)) {
+    if (!ReadArguments(signature, op_def::kInputArg, stop_, &body->arguments) ||
+        !ReadArguments(signature, op_def::kOutputArg, stop_, &outputs)) {
       return false;
     }
     if (!MakeRoom(function_def, body)) return false;
     std::string* const graph_def = &body->graph_def;
     for (absl::string_view name : body->arguments) {
+      if (poll_.Tick()) return false;
       AddNode(name, Node());
       node_.clear();
       AppendBytesField(node_def::kName, name, &node_);
@@ -81,6 +84,7 @@ class BodyBuilder {
       }
     }
     for (absl::string_view output : outputs) {
+      if (poll_.Tick()) return false;
       std::string spelling;
       if (!Spell(returns[output], &spelling)) return false;
       body->results.push_back(std::move(spelling));
@@ -180,12 +184,16 @@ class BodyBuilder {
     if (function_def.empty()) return 0;  // A custom op: assumed to have one.
     const auto [outputs, is_new] = outputs_.try_emplace(op.name);
     if (is_new) {
-      // Unknown for lists.
+      std::vector<absl::string_view> names;
       const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
-      if (!ReadArguments(signature, op_def::kOutputArg, &outputs->second)) outputs->second.clear();
+      // Unknown for lists.
+      if (!ReadArguments(signature, op_def::kOutputArg, stop_, &names)) names.clear();
+      for (size_t i = 0; i < names.size() && !poll_.Tick(); ++i) {
+        outputs->second.emplace(names[i], static_cast<int>(i));
+      }
     }
-    const auto found = std::find(outputs->second.begin(), outputs->second.end(), name);
-    return found == outputs->second.end() ? -1 : static_cast<int>(found - outputs->second.begin());
+    const auto found = outputs->second.find(name);
+    return found == outputs->second.end() ? -1 : found->second;
   }
 
   // Converts an input's spelling from a body's to a graph's.
@@ -248,7 +256,8 @@ class BodyBuilder {
   // For nodes with several outputs: the first port of each requested output argument. A list may be
   // read in many places, but the node's attributes should not be read each time.
   absl::flat_hash_map<int32_t, std::vector<int64_t>> first_ports_;
-  absl::flat_hash_map<absl::string_view, std::vector<absl::string_view>> outputs_;  // By function.
+  // By function: the positions of its results, by name.
+  absl::flat_hash_map<absl::string_view, absl::flat_hash_map<absl::string_view, int>> outputs_;
   NodeAttrs attrs_;
   std::string node_, spelling_;  // Scratch.
 };

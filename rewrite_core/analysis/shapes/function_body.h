@@ -21,8 +21,8 @@ struct FunctionBody {
 };
 
 // Reads the names of a signature's arguments of one kind (a field of OpDef). False if one is a list
-// of tensors.
-bool ReadArguments(absl::string_view signature, uint32_t field,
+// of tensors, or if stopped.
+bool ReadArguments(absl::string_view signature, uint32_t field, const StopToken& stop,
                    std::vector<absl::string_view>* names);
 
 // Returns the FunctionDef of that name; empty if the library has none.

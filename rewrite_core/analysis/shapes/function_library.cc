@@ -61,8 +61,9 @@ bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
   return true;
 }
 
-bool ReadArgumentNames(absl::string_view function_def, std::vector<absl::string_view>* names) {
-  return ReadArguments(LastPayload(function_def, function_def::kSignature), op_def::kInputArg,
+bool ReadArgumentNames(absl::string_view function_def, const StopToken& stop,
+                       std::vector<absl::string_view>* names) {
+  return ReadArguments(LastPayload(function_def, function_def::kSignature), op_def::kInputArg, stop,
                        names);
 }
 

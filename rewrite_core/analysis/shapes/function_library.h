@@ -33,8 +33,10 @@ absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::strin
 bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
                      const std::function<void(absl::string_view, absl::string_view)>& visit);
 
-// The names of a function's arguments, in order. False if one is a list of tensors, or malformed.
-bool ReadArgumentNames(absl::string_view function_def, std::vector<absl::string_view>* names);
+// The names of a function's arguments, in order. False if one is a list of tensors or malformed, or
+// if stopped.
+bool ReadArgumentNames(absl::string_view function_def, const StopToken& stop,
+                       std::vector<absl::string_view>* names);
 
 class FunctionLibrary : public FunctionCaller {
  public:

@@ -115,7 +115,7 @@ GraphInference::GraphInference(const InferenceInputs& inputs, ShapePool& pool,
   context_.infers_bounds_ = inputs.exact != nullptr;
 }
 
-void GraphInference::LayOut() {
+bool GraphInference::LayOut(StopPoller* poll) {
   // A node may claim 2^31 outputs in ten bytes. Outputs are kept if they are few or have as many
   // readers; further ones only as long as their total is accounted for by the graph's bytes. The
   // rest are unknown.
@@ -127,6 +127,7 @@ void GraphInference::LayOut() {
   int64_t total = 0;
   auto further = static_cast<int64_t>(graph.bytes().size() / kBytesPerOutput);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
+    if (poll->Tick()) return false;
     const GraphOps::Op& op = in_.ops[graph.op_id(id)];
     if (op.is_source) sources_.push_back(id);
     int64_t count = op.outputs.fixed_count();
@@ -154,6 +155,7 @@ void GraphInference::LayOut() {
     first_[id + 1] = static_cast<uint32_t>(total);
   }
   facts_.assign(total, TensorFact());
+  return true;
 }
 
 absl::Status GraphInference::Visit(NodeId id) {
@@ -353,11 +355,11 @@ void GraphInference::CallByName(ShapeContext& c) {
 
 absl::Status GraphInference::Run(const StopToken& stop) {
   const Graph& graph = in_.graph;
-  LayOut();
+  StopPoller poll(stop);
+  if (!LayOut(&poll)) return stop.status(kStage);
   context_.facts_ = facts_.data();
   context_.said_ = in_.variables;
   context_.first_ = first_.data();
-  StopPoller poll(stop);
   std::vector<NodeId> loops;  // Merges that read a loop's end.
   for (NodeId id : in_.topology.order()) {
     if (poll.Tick()) return stop.status(kStage);

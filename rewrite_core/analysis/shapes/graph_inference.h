@@ -104,7 +104,7 @@ class GraphInference {
   VariableFacts TakeVariables();
 
  private:
-  void LayOut();
+  bool LayOut(StopPoller* poll);
   absl::Status Visit(NodeId id);
   // Adds the facts about its variable to the handle that a node outputs.
   void SetHandle(NodeId id, ShapeContext& c);

@@ -1,11 +1,15 @@
 #include "rewrite_core/strategy/common/op_filter.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/graph/near_in_graph.h"
 
 namespace spillway::core {
@@ -142,11 +146,39 @@ absl::Status OpFilter::MatchScopes(absl::string_view kind, const Strings& scopes
   flags->assign(graph_->num_nodes(), false);
   std::vector<bool> used(scopes.size(), false);
   StopPoller poll(stop);
-  for (NodeId id(0); id < graph_->num_nodes(); ++id) {
-    for (int i = 0; i < scopes.size(); ++i) {
+  // Comparing each name with each scope could take hours. Of the scopes that a name begins with,
+  // each begins with the shorter ones; and so does each that lies between them and the name in
+  // order of the texts. So the longest is among the last scope up to the name and its enclosing
+  // ones.
+  std::vector<int> sorted(scopes.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  const auto less = [&scopes](int a, int b) { return scopes[a] < scopes[b]; };
+  if (!PolledSort(sorted.begin(), sorted.end(), less, &poll)) return stop.status("strategy");
+  constexpr int kNone = -1;
+  std::vector<int> enclosing(scopes.size(), kNone);  // The longest other that it begins with.
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    int other = sorted[i - 1];
+    while (other != kNone && !absl::StartsWith(scopes[sorted[i]], scopes[other])) {
       if (poll.Tick()) return stop.status("strategy");
-      if (absl::StartsWith(graph_->name(id), scopes[i])) (*flags)[id] = used[i] = true;
+      other = enclosing[other];
     }
+    enclosing[sorted[i]] = other;
+  }
+  for (NodeId id(0); id < graph_->num_nodes(); ++id) {
+    const absl::string_view name = graph_->name(id);
+    const auto after =
+        std::upper_bound(sorted.begin(), sorted.end(), name,
+                         [&scopes](absl::string_view text, int i) { return text < scopes[i]; });
+    int scope = after == sorted.begin() ? kNone : *(after - 1);
+    while (scope != kNone && !absl::StartsWith(name, scopes[scope])) {
+      if (poll.Tick()) return stop.status("strategy");
+      scope = enclosing[scope];
+    }
+    if (scope != kNone) (*flags)[id] = used[scope] = true;
+    if (poll.Tick()) return stop.status("strategy");
+  }
+  for (size_t i = sorted.size(); i-- > 0;) {
+    if (used[sorted[i]] && enclosing[sorted[i]] != kNone) used[enclosing[sorted[i]]] = true;
   }
   for (int i = 0; i < scopes.size(); ++i) {
     if (used[i]) continue;

@@ -1,6 +1,8 @@
 #include "rewrite_core/strategy/level/python_slice.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -8,8 +10,8 @@
 
 namespace spillway::core {
 
-absl::optional<std::vector<int32_t>> SelectPositions(absl::string_view text, int32_t size) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
+absl::optional<Positions> SelectPositions(absl::string_view text, int32_t size) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 3));
   if (parts.size() > 3) return absl::nullopt;
   absl::optional<int64_t> numbers[3];
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -19,13 +21,11 @@ absl::optional<std::vector<int32_t>> SelectPositions(absl::string_view text, int
     if (!absl::SimpleAtoi(part, &number)) return absl::nullopt;
     numbers[i] = number;
   }
-  std::vector<int32_t> selected;
   const auto from_end = [size](int64_t number) { return number < 0 ? number + size : number; };
   if (parts.size() == 1) {
     if (!numbers[0].has_value()) return absl::nullopt;
     const int64_t index = from_end(*numbers[0]);
-    if (index >= 0 && index < size) selected.push_back(static_cast<int32_t>(index));
-    return selected;
+    return index >= 0 && index < size ? Positions{index, index} : Positions();
   }
   const int64_t step = numbers[2].value_or(1);
   if (step == 0) return absl::nullopt;
@@ -36,11 +36,9 @@ absl::optional<std::vector<int32_t>> SelectPositions(absl::string_view text, int
   };
   const int64_t start = end_of(numbers[0], step > 0 ? lowest : highest);
   const int64_t stop = end_of(numbers[1], step > 0 ? highest : lowest);
-  for (int64_t i = start; step > 0 ? i < stop : i > stop; i += step) {
-    selected.push_back(static_cast<int32_t>(i));
-  }
-  std::sort(selected.begin(), selected.end());
-  return selected;
+  if (step > 0 ? start >= stop : start <= stop) return Positions();
+  const int64_t end = start + (stop - start - (step > 0 ? 1 : -1)) / step * step;
+  return Positions{std::min(start, end), std::max(start, end), std::abs(step)};
 }
 
 }  // namespace spillway::core

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/common/cond_scope.h"
@@ -57,16 +58,36 @@ class Serializer {
   }
 
  private:
+  // Of slices with the same step and remainder the union is walked: so the work is bounded by the
+  // number of levels for each step, however many slices are given.
   absl::Status ChooseNamed(const v1::LevelStrategy& options) {
+    StopPoller poll(stop_);
+    std::vector<Positions> slices;
     for (const std::string& text : options.serialization()) {
+      if (poll.Tick()) return stop_.status("strategy");
       const auto selected = SelectPositions(text, levels_.num_levels());
       if (selected.has_value() && !selected->empty()) {
-        for (int32_t level : *selected) chosen_[level] = true;
+        slices.push_back(*selected);
         continue;
       }
       const std::string range = absl::StrCat("0 to ", levels_.num_levels() - 1);
       return WithDetail(BadItem(text, absl::StrCat("selects none of the graph's levels ", range)),
                         "levels", range);
+    }
+    const auto of_one = [](const Positions& p) { return std::make_pair(p.step, p.first % p.step); };
+    const auto less = [&](const Positions& a, const Positions& b) {
+      return std::make_pair(of_one(a), a.first) < std::make_pair(of_one(b), b.first);
+    };
+    if (!PolledSort(slices.begin(), slices.end(), less, &poll)) return stop_.status("strategy");
+    int64_t next = 0;  // What comes before it is chosen already.
+    for (size_t i = 0; i < slices.size(); ++i) {
+      if (i == 0 || of_one(slices[i]) != of_one(slices[i - 1])) next = 0;
+      next = std::max(next, slices[i].first);
+      for (; next <= slices[i].last; next += slices[i].step) {
+        if (poll.Tick()) return stop_.status("strategy");
+        chosen_[next] = true;
+      }
+      if (poll.Tick()) return stop_.status("strategy");
     }
     return absl::OkStatus();
   }

@@ -115,7 +115,9 @@ absl::StatusOr<NodeFlags> Filter(const Graph& graph, const NodeFlags& reachable,
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
     op_wanted[op] = wanted.contains(graph.op_name(op));
   }
+  StopPoller poll(budget->stop());
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
+    if (poll.Tick()) return budget->stop().status("strategy");
     if (!op_wanted[graph.op_id(id)] || !reachable[id]) continue;
     (*flags)[id] = true;
     found.insert(graph.op(id));

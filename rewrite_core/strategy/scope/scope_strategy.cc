@@ -272,13 +272,19 @@ void AddCounts(const absl::flat_hash_map<absl::string_view, int64_t>& counts, si
   }
 }
 
-void ReportBackwardPart(const Graph& graph, const ScopeSets& sets, v1::ScopeReport* report) {
+// Incomplete if stopped.
+void ReportBackwardPart(const Graph& graph, const ScopeSets& sets, const StopToken& stop,
+                        v1::ScopeReport* report) {
   report->set_backward_op_count(sets.backward_count);
   report->set_backward_part_found(sets.backward_found);
   if (!sets.backward_found) return;
   absl::flat_hash_map<absl::string_view, int64_t> updates, scopes;
-  for (NodeId id : sets.updates) ++updates[graph.op(id)];
-  for (NodeId id(0); id < graph.num_nodes(); ++id) {
+  StopPoller poll(stop);
+  for (NodeId id : sets.updates) {
+    if (poll.Tick()) return;
+    ++updates[graph.op(id)];
+  }
+  for (NodeId id(0); id < graph.num_nodes() && !poll.Tick(); ++id) {
     const size_t slash = graph.name(id).find('/');
     if (sets.backward[id] && slash != absl::string_view::npos) {
       ++scopes[graph.name(id).substr(0, slash)];
@@ -289,13 +295,20 @@ void ReportBackwardPart(const Graph& graph, const ScopeSets& sets, v1::ScopeRepo
 }
 
 void ReportSets(const Graph& graph, const ScopeSets& sets, const ScopeOrder& order,
-                v1::ScopeReport* report) {
-  ReportBackwardPart(graph, sets, report);
-  for (NodeId seed : sets.seeds) report->add_starting_ops(std::string(graph.name(seed)));
+                const StopToken& stop, v1::ScopeReport* report) {
+  ReportBackwardPart(graph, sets, stop, report);
+  StopPoller poll(stop);
+  for (NodeId seed : sets.seeds) {
+    if (poll.Tick()) break;
+    report->add_starting_ops(std::string(graph.name(seed)));
+  }
   report->set_starting_ops_found(sets.seeds_found);
   report->set_level_count(order.level_count);
   if (order.backward_start != kNoOrder) report->set_backward_start_level(order.backward_start);
 }
+
+// Scopes of a warning for which similar ones are looked for, which takes up to 30 ms each.
+constexpr int kMaxSuggestions = 3;
 
 void WarnOfUnmatched(const Graph& graph, const std::vector<std::string>& scopes,
                      v1::RewriteReport* report) {
@@ -304,9 +317,11 @@ void WarnOfUnmatched(const Graph& graph, const std::vector<std::string>& scopes,
   warning->set_code(v1::WARNING_CODE_NAME_MATCHES_NOTHING);
   warning->set_message(absl::StrCat(
       "optimizer_scopes that match no op: ",
-      absl::StrJoin(scopes, ", ", [&graph](std::string* out, const std::string& scope) {
-        absl::StrAppend(out, scope, NearScopes(graph, scope));
-      })));
+      absl::StrJoin(
+          scopes, ", ",
+          [&, left = kMaxSuggestions](std::string* out, const std::string& scope) mutable {
+            absl::StrAppend(out, scope, left-- > 0 ? NearScopes(graph, scope) : "");
+          })));
 }
 
 }  // namespace
@@ -338,7 +353,7 @@ absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input) {
   if (!order.ok()) return order.status();
 
   WarnOfUnmatched(facts.graph(), sets->unmatched_scopes, &result.report);
-  ReportSets(facts.graph(), *sets, *order, &report);
+  ReportSets(facts.graph(), *sets, *order, input.stop, &report);
   absl::Status status = ScopePlanner(input, *sets, *order, &budget, &result).Run();
   if (!status.ok()) return status;
   if (result.plan.empty()) result.why_nothing = "no tensor qualifies: the decisions say why";

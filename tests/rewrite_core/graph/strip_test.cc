@@ -239,8 +239,8 @@ TEST(StripTest, TellsWhoRewroteAGraph) {
   };
   for (const Case& c : kCases) {
     const TestGraph graph(c.text);
-    EXPECT_EQ(FindEarlierRewrite(*graph).ours, c.ours) << c.text;
-    EXPECT_EQ(FindEarlierRewrite(*graph).foreign_node, c.foreign) << c.text;
+    EXPECT_EQ(FindEarlierRewrite(*graph, StopToken())->ours, c.ours) << c.text;
+    EXPECT_EQ(FindEarlierRewrite(*graph, StopToken())->foreign_node, c.foreign) << c.text;
   }
 }
 

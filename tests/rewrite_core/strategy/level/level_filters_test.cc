@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "tests/testing/core_test_util.h"
 
@@ -203,6 +206,36 @@ INSTANTIATE_TEST_SUITE_P(LevelFilters, EveryFilterTest,
 // The ops that remain on the two sides need not be the same.
 TEST(LevelFiltersTest, AnInputMayBeExcludedThatIsIncludedAsAnOutput) {
   EXPECT_THAT(ErrorOf("incl_output_by_scopes: 'A/' excl_input_by_scopes: 'A/'"), IsOk());
+}
+
+// Scopes that begin with each other, against a comparison of each name with each scope.
+TEST(LevelFiltersTest, EachScopeThatANameBeginsWithCounts) {
+  const char* const kScopes[] = {"a", "a/b", "a/bc", "ab", "a/b/c", "b", "A/", "A/relu", "A/re"};
+  std::string text;
+  for (const char* name : {"a", "a/b", "a/bb", "a/b/c/d", "a/bcd", "ab/c", "abc", "b/a", "A/relu",
+                           "A/rem", "B", "c"}) {
+    absl::StrAppend(&text, name, " = Neg(x) {T=float32}\n");
+  }
+  const TestFacts f(absl::StrCat("x = Placeholder() {dtype=float32}\n", text));
+  constexpr int kSets = 1 << (sizeof(kScopes) / sizeof(kScopes[0]));
+  for (int set = 1; set < kSets; ++set) {
+    std::vector<std::string> scopes;
+    std::string options;
+    for (int i = 0; 1 << i < kSets; ++i) {
+      if ((set >> i & 1) == 0) continue;
+      scopes.push_back(kScopes[i]);
+      absl::StrAppend(&options, "incl_output_by_scopes: '", kScopes[i], "' ");
+    }
+    const LevelFilters filters = testing::ValueOrDie(Create(f, options), options);
+    for (NodeId id(0); id < f.graph->num_nodes(); ++id) {
+      if (f.graph->op(id) == "Placeholder") continue;  // Never a producer.
+      const bool begins = std::any_of(scopes.begin(), scopes.end(), [&](const std::string& scope) {
+        return absl::StartsWith(f.graph->name(id), scope);
+      });
+      EXPECT_EQ(filters.producer(id) != v1::REASON_NOT_INCLUDED, begins)
+          << f.graph->name(id) << " with " << options;
+    }
+  }
 }
 
 }  // namespace
