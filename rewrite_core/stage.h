@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/names.h"
+#include "rewrite_core/base/steady_time.h"
 #include "spillway/v1/report.pb.h"
 
 namespace spillway::core {
@@ -30,11 +30,11 @@ inline absl::Status InStage(v1::Stage stage, const absl::Status& status) {
 // detail `stage` to its error.
 template <typename Work>
 auto RunStage(v1::Stage stage, v1::RewriteReport* report, const Work& work) -> decltype(work()) {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   auto result = work();
   v1::StageTiming* timing = report->add_stages();
   timing->set_stage(stage);
-  timing->set_duration_ns(absl::ToInt64Nanoseconds(absl::Now() - begin));
+  timing->set_duration_ns(absl::ToInt64Nanoseconds(SteadyNow() - begin));
   if (!StatusOf(result).ok()) return InStage(stage, StatusOf(result));
   return result;
 }

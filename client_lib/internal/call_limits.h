@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "rewrite_core/base/steady_time.h"
 #include "rewrite_core/base/stop_token.h"
 #include "spillway/connection.h"
 
@@ -17,7 +17,7 @@ namespace spillway::internal {
 class CallLimits {
  public:
   explicit CallLimits(const CallOptions& call)
-      : CallLimits(absl::Now() + call.timeout, call.cancellation) {}
+      : CallLimits(core::SteadyNow() + call.timeout, call.cancellation) {}
   CallLimits(absl::Time deadline, CancellationToken cancellation)
       : deadline_(deadline), cancellation_(std::move(cancellation)) {}
 

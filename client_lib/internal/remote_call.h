@@ -10,6 +10,7 @@
 #include "client_lib/internal/call_limits.h"
 #include "client_lib/internal/retry.h"
 #include "grpcpp/client_context.h"
+#include "rewrite_core/base/steady_time.h"
 #include "spillway/cancellation.h"
 
 namespace spillway::internal {
@@ -21,7 +22,8 @@ class RemoteCall {
       : on_cancel_(limits.cancellation(), [this] { context_.TryCancel(); }) {
     for (const auto& [name, value] : headers) context_.AddMetadata(name, value);
     if (limits.deadline() != absl::InfiniteFuture()) {
-      context_.set_deadline(absl::ToChronoTime(limits.deadline()));
+      context_.set_deadline(
+          absl::ToChronoTime(absl::Now() + (limits.deadline() - core::SteadyNow())));
     }
   }
 

@@ -5,9 +5,9 @@
 
 #include "absl/random/random.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "client_lib/internal/status_conversion.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::internal {
 namespace {
@@ -43,7 +43,7 @@ bool RetryLoop::PauseAfter(absl::Status* status, Pushback pushback) {
   ++attempts_;
   if (attempts_ >= options_.max_attempts || !MayTryAgain(*status, pushback)) return false;
   const absl::Duration pause = NextPause(pushback);
-  if (absl::Now() + pause >= limits_.deadline()) return false;
+  if (core::SteadyNow() + pause >= limits_.deadline()) return false;
   if (options_.on_retry) {
     options_.on_retry({*status, pause, attempts_ + 1, options_.max_attempts});
   }

@@ -1,8 +1,8 @@
 #include "rewrite_core/base/stop_token.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::core {
 
@@ -28,7 +28,7 @@ bool StopToken::ShouldStop(int64_t steps) const {
   if (total > step_limit_ ||
       (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed))) {
     code = absl::StatusCode::kCancelled;
-  } else if (deadline_ != absl::InfiniteFuture() && absl::Now() >= deadline_) {
+  } else if (deadline_ != absl::InfiniteFuture() && SteadyNow() >= deadline_) {
     code = absl::StatusCode::kDeadlineExceeded;
   }
   if (code == absl::StatusCode::kOk) return false;

@@ -24,8 +24,8 @@ class StopToken {
   // Never stops.
   StopToken() = default;
 
-  // Stops at `deadline` (DEADLINE_EXCEEDED) or as soon as `*cancelled` is true (CANCELLED).
-  // `cancelled` may be null.
+  // Stops at `deadline`, by SteadyNow (DEADLINE_EXCEEDED), or as soon as `*cancelled` is true
+  // (CANCELLED). `cancelled` may be null.
   explicit StopToken(absl::Time deadline, const std::atomic<bool>* cancelled = nullptr)
       : deadline_(deadline), cancelled_(cancelled) {}
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::server {
 namespace {
@@ -87,10 +88,7 @@ class AlarmTimer final : public Clock::Timer {
 
 class SteadyClock final : public Clock {
  public:
-  absl::Time Now() const override {
-    const auto since_epoch = std::chrono::steady_clock::now().time_since_epoch();
-    return absl::UnixEpoch() + absl::FromChrono(since_epoch);
-  }
+  absl::Time Now() const override { return core::SteadyNow(); }
 
   std::unique_ptr<Timer> CallAt(absl::Time when, Callback callback) override {
     auto state = std::make_shared<AlarmState>(*this, std::move(callback));

@@ -1,9 +1,9 @@
 // How the server measures the passage of time: for timeouts, quotas and intervals. Tests pass a
 // clock of their own (tests/server/manual_clock.h), so that none of them has to sleep.
 //
-// Monotonic, with an arbitrary epoch: its times are not dates. The rest uses absl::Now():
-// deadlines, which gRPC and core::StopToken compare with it, the start and duration of a request,
-// the log and the journal.
+// Monotonic, with an arbitrary epoch: its times are not dates. Deadlines and durations of requests
+// are by core::SteadyNow(), which the real clock shows; absl::Now() is for dates in log and
+// journal, and for times that gRPC takes and gives.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_BASE_CLOCK_H_

@@ -4,10 +4,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/text/check_run.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 namespace {
@@ -58,7 +58,7 @@ void AddSwaps(const v1::GraphDiff& diff, v1::RewriteReport* report) {
 absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view graph_def,
                                     absl::string_view original, v1::SimulateOptions options,
                                     absl::string_view run_metadata, const CallOptions& call) {
-  const absl::Time deadline = absl::Now() + call.timeout;
+  const absl::Time deadline = core::SteadyNow() + call.timeout;
   const absl::StatusOr<text::CheckTrace> trace = text::ReadCheckTrace(run_metadata);
   if (!trace.ok()) return trace.status();
   CheckedRun run;

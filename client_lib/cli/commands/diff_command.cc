@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/flags/connection_flags.h"
@@ -16,6 +15,7 @@
 #include "client_lib/text/diff_text.h"
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 namespace {
@@ -65,7 +65,7 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
   ProgressLine progress(Verbosity::kNormal, "comparing");
   call->on_progress = progress.callback();
   const Client client = flags.connection.Connect();
-  const absl::Time deadline = absl::Now() + call->timeout;
+  const absl::Time deadline = core::SteadyNow() + call->timeout;
   const text::Style style = StyleOf(STDOUT_FILENO);
   bool same = true;
   std::string text;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/print/progress_line.h"
 #include "client_lib/cli/rewrite/rewrite_graph_file.h"
@@ -16,6 +15,7 @@
 #include "client_lib/text/summary.h"
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 namespace {
@@ -57,7 +57,7 @@ absl::StatusOr<std::string> TraceOf(const RewrittenFile& file, const v1::Step& s
   options.set_memory(true);
   options.set_trace(true);
   plot::ChromeTrace trace;
-  const absl::Time deadline = absl::Now() + call.timeout;
+  const absl::Time deadline = core::SteadyNow() + call.timeout;
   for (size_t i = 0; i < graphs->num_graphs(); ++i) {
     // A MetaGraph that was kept has another purpose, and may have no such step.
     if (!file.graphs[i].kept_because.ok()) continue;
@@ -109,7 +109,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   // Plans are reported only beside a progress line; applying a saved plan involves no search.
   if (call->on_progress) call->on_plan = ShowPlans;
   const Client client = connection.Connect(verbosity);
-  const absl::Time deadline = absl::Now() + call->timeout;
+  const absl::Time deadline = core::SteadyNow() + call->timeout;
   absl::StatusOr<RewrittenFile> result =
       RewriteGraphFile(*std::move(bytes), files.format, options, client, *call, plans, profiles);
   absl::StatusOr<std::string> trace;

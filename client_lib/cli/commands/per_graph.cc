@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/progress_line.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 
@@ -29,7 +29,7 @@ absl::StatusOr<ExitCode> PrintPerGraph(const PerGraphRun& run, const Session& se
                         run.doing);
   call->on_progress = progress.callback();
   const Client client = run.connection.Connect();
-  const absl::Time deadline = absl::Now() + call->timeout;
+  const absl::Time deadline = core::SteadyNow() + call->timeout;
   const text::Style style = StyleOf(STDOUT_FILENO);
   std::ostringstream collected;
   std::vector<MetaGraphJson> entries;

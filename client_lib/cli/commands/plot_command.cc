@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/commands/plot_graph.h"
@@ -23,6 +22,7 @@
 #include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/plot/picture.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 namespace {
@@ -139,7 +139,7 @@ class Plotter {
         recompute_(recompute),
         client_(std::move(client)),
         call_(std::move(call)),
-        deadline_(absl::Now() + call_.timeout) {
+        deadline_(core::SteadyNow() + call_.timeout) {
     picture_.format = form == PictureForm::kHtml ? plot::Format::kHtml : plot::Format::kSvg;
     picture_.theme = ThemeOf(flags, form);
   }

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client_lib/cli/commands/per_graph.h"
 #include "client_lib/cli/flags/flag_names.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 namespace {
@@ -61,7 +61,7 @@ absl::StatusOr<OtherGraph> PlanFor(absl::string_view graph, const v1::Step& step
 absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& step,
                                      Comparison comparison, v1::Recompute recompute,
                                      const Client& client, const CallOptions& call) {
-  const absl::Time deadline = absl::Now() + call.timeout;
+  const absl::Time deadline = core::SteadyNow() + call.timeout;
   auto stripped = client.Strip(graph, call);
   if (stripped.ok() && stripped->report().outcome() == v1::OUTCOME_STRIPPED) {
     if (recompute != v1::RECOMPUTE_UNSPECIFIED) {
@@ -87,7 +87,7 @@ absl::StatusOr<DrawnStep> SimulateToDraw(absl::string_view graph, v1::SimulateOp
                                          const Client& client, const CallOptions& call) {
   options.set_memory(true);
   options.set_trace(true);
-  const absl::Time deadline = absl::Now() + call.timeout;
+  const absl::Time deadline = core::SteadyNow() + call.timeout;
   auto other = FindOther(graph, options.step(), comparison, recompute, client, call);
   if (!other.ok()) return other.status();
   DrawnStep drawn;

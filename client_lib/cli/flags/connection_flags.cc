@@ -7,10 +7,10 @@
 #include "CLI/Validators.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/request_names.h"
+#include "rewrite_core/base/steady_time.h"
 #include "spillway/local_connection.h"
 #include "spillway/remote_connection.h"
 
@@ -232,7 +232,7 @@ absl::StatusOr<CallOptions> ConnectionFlags::MakeCall(const Session& session) co
 
 CallOptions Until(absl::Time deadline, const CallOptions& call) {
   CallOptions rest = call;
-  if (deadline != absl::InfiniteFuture()) rest.timeout = deadline - absl::Now();
+  if (deadline != absl::InfiniteFuture()) rest.timeout = deadline - core::SteadyNow();
   return rest;
 }
 

@@ -1,11 +1,11 @@
 #include "client_lib/cli/flags/gpu_memory.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "client_lib/cli/flags/hardware_file.h"
 #include "client_lib/internal/gpu_name.h"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 namespace {
@@ -62,7 +62,7 @@ absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hard
     return std::string();
   }
   if (hardware->preset() != kAuto) return std::string();
-  const absl::Time deadline = absl::Now() + limit;
+  const absl::Time deadline = core::SteadyNow() + limit;
   const absl::StatusOr<internal::NamedMachine> machine = internal::AskMachine(limit);
   if (!machine.ok()) return machine.status();
   hardware->set_preset(machine->preset);
@@ -71,7 +71,7 @@ absl::StatusOr<std::string> FindMachine(absl::Duration limit, v1::Hardware* hard
                                       ? absl::StrCat(machine->gpu_count, " times ", machine->gpu)
                                       : machine->gpu);
   if (hardware->has_gpu_memory_bytes()) return line;
-  const std::string memory = Fill(deadline - absl::Now(), hardware);
+  const std::string memory = Fill(deadline - core::SteadyNow(), hardware);
   return memory.empty() ? line : absl::StrCat(line, "; ", memory);
 }
 

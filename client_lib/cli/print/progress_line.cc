@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 namespace {
@@ -85,7 +85,7 @@ std::string FormatProgress(const Progress& progress, absl::Duration elapsed,
 ProgressLine::ProgressLine(Verbosity verbosity, absl::string_view doing)
     : enabled_(verbosity == Verbosity::kNormal && isatty(STDERR_FILENO) == 1),
       doing_(doing),
-      start_(absl::Now()) {
+      start_(core::SteadyNow()) {
   ShowProgress("");
   if (enabled_) thread_ = std::thread([this] { DrawUntilEnd(); });
 }
@@ -115,7 +115,7 @@ void ProgressLine::DrawUntilEnd() {
   while (!ended_changed_.wait_for(lock, pause, [this] { return ended_; })) {
     const Progress progress = progress_;
     lock.unlock();
-    Draw(FormatProgress(progress, absl::Now() - start_, Doing(doing_)));
+    Draw(FormatProgress(progress, core::SteadyNow() - start_, Doing(doing_)));
     lock.lock();
     pause = kInterval;
   }

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/print/json.h"
 #include "nlohmann/json.hpp"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::cli {
 namespace {
@@ -127,7 +127,7 @@ absl::StatusOr<RewrittenFile> RewriteGraphFile(std::string bytes,
   RewrittenFile result;
   result.format = file->format();
   std::vector<absl::optional<std::string>> graphs(file->num_graphs());
-  const absl::Time deadline = absl::Now() + call.timeout;
+  const absl::Time deadline = core::SteadyNow() + call.timeout;
   bool any = false;
   absl::Status first_error;
   for (size_t i = 0; i < file->num_graphs(); ++i) {

@@ -10,9 +10,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rewrite_core/base/steady_time.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/inspect/inspect.h"
@@ -65,11 +65,11 @@ TEST(StopTokenTest, ACancelledFlagStops) {
 }
 
 TEST(StopTokenTest, ADeadlineStops) {
-  const StopToken past(absl::Now() - absl::Seconds(1));
+  const StopToken past(SteadyNow() - absl::Seconds(1));
   EXPECT_TRUE(past.ShouldStop(1));
   EXPECT_THAT(past.status("x"), FailsWith(absl::StatusCode::kDeadlineExceeded,
                                           v1::ERROR_REASON_STOPPED, "the deadline passed"));
-  const StopToken future(absl::Now() + absl::Hours(1));
+  const StopToken future(SteadyNow() + absl::Hours(1));
   EXPECT_FALSE(future.ShouldStop(1));
 }
 
@@ -221,7 +221,7 @@ TEST_F(StopInTheCoreTest, ACancelledCallEndsAsCancelled) {
 
 TEST_F(StopInTheCoreTest, APastDeadlineEndsAsDeadlineExceeded) {
   EXPECT_THAT(
-      RewriteStatus(StopToken(absl::Now() - absl::Seconds(1))),
+      RewriteStatus(StopToken(SteadyNow() - absl::Seconds(1))),
       FailsWith(absl::StatusCode::kDeadlineExceeded, v1::ERROR_REASON_STOPPED, "allow more time"));
 }
 
