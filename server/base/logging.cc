@@ -13,6 +13,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "google/protobuf/stubs/logging.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::server {
 namespace {
@@ -73,6 +75,17 @@ void LogGrpcMessage(gpr_log_func_args* args) {
   Log(LogLevel::kDebug, absl::StrCat("grpc: ", args->message));
 }
 
+// protobuf writes a line to stderr for each invalid string of a request, whose sender is told
+// anyway. Only what it is about to end the program for is written at once.
+void LogProtobufMessage(google::protobuf::LogLevel level, const char* file, int line,
+                        const std::string& message) {
+  if (level == google::protobuf::LOGLEVEL_FATAL) {
+    std::fprintf(stderr, "protobuf: %s (%s:%d)\n", message.c_str(), file, line);
+  } else {
+    Log(LogLevel::kDebug, absl::StrCat("protobuf: ", message));
+  }
+}
+
 }  // namespace
 
 int64_t DroppedLogLines() {
@@ -83,9 +96,9 @@ int64_t DroppedLogLines() {
 void FlushLog(absl::Duration timeout) {
   const auto pool = spdlog::thread_pool();
   if (pool == nullptr) return;
-  const absl::Time end = absl::Now() + timeout;
+  const absl::Time end = core::SteadyNow() + timeout;
   // A line leaves the queue shortly before it is written.
-  while (pool->queue_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  while (pool->queue_size() > 0 && core::SteadyNow() < end) absl::SleepFor(absl::Milliseconds(1));
   absl::SleepFor(absl::Milliseconds(5));
 }
 
@@ -107,6 +120,7 @@ void InitLogging(const std::string& level, const std::string& format) {
   std::setvbuf(stderr, nullptr, _IONBF, 0);
   spdlog::set_default_logger(std::move(logger));
   gpr_set_log_function(&LogGrpcMessage);
+  google::protobuf::SetLogHandler(&LogProtobufMessage);
 }
 
 }  // namespace spillway::server

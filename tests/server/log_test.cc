@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "google/protobuf/stubs/logging.h"
 #include "tests/server/daemon.h"
 #include "tests/server/test_client.h"
 
@@ -91,8 +92,32 @@ TEST(LogTest, TextStaysOnItsLine) {
   EXPECT_EQ(requests, 1);
 }
 
+// protobuf reports an invalid string on stderr, unless it is told otherwise.
+v1::RewriteRequest WithInvalidString() {
+  v1::RewriteRequest request;
+  request.set_graph_def(HostileGraph());
+  request.mutable_options()->mutable_scope()->add_optimizer_scopes("\xff\xfe");
+  return request;
+}
+
+TEST(LogTest, LibrariesWriteNothingBesideIt) {
+  const google::protobuf::LogSilencer here;
+  Daemon daemon({"--log-format=json"});
+  TestClient client(daemon.address());
+  v1::RewriteResponse response;
+  EXPECT_EQ(client.Rewrite(WithInvalidString(), &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  daemon.process().Signal(SIGTERM);
+  for (const absl::string_view line :
+       absl::StrSplit(daemon.process().ReadStderr(), '\n', absl::SkipEmpty())) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+  EXPECT_EQ(daemon.process().Wait(), 0);
+}
+
 // A pipe holds 64 KiB, and it is not read.
 TEST(LogTest, WhoDoesNotReadItStopsNobody) {
+  const google::protobuf::LogSilencer here;
   Daemon daemon;
   TestClient client(daemon.address());
   v1::RewriteRequest request;
@@ -100,7 +125,8 @@ TEST(LogTest, WhoDoesNotReadItStopsNobody) {
   v1::RewriteResponse response;
   constexpr int kRequests = 12'000;  // More than the pipe and the queue can hold.
   for (int i = 0; i < kRequests; ++i) {
-    ASSERT_EQ(client.Rewrite(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT)
+    ASSERT_EQ(client.Rewrite(i % 4 == 0 ? WithInvalidString() : request, &response).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT)
         << i;
   }
   const double dropped = Sample(daemon.Scrape(), "spillway_log_lines_dropped");
