@@ -250,6 +250,17 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
            "OVERLOADED. If not given: two fifths of --memory-budget")
       ->default_str("")
       ->group(capacity);
+  settings.push_back(
+      {"--max-caller-bytes", [&options] { return SizeText(MaxCallerBytes(options)); }});
+  app.add_option(
+         "--max-caller-bytes", options.max_caller_bytes,
+         "The maximum graph bytes in flight of one caller (a name in --access-file, or else a "
+         "connection), unless it is one request; further requests are rejected as OVERLOADED. If "
+         "not given: half of --max-inflight-bytes")
+      ->type_name("SIZE")
+      ->transform(CLI::Validator(SizeAsNumber, ""))
+      ->check(CLI::PositiveNumber.description(""))
+      ->group(capacity);
   AddSize(
       app, settings, "--cache-bytes", options.cache_bytes,
       "The maximum memory, a part of --memory-budget, for recent rewrites, from which identical "
@@ -287,9 +298,10 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
               "kept its worker waiting for this long in total")
       ->group(capacity);
 
-  AddSize(app, settings, "--min-upload-rate", options.min_upload_rate,
-          "Cancel a stream whose upload takes longer than its graph's bytes at this many bytes per "
-          "second plus 5 seconds; 0: never")
+  AddSize(
+      app, settings, "--min-upload-rate", options.min_upload_rate,
+      "Cancel a stream whose upload is more than 5 seconds behind this many bytes per second; 0: "
+      "never")
       ->group(capacity);
 
   const char* const per_request = "Limits per request";

@@ -1,8 +1,6 @@
 #include "server/server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <prometheus/exposer.h>
 #include <prometheus/registry.h>
@@ -29,10 +27,11 @@
 #include "google/protobuf/message.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "grpc/health/v1/health.pb.h"
 #include "rewrite_core/rewriter.h"
 #include "server/base/gauges.h"
 #include "server/base/logging.h"
+#include "server/calls/health_service.h"
+#include "server/calls/reflection_service.h"
 #include "server/calls/rewrite_service.h"
 #include "server/calls/service_state.h"
 #include "server/memory/memory_budget.h"
@@ -67,9 +66,10 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kMaxConnectionIdleMs = 300'000;
 
-// For CivetWeb. A scraper that connects and sends nothing holds a thread until the timeout.
-constexpr char kScrapeThreads[] = "8";
-constexpr char kScrapeTimeoutMs[] = "2000";
+// For CivetWeb. A scraper that connects and sends nothing holds a thread until the timeout: 64 of
+// them are over each second, and a scrape waits for those before it.
+constexpr char kScrapeThreads[] = "32";
+constexpr char kScrapeTimeoutMs[] = "500";
 
 // Time for streams that stay open without requests, i.e. health watchers, to see the end.
 constexpr absl::Duration kCloseGrace = absl::Milliseconds(200);
@@ -116,9 +116,6 @@ void SetTransportOptions(const Options& options, grpc::ServerBuilder& builder) {
 // Links the code that registers the files of reflected/ with protobuf at startup, which is where
 // gRPC's reflection looks. The linker drops members of a static library that nothing refers to.
 void LinkReflectedFiles() {
-  // gRPC's own health service reads and writes its messages without descriptors
-  // (src/cpp/server/health/default_health_check_service.cc).
-  google::protobuf::LinkMessageReflection<grpc::health::v1::HealthCheckRequest>();
   // status_to_grpc.cc sends messages with the wire format of these.
   google::protobuf::LinkMessageReflection<google::rpc::ErrorInfo>();
   google::protobuf::LinkMessageReflection<google::rpc::Status>();
@@ -174,6 +171,8 @@ struct Server::Parts {
       : metrics(*registry, core::Version()),
         state(options, metrics),
         service(state),
+        health(kServiceName, *options.clock),
+        reflection(state),
         acceptor(options.max_connections, metrics, *options.clock) {}
 
   // Finds all errors that can be found before anything listens: those of BuildAndStart.
@@ -187,17 +186,13 @@ struct Server::Parts {
   // Accepts calls. Error: UNAVAILABLE.
   absl::Status StartGrpc();
 
-  void SetHealth(bool serving) {
-    grpc::HealthCheckServiceInterface* health = grpc_server->GetHealthCheckService();
-    health->SetServingStatus("", serving);
-    health->SetServingStatus(kServiceName, serving);
-  }
-
   // In this order, so that users are destroyed before what they use.
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   Metrics metrics;
   ServiceState state;
   RewriteService service;
+  HealthService health;
+  ReflectionService reflection;
   std::shared_ptr<prometheus::Collectable> process_metrics;
   std::shared_ptr<prometheus::Collectable> gauges;
   std::unique_ptr<prometheus::Exposer> exposer;
@@ -318,9 +313,7 @@ absl::Status Server::Parts::StartMetrics() {
 }
 
 absl::Status Server::Parts::StartGrpc() {
-  grpc::EnableDefaultHealthCheckService(true);
   LinkReflectedFiles();
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   SetTransportOptions(state.options, builder);
   std::vector<Acceptor::Source> sources;
@@ -339,11 +332,13 @@ absl::Status Server::Parts::StartGrpc() {
     }
   }
   builder.RegisterService(&service);
+  builder.RegisterService(&health);
+  builder.RegisterService(&reflection);
   grpc_server = builder.BuildAndStart();
   if (grpc_server == nullptr) {
     return absl::UnavailableError("gRPC cannot start; --log-level debug shows its reason");
   }
-  SetHealth(true);
+  health.SetServing(true);
   return acceptor.Start(std::move(sources));
 }
 
@@ -357,12 +352,18 @@ void Resolve(Options* options) {
   v1::Limits& limits = options->limits;
   limits.set_max_inflight_bytes(
       std::min(limits.max_inflight_bytes(), options->memory_budget_bytes));
+  options->max_caller_bytes = MaxCallerBytes(*options);
 }
 
 }  // namespace
 
 int64_t MemoryBudget(const Options& options) {
   return options.memory_budget_bytes > 0 ? options.memory_budget_bytes : DefaultMemoryBudget();
+}
+
+int64_t MaxCallerBytes(const Options& options) {
+  if (options.max_caller_bytes > 0) return options.max_caller_bytes;
+  return std::min(options.limits.max_inflight_bytes(), MemoryBudget(options)) / 2;
 }
 
 int MaxConnections(const Options& options) {
@@ -452,7 +453,7 @@ bool Server::DrainWithin(absl::Duration delay, absl::Duration timeout) {
   if (parts_->drained) return parts_->drained_cleanly;
   RequestTracker& tracker = parts_->state.tracker;
   Log(LogLevel::kInfo, "draining", {{"inflight_requests", tracker.inflight()}});
-  parts_->SetHealth(false);
+  parts_->health.SetServing(false);
   parts_->state.options.clock->SleepFor(delay);
   tracker.Close();
   parts_->drained_cleanly = tracker.AwaitNone(timeout);

@@ -82,6 +82,9 @@ int WorkerCount(const Options& options);
 // Returns the maximum number of open connections, at least 1.
 int MaxConnections(const Options& options);
 
+// Returns what one caller may have in flight, in bytes.
+int64_t MaxCallerBytes(const Options& options);
+
 // Returns the memory budget of all requests, in bytes.
 int64_t MemoryBudget(const Options& options);
 

@@ -71,6 +71,10 @@ struct Options {
   // (memory_budget.h).
   int64_t memory_budget_bytes = 0;
 
+  // Bytes of graphs that one caller (its account in access_file, or else its connection) may have
+  // in flight, a part of limits.max_inflight_bytes; a single request may have more. 0: half of it.
+  int64_t max_caller_bytes = 0;
+
   // Maximum size, in bytes, of the cache of recent rewrites' requests and answers, a part of
   // memory_budget_bytes. 0: no cache.
   int64_t cache_bytes = 64 << 20;
@@ -97,8 +101,8 @@ struct Options {
   // never.
   absl::Duration idle_timeout = absl::Seconds(60);
 
-  // A stream whose upload takes longer than its graph's bytes at this rate, in bytes per second,
-  // plus 5 seconds is cancelled. 0: never.
+  // A stream whose upload is more than 5 seconds behind this rate, in bytes per second, is
+  // cancelled. 0: never.
   int64_t min_upload_rate = 1 << 20;
 
   // Maximum duration of a request, including its upload and its wait for a worker, regardless of

@@ -1,5 +1,7 @@
 #include "server/calls/call.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 #include "rewrite_core/graph/graph_size.h"
 #include "server/access/cpu_charge.h"
 #include "server/access/credentials.h"
@@ -31,11 +34,18 @@ constexpr absl::Duration kMaxQuotaPushback = absl::Hours(24);
 constexpr absl::Duration kTransitSlack = absl::Milliseconds(50);
 constexpr double kTimeoutRounding = 0.01;
 
+// What a request frees stays with the malloc arena of its worker, in holes between small blocks
+// that live on: the next one, on another worker, needs as much again. So the memory of requests
+// that took at least this much goes back to the system, which takes milliseconds beside the seconds
+// of their work; that of smaller ones stays, for the next.
+constexpr int64_t kLargeBytes = 32 << 20;
+
+// By SteadyNow.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
   // gRPC's value for no deadline.
   if (deadline == std::chrono::system_clock::time_point::max()) return absl::InfiniteFuture();
-  return absl::FromChrono(deadline);
+  return core::SteadyNow() + (absl::FromChrono(deadline) - absl::Now());
 }
 
 }  // namespace
@@ -49,7 +59,7 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
       request_id_(RequestIdOf(context)),
       traceparent_(TraceparentOf(context)),
       job_(JobNamesOf(context)),
-      start_(absl::Now()),
+      start_(core::SteadyNow()),
       deadline_(DeadlineOf(context)),
       stop_(std::min(deadline_, start_ + state.options.max_request_time), &stopped_) {
   state_.tracker.Begin();
@@ -67,10 +77,12 @@ Call::~Call() {
   if (record.rewrite.has_value()) metrics.CountRewrite(record.strategy, *record.rewrite);
   Log(LogLevel::kInfo, "request", FieldsOf(record));
   if (state_.journal != nullptr) {
-    state_.journal->Write(JournalLine(record, start_ + record.duration));
+    state_.journal->Write(JournalLine(record, absl::Now()));
   }
+  if (account_.peak_bytes() >= kLargeBytes) malloc_trim(0);
   ticket_.Release();
   option_ticket_.Release();
+  share_.Release();
   if (is_in_account_) caller_account_->End();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
 }
@@ -82,7 +94,7 @@ RequestRecord Call::Record() const {
   record.code = FinalCode();
   record.bytes_in = input_bytes_;
   record.bytes_out = output_bytes_;
-  record.duration = absl::Now() - start_;
+  record.duration = core::SteadyNow() - start_;
   record.caller = caller_;
   if (caller_account_ != nullptr) record.caller_name = caller_account_->name();
   record.id = request_id_;
@@ -118,11 +130,14 @@ absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
                     core::Error(absl::StatusCode::kUnavailable, v1::ERROR_REASON_STOPPED,
                                 "the server is stopping; try another one"));
   }
-  absl::StatusOr<Admission::Ticket> ticket = state_.admission.Reserve(graph_bytes);
+  auto share = state_.shares.Take(CallerKey(), graph_bytes);
+  absl::StatusOr<Admission::Ticket> ticket =
+      share.ok() ? state_.admission.Reserve(graph_bytes) : share.status();
   if (!ticket.ok()) {
     Refund();
     return Rejected(RejectReason::kInflightBytes, ticket.status());
   }
+  share_ = *std::move(share);
   if (caller_account_ != nullptr) {
     absl::Status status =
         QuotaStatus(caller_account_->ChargeGraphs(graph_bytes, state_.access->now()));
@@ -152,11 +167,16 @@ absl::Status Call::StopStatus(absl::string_view stage) const {
   return stop_.status(stage);
 }
 
+const std::string& Call::CallerKey() const {
+  return caller_account_ != nullptr ? caller_account_->name() : caller_.peer;
+}
+
 Work Call::NewWork() const {
   Work work;
   work.id = id_;
   // A named caller has one share, regardless of its number of hosts.
   work.peer = caller_account_ != nullptr ? caller_account_->name() : caller_.host();
+  work.caller = CallerKey();
   return work;
 }
 
@@ -297,8 +317,8 @@ absl::StatusCode Call::FinalCode() const {
   if (deadline_ == absl::InfiniteFuture()) return absl::StatusCode::kCancelled;
   // A client whose deadline passes cancels, and its deadline started before the server's.
   const absl::Duration slack = kTransitSlack + (deadline_ - start_) * kTimeoutRounding;
-  return absl::Now() + slack >= deadline_ ? absl::StatusCode::kDeadlineExceeded
-                                          : absl::StatusCode::kCancelled;
+  return core::SteadyNow() + slack >= deadline_ ? absl::StatusCode::kDeadlineExceeded
+                                                : absl::StatusCode::kCancelled;
 }
 
 }  // namespace spillway::server

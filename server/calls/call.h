@@ -28,6 +28,7 @@
 #include "server/base/request_id.h"
 #include "server/calls/service_state.h"
 #include "server/memory/admission.h"
+#include "server/memory/caller_shares.h"
 #include "server/memory/memory_account.h"
 #include "server/observe/metrics.h"
 #include "server/observe/request_record.h"
@@ -93,6 +94,9 @@ class Call {
   // Continues on a worker after a wait without one. Never rejected.
   void Resume(std::function<void()> work);
 
+  // Whether requests wait for a worker.
+  bool OthersWait() const { return state_.pool.queued() > 0; }
+
   // Runs `work` on a worker. Error: RESOURCE_EXHAUSTED (OVERLOADED) if too many requests wait, or
   // waits are too long.
   absl::Status RunOnWorker(std::function<void()> work);
@@ -110,7 +114,8 @@ class Call {
   // Identifies the call within the server. Never 0.
   uint64_t id() const { return id_; }
   const std::atomic<bool>& cancelled() const { return cancelled_; }
-  // When it must have ended, regardless of the caller's deadline.
+  // By SteadyNow, as start_ and deadline_: when it must have ended, regardless of the caller's
+  // deadline.
   absl::Time latest() const { return start_ + state_.options.max_request_time; }
   const core::StopToken& stop() const { return stop_; }
   std::atomic<bool>& stopped() { return stopped_; }
@@ -118,6 +123,9 @@ class Call {
 
  private:
   Work NewWork() const;  // For this call, without a function to run yet.
+  // Who calls, for what one caller may hold: the account, or else the connection (behind a proxy,
+  // what it says).
+  const std::string& CallerKey() const;
   // Returns `work` with its CPU time charged to the caller.
   std::function<void()> Charged(std::function<void()> work) const;
   // Refunds the caller's quota charges for a request that the server has no capacity for.
@@ -149,6 +157,7 @@ class Call {
   const core::StopToken stop_;
   Admission::Ticket option_ticket_;
   Admission::Ticket ticket_;
+  CallerShares::Share share_;
   MemoryAccount account_{ticket_};
   v1::Strategy strategy_ = v1::STRATEGY_UNSPECIFIED;
   int64_t input_bytes_ = 0;

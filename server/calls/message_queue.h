@@ -11,7 +11,8 @@
 //     if (queue.Close()) TakeAndSend();                if (queue.Abandon()) TakeAndSend();
 //
 // Bounded: a client that does not read makes the worker wait, at most `max_wait` over all its
-// pushes, and not after its stop token has fired.
+// pushes, at most kWaitWhileOthersDo while others wait for a worker, and not after its stop token
+// has fired.
 //
 // Thread-safe for one pusher and one sender at a time. (std::mutex: see worker_pool.h.)
 #ifndef SPILLWAY_SERVER_CALLS_MESSAGE_QUEUE_H_
@@ -22,6 +23,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -37,9 +39,17 @@ namespace spillway::server {
 
 class MessageQueue {
  public:
-  // At most `max_bytes` wait to be taken, or one message. `clock` must outlive the queue.
-  MessageQueue(int64_t max_bytes, absl::Duration max_wait, const Clock& clock)
-      : max_bytes_(max_bytes), max_wait_(max_wait), clock_(clock) {}
+  // A client that reads at all takes a buffer of the connection (64 KiB and more) within this.
+  static constexpr absl::Duration kWaitWhileOthersDo = absl::Seconds(1);
+
+  // At most `max_bytes` wait to be taken, or one message. `others_wait` says whether requests wait
+  // for a worker. `clock` must outlive the queue.
+  MessageQueue(int64_t max_bytes, absl::Duration max_wait, std::function<bool()> others_wait,
+               const Clock& clock)
+      : max_bytes_(max_bytes),
+        max_wait_(max_wait),
+        others_wait_(std::move(others_wait)),
+        clock_(clock) {}
 
   // Appends `message` once there is room. Returns true if the sender was asleep: the calling thread
   // must then act as the sender. Errors: that of `stop`; CANCELLED if messages are not taken at
@@ -54,7 +64,10 @@ class MessageQueue {
       absl::Time since = clock_.Now();
       do {
         if (stop.ShouldStop(1)) return stop.status("answer");
-        if (waited_ >= max_wait_) return TooSlow();
+        if (waited_ >= max_wait_) return TooSlow(max_wait_, "");
+        if (waited_ >= kWaitWhileOthersDo && others_wait_()) {
+          return TooSlow(kWaitWhileOthersDo, " while other requests wait");
+        }
         changed_.wait_for(lock, absl::ToChronoNanoseconds(kPollInterval), ready);
         const absl::Time now = clock_.Now();
         waited_ += now - std::exchange(since, now);
@@ -109,15 +122,17 @@ class MessageQueue {
   // Interval at which a waiting pusher polls its stop token.
   static constexpr absl::Duration kPollInterval = absl::Milliseconds(20);
 
-  absl::Status TooSlow() const {
+  static absl::Status TooSlow(absl::Duration waited, absl::string_view why) {
     return core::Error(
         absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED,
         absl::StrCat("the client does not read the answer fast enough: the server waited ",
-                     absl::FormatDuration(max_wait_), " for it; read while the server answers"));
+                     absl::FormatDuration(waited), " for it", why,
+                     "; read while the server answers"));
   }
 
   const int64_t max_bytes_;
   const absl::Duration max_wait_;
+  const std::function<bool()> others_wait_;
   const Clock& clock_;
   std::mutex mu_;  // Guards the rest.
   std::condition_variable changed_;

@@ -7,6 +7,7 @@
 #include "server/access/access_list.h"
 #include "server/base/options.h"
 #include "server/memory/admission.h"
+#include "server/memory/caller_shares.h"
 #include "server/observe/journal.h"
 #include "server/observe/metrics.h"
 #include "server/work/answer_cache.h"
@@ -18,11 +19,12 @@
 namespace spillway::server {
 
 struct ServiceState {
-  // `all_options` with the number of workers and the memory budget resolved (at least 1).
+  // `all_options` with what depends on the machine resolved (at least 1).
   ServiceState(const Options& all_options, Metrics& shared_metrics)
       : options(all_options),
         metrics(shared_metrics),
         admission(all_options.limits.max_inflight_bytes(), all_options.memory_budget_bytes),
+        shares(all_options.max_caller_bytes),
         answers(all_options.cache_bytes, admission),
         pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests,
              all_options.target_wait, *all_options.clock) {}
@@ -32,6 +34,7 @@ struct ServiceState {
   std::unique_ptr<AccessList> access;  // Null: anyone who can connect may call.
   std::unique_ptr<Journal> journal;    // Null: no journal.
   Admission admission;
+  CallerShares shares;
   AnswerCache answers;
   RequestTracker tracker;
   CostEstimate costs;

@@ -17,7 +17,7 @@
 namespace spillway::server {
 namespace {
 
-// Time that an upload may take beyond its bytes at Options::min_upload_rate.
+// Time that an upload may be behind Options::min_upload_rate.
 constexpr absl::Duration kUploadGrace = absl::Seconds(5);
 
 // Of the bytes that follow an answer's messages. From 64 KiB to 1 MiB the rate is the same
@@ -61,7 +61,10 @@ absl::Status StreamedCall::TakeMessage() {
     std::vector<grpc::Slice> slices;
     const auto chunk = OnlyField(kChunkField, message_, &slices);
     if (chunk.empty()) return TakeOther();
-    for (absl::string_view piece : chunk) call_.AddInputBytes(piece.size());
+    for (absl::string_view piece : chunk) {
+      call_.AddInputBytes(piece.size());
+      uploaded_bytes_.fetch_add(static_cast<int64_t>(piece.size()), std::memory_order_relaxed);
+    }
     return assembler_.AddChunk(chunk);
   });
 }
@@ -108,11 +111,20 @@ absl::Status StreamedCall::TakeOther() {
 void StreamedCall::LimitUpload() {
   const Options& options = call_.state().options;
   if (options.min_upload_rate == 0) return;
-  upload_timer_.emplace(
-      *options.clock,
-      kUploadGrace + absl::Seconds(1) * assembler_.total_size_bytes() / options.min_upload_rate,
-      [this] { context_.TryCancel(); });
-  upload_timer_->Wait();
+  Clock& clock = *options.clock;
+  const auto at_least = [rate = options.min_upload_rate](int64_t bytes) {
+    return absl::Seconds(1) * bytes / rate;
+  };
+  // A chunk counts when it is complete.
+  const absl::Duration grace = std::max(kUploadGrace, at_least(options.limits.max_chunk_bytes()));
+  const auto look = [this, &clock, at_least, end = clock.Now() + grace] {
+    const absl::Time due = end + at_least(uploaded_bytes_.load(std::memory_order_relaxed));
+    if (!uploading_.load(std::memory_order_relaxed)) return absl::InfiniteFuture();
+    if (due > clock.Now()) return due;
+    context_.TryCancel();
+    return absl::InfiniteFuture();
+  };
+  upload_timer_ = clock.CallAt(clock.Now() + grace, look);
 }
 
 absl::Status StreamedCall::EndUpload() {
@@ -134,7 +146,9 @@ WorkContext StreamedCall::Context() const {
 
 void StreamedCall::Answer() {
   const Options& options = call_.state().options;
-  queue_.emplace(assembler_.total_size_bytes(), options.idle_timeout, *options.clock);
+  queue_.emplace(
+      assembler_.total_size_bytes(), options.idle_timeout, [this] { return call_.OthersWait(); },
+      *options.clock);
   absl::Status status = call_.BeginWork();
   if (status.ok()) status = assembler_.VerifyGraphs(call_.stop());
   if (!status.ok()) return EndAnswer(status);
@@ -224,7 +238,7 @@ void StreamedCall::OnWriteDone(bool ok) {
 
 void StreamedCall::End(const absl::Status& status) {
   idle_timer_.Pause();
-  if (upload_timer_.has_value()) upload_timer_->Pause();
+  uploading_.store(false, std::memory_order_relaxed);
   Finish(call_.Conclude(status));  // Last: this may be deleted when it returns.
 }
 

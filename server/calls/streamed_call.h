@@ -20,6 +20,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,8 +59,8 @@ class StreamedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   absl::Status TakeMessage();
   // Handles a header or an invalid message.
   absl::Status TakeOther();
-  // Limits the duration of the upload by the minimum rate; otherwise it could hold its part of the
-  // budget indefinitely.
+  // Cancels the upload as soon as it is behind the minimum rate; otherwise it could hold its part
+  // of the budget for as long as the whole graph may take.
   void LimitUpload();
   // The client has half-closed or disconnected.
   absl::Status EndUpload();
@@ -88,6 +89,8 @@ class StreamedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   grpc::ByteBuffer message_;
   std::unique_ptr<google::protobuf::Message> header_;  // The message with the header.
   StreamAssembler assembler_;
+  std::atomic<bool> uploading_{true};
+  std::atomic<int64_t> uploaded_bytes_{0};  // Read by upload_timer_.
 
   // Set by the worker; read by the sender once the queue is closed.
   absl::optional<MessageQueue> queue_;
@@ -102,7 +105,7 @@ class StreamedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
 
   // Last, so that they are destroyed first.
   IdleTimer idle_timer_;
-  absl::optional<IdleTimer> upload_timer_;
+  std::unique_ptr<Clock::Timer> upload_timer_;
 };
 
 }  // namespace spillway::server

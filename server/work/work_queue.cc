@@ -48,14 +48,15 @@ bool WorkQueue::HasRoom(const Work& work, size_t idle_workers) const {
                       [&work](const auto& entry) { return entry.second.work.peer == work.peer; });
 }
 
-WorkQueue::Verdict WorkQueue::Push(Work work, size_t idle_workers, absl::Time now) {
-  if (!HasRoom(work, idle_workers)) return Verdict::kFull;
+WorkQueue::Verdict WorkQueue::Push(Work work, size_t idle_workers, bool taken_at_once,
+                                   absl::Time now) {
+  if (!taken_at_once && !HasRoom(work, idle_workers)) return Verdict::kFull;
   work.expected = std::max(work.expected, kMinExpected);
   const Flow flow = {work.peer, work.is_long()};
   const auto last = flows_.find(flow);
   const double from = last == flows_.end() ? served_ : std::max(last->second, served_);
   const Tag tag = {from + absl::ToDoubleSeconds(work.expected), pushed_++};
-  if (waiting_.size() >= idle_workers) {
+  if (waiting_.size() >= idle_workers && !taken_at_once) {
     absl::Duration before = running_ / 2;
     for (auto it = waiting_.begin(); it != waiting_.end() && it->first < tag; ++it) {
       before += it->second.work.expected;
@@ -66,7 +67,6 @@ WorkQueue::Verdict WorkQueue::Push(Work work, size_t idle_workers, absl::Time no
   }
   flows_[flow] = tag.first;
   waiting_work_ += work.expected;
-  num_short_ += !work.is_long();
   waiting_.emplace(tag, Waiting{std::move(work), now});
   return Verdict::kWaits;
 }
@@ -75,16 +75,17 @@ Work WorkQueue::Take(std::map<Tag, Waiting>::iterator it) {
   Work work = std::move(it->second.work);
   waiting_.erase(it);
   waiting_work_ -= work.expected;
-  num_short_ -= !work.is_long();
   return work;
 }
 
-bool WorkQueue::Pop(Lengths lengths, absl::Time now, Work* work) {
-  auto it = waiting_.begin();
-  if (lengths == Lengths::kShort) {
-    it = std::find_if(waiting_.begin(), waiting_.end(),
-                      [](const auto& entry) { return !entry.second.work.is_long(); });
-  }
+bool WorkQueue::Has(Filter takes) const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [takes](const auto& entry) { return takes(entry.second.work); });
+}
+
+bool WorkQueue::Pop(Filter takes, absl::Time now, Work* work) {
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(),
+                               [takes](const auto& entry) { return takes(entry.second.work); });
   if (it == waiting_.end()) return false;
   Observe(AnyTooLong(now), now);
   served_ = std::max(served_, it->first.first);

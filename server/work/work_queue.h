@@ -20,14 +20,16 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 
 namespace spillway::server {
 
 struct Work {
   std::function<void()> run;
-  uint64_t id = 0;  // For Remove; 0: none.
-  std::string peer;
+  uint64_t id = 0;     // For Remove; 0: none.
+  std::string peer;    // For fairness: the account, or the host.
+  std::string caller;  // Of one caller not everything may run at once: the account, or connection.
   absl::Duration expected;  // Expected time on one worker.
 
   // Work is long from here on.
@@ -38,7 +40,9 @@ struct Work {
 class WorkQueue {
  public:
   enum class Verdict { kWaits, kFull, kOverloaded };
-  enum class Lengths { kAll, kShort };
+
+  // Which work a thread takes.
+  using Filter = absl::FunctionRef<bool(const Work&)>;
 
   // How long waits must have been too long before requests are rejected, and short enough before
   // they no longer are.
@@ -50,12 +54,15 @@ class WorkQueue {
   WorkQueue(int workers, size_t max_waiting, absl::Duration target_wait)
       : workers_(workers), max_waiting_(max_waiting), target_wait_(target_wait) {}
 
-  // Adds `work`. `idle_workers` are about to take work, so that many more may wait. Unless the
-  // verdict is kWaits, `work` is dropped. `now` must never decrease.
-  [[nodiscard]] Verdict Push(Work work, size_t idle_workers, absl::Time now);
+  // Adds `work`. `idle_workers` are about to take work, so that many more may wait;
+  // `taken_at_once`: some thread takes this work, whatever else waits. Unless the verdict is
+  // kWaits, `work` is dropped. `now` must never decrease.
+  [[nodiscard]] Verdict Push(Work work, size_t idle_workers, bool taken_at_once, absl::Time now);
 
-  // Takes the next request of those lengths. Returns false if there is none.
-  bool Pop(Lengths lengths, absl::Time now, Work* work);
+  // Whether there is a request that `takes`.
+  bool Has(Filter takes) const;
+  // Takes the next one. Returns false if there is none.
+  bool Pop(Filter takes, absl::Time now, Work* work);
   // Reports that work from Pop has ended.
   void Done(const Work& work) { running_ -= work.expected; }
 
@@ -63,7 +70,6 @@ class WorkQueue {
   bool Remove(uint64_t id, absl::Time now, Work* work);
 
   size_t size() const { return waiting_.size(); }
-  bool has_short() const { return num_short_ > 0; }
   // The expected wait of one more request now, in first-come order.
   absl::Duration expected_wait() const { return (waiting_work_ + running_ / 2) / workers_; }
 
@@ -92,8 +98,7 @@ class WorkQueue {
   const absl::Duration target_wait_;
   std::map<Tag, Waiting> waiting_;
   absl::Duration waiting_work_, running_;
-  size_t num_short_ = 0;  // In waiting_.
-  double served_ = 0;     // The tag of the last request taken: the virtual time.
+  double served_ = 0;  // The tag of the last request taken: the virtual time.
   uint64_t pushed_ = 0;
   std::map<Flow, double> flows_;  // The last tag of each flow, if ahead of served_.
   bool overloaded_ = false;

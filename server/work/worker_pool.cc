@@ -1,17 +1,18 @@
 #include "server/work/worker_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace spillway::server {
 
-using Lengths = WorkQueue::Lengths;
-
 WorkerPool::WorkerPool(int workers, size_t max_queued, absl::Duration target_wait,
                        const Clock& clock)
-    : workers_(workers), clock_(clock), queue_(workers, max_queued, target_wait) {
-  threads_.reserve(workers + 1);
-  for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { Run(Lengths::kAll); });
-  threads_.emplace_back([this] { Run(Lengths::kShort); });
+    : workers_(workers),
+      clock_(clock),
+      queue_(workers, max_queued, target_wait),
+      turns_(workers + 2) {
+  threads_.reserve(turns_.size());
+  for (size_t i = 0; i < turns_.size(); ++i) threads_.emplace_back([this, i] { Run(i); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -26,8 +27,14 @@ WorkerPool::~WorkerPool() {
 WorkQueue::Verdict WorkerPool::TrySubmit(Work work) {
   const std::lock_guard lock(mu_);
   // What an idle worker is about to take does not wait.
-  const WorkQueue::Verdict verdict = queue_.Push(std::move(work), idle_workers_, clock_.Now());
-  // All of them: the one that wakes must not be the one for short work, which may not take this.
+  const auto idle = std::count_if(turns_.begin(), turns_.begin() + workers_,
+                                  [](const Turn& turn) { return !turn.busy; });
+  bool at_once = false;
+  for (size_t i = workers_; i < turns_.size(); ++i) {
+    at_once = at_once || (!turns_[i].busy && MayTake(i, work) && !Runs(work.caller));
+  }
+  const WorkQueue::Verdict verdict = queue_.Push(std::move(work), idle, at_once, clock_.Now());
+  // All of them: the one that wakes must be one that may take this.
   if (verdict == WorkQueue::Verdict::kWaits) changed_.notify_all();
   return verdict;
 }
@@ -48,29 +55,59 @@ absl::Duration WorkerPool::expected_wait() const {
   return queue_.expected_wait();
 }
 
-bool WorkerPool::MayTake(Lengths lengths) const {
-  if (queue_.size() == 0) return false;
-  return lengths == Lengths::kAll || (long_running_ == workers_ && queue_.has_short());
+bool WorkerPool::AllLong(absl::Duration at_least) const {
+  const absl::Time now = clock_.Now();
+  return std::all_of(turns_.begin(), turns_.begin() + workers_, [&](const Turn& turn) {
+    return turn.busy && (turn.is_long || now - turn.since >= at_least);
+  });
 }
 
-void WorkerPool::Run(Lengths lengths) {
+bool WorkerPool::AllOfOneCaller() const {
+  return std::all_of(turns_.begin(), turns_.begin() + workers_, [this](const Turn& turn) {
+    return turn.busy && turn.caller == turns_[0].caller;
+  });
+}
+
+bool WorkerPool::Runs(const std::string& caller) const {
+  return std::any_of(turns_.begin(), turns_.end(),
+                     [&caller](const Turn& turn) { return turn.busy && turn.caller == caller; });
+}
+
+bool WorkerPool::MayTake(size_t thread, const Work& work) const {
+  const auto workers = static_cast<size_t>(workers_);
+  if (thread < workers) return true;
+  if (thread == workers) return !work.is_long() && AllLong(absl::InfiniteDuration());
+  return !Runs(work.caller) && (AllOfOneCaller() || (!work.is_long() && AllLong(Work::kLong)));
+}
+
+void WorkerPool::Run(size_t thread) {
+  const auto takes = [this, thread](const Work& work) { return MayTake(thread, work); };
+  const bool is_extra = thread >= static_cast<size_t>(workers_);
+  std::unique_lock lock(mu_);
   while (true) {
-    Work work;
-    {
-      std::unique_lock lock(mu_);
-      if (lengths == Lengths::kAll) ++idle_workers_;
-      changed_.wait(lock, [&] { return stopping_ || MayTake(lengths); });
-      if (lengths == Lengths::kAll) --idle_workers_;
+    if (!queue_.Has(takes)) {
       // Stopping: the workers do what is left.
-      if (!MayTake(lengths) || !queue_.Pop(lengths, clock_.Now(), &work)) return;
-      if (lengths == Lengths::kAll) long_running_ += work.is_long();
-      if (long_running_ == workers_) changed_.notify_all();
+      if (stopping_) return;
+      // Work of others turns out to be long as time passes.
+      if (is_extra && queue_.size() > 0) {
+        changed_.wait_for(lock, absl::ToChronoNanoseconds(Work::kLong));
+      } else {
+        changed_.wait(lock);
+      }
+      continue;
     }
+    Work work;
+    queue_.Pop(takes, clock_.Now(), &work);
+    Turn& turn = turns_[thread];
+    turn = {true, work.is_long(), work.caller, clock_.Now()};
+    if (queue_.size() > 0)
+      changed_.notify_all();  // An extra thread may have become free to take it.
+    lock.unlock();
     work.run();
     work.run = nullptr;
-    const std::lock_guard lock(mu_);
+    lock.lock();
+    turn = Turn();
     queue_.Done(work);
-    if (lengths == Lengths::kAll) long_running_ -= work.is_long();
   }
 }
 

@@ -1,8 +1,10 @@
 // A fixed number of threads with a queue, which do all work on graphs, so that gRPC's threads only
 // move messages. work_queue.h decides which request is next, and which are rejected.
 //
-// One extra thread takes short work while all others are busy with long work, so that short work
-// never waits for long work.
+// Two extra threads keep one caller, or long work, from holding up everyone else. One takes short
+// work while the workers are busy with long work. The other takes work of callers that have none
+// running: any while one caller has all workers; and short work while the workers are busy with
+// what is long, or has turned out to be.
 //
 // Thread-safe. Work must not throw. (std::mutex and not Abseil's, here and in request_tracker.h:
 // Debian's Abseil is not built for ThreadSanitizer, which then cannot track its mutexes.)
@@ -14,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -25,7 +28,7 @@ namespace spillway::server {
 
 class WorkerPool {
  public:
-  // Starts `workers` (at least 1) threads and the one for short work. At most `max_queued` requests
+  // Starts `workers` (at least 1) threads and the extra ones. At most `max_queued` requests
   // wait for one, for about `target_wait` of `clock`, which must outlive it.
   WorkerPool(int workers, size_t max_queued, absl::Duration target_wait, const Clock& clock);
   WorkerPool(const WorkerPool&) = delete;
@@ -43,22 +46,35 @@ class WorkerPool {
   // queued.
   bool Remove(uint64_t id);
 
-  // Number of requests waiting for a thread, and the expected wait of one more.
+  // Number of requests waiting for a thread, and the expected wait of one more. Thread-safe, as all
+  // else.
   size_t queued() const;
   absl::Duration expected_wait() const;
 
  private:
-  void Run(WorkQueue::Lengths lengths);
-  // Whether a thread has work to do. REQUIRES: mu_ is held.
-  bool MayTake(WorkQueue::Lengths lengths) const;
+  // What a thread is at.
+  struct Turn {
+    bool busy = false;
+    bool is_long = false;  // Expected to be.
+    std::string caller;
+    absl::Time since;
+  };
+
+  void Run(size_t thread);
+  // These REQUIRE that mu_ is held. Whether that thread may take that work.
+  bool MayTake(size_t thread, const Work& work) const;
+  // Whether all workers are busy with work that is expected to be long, or has lasted for
+  // `at_least`.
+  bool AllLong(absl::Duration at_least) const;
+  bool AllOfOneCaller() const;
+  bool Runs(const std::string& caller) const;
 
   const int workers_;
   const Clock& clock_;
   mutable std::mutex mu_;  // Guards the fields down to stopping_.
   std::condition_variable changed_;
   WorkQueue queue_;
-  int idle_workers_ = 0;
-  int long_running_ = 0;  // On the worker threads.
+  std::vector<Turn> turns_;  // By thread: workers, the one for short work, the one for others.
   bool stopping_ = false;
   std::atomic<uint64_t> next_id_{1};
   std::vector<std::thread> threads_;

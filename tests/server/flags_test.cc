@@ -83,7 +83,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
       "--tls-key key.pem --tls-client-ca ca.pem --access-file callers.txtpb "
       "--metrics-listen [::1]:2 --max-connection-age 1h --workers 3 --memory-budget 9GiB "
       "--default-recompute all "
-      "--max-inflight-bytes 8GiB --cache-bytes 15KiB --target-wait 13ms "
+      "--max-inflight-bytes 8GiB --max-caller-bytes 1GiB --cache-bytes 15KiB --target-wait 13ms "
       "--min-upload-rate 14KiB --max-connections 15 --max-queued-requests 4 "
       "--idle-timeout 5s --max-graph-bytes 6mb --max-unary-bytes 700 --max-chunk-bytes 701 "
       "--max-metadata-bytes 16KiB --max-option-bytes 704 --max-request-time 12m "
@@ -101,6 +101,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.limits.max_concurrent_requests(), 3);
   EXPECT_EQ(options.limits.max_inflight_bytes(), int64_t{8} << 30);
   EXPECT_EQ(options.memory_budget_bytes, int64_t{9} << 30);
+  EXPECT_EQ(options.max_caller_bytes, int64_t{1} << 30);
   EXPECT_EQ(options.cache_bytes, 15 << 10);
   EXPECT_EQ(options.target_wait, absl::Milliseconds(13));
   EXPECT_EQ(options.min_upload_rate, 14 << 10);

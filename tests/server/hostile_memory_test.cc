@@ -26,15 +26,19 @@ using ::testing::AnyOf;
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kBudget = 192 * kMiB;
 
-// The peak of resident memory, in bytes.
-int64_t PeakOf(pid_t pid) {
+// A size in a process's status, in bytes.
+int64_t StatusOf(pid_t pid, absl::string_view field) {
   std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
   for (std::string word; status >> word;) {
     int64_t kib = 0;
-    if (word == "VmHWM:" && status >> kib) return kib * 1024;
+    if (word == field && status >> kib) return kib * 1024;
   }
   return -1;
 }
+
+// The peak of resident memory, and what is resident now.
+int64_t PeakOf(pid_t pid) { return StatusOf(pid, "VmHWM:"); }
+int64_t ResidentOf(pid_t pid) { return StatusOf(pid, "VmRSS:"); }
 
 class HostileMemoryTest : public ::testing::Test {
  protected:
@@ -98,18 +102,49 @@ v1::RewriteOptions EverythingAsked() {
   return options;
 }
 
-// Two million nodes of 14 bytes.
-TEST_F(HostileMemoryTest, SmallNodes) {
+// Nodes of at most 14 bytes.
+std::string SmallNodes(int count) {
   std::string graph;
-  for (int i = 0; i < 2'000'000; ++i) {
+  for (int i = 0; i < count; ++i) {
     const std::string name = absl::StrCat(absl::Hex(i));
     absl::StrAppend(&graph, "\n", std::string(1, static_cast<char>(name.size() + 8)), "\n",
                     std::string(1, static_cast<char>(name.size())), name, "\x12\x04NoOp");
   }
+  return graph;
+}
+
+TEST_F(HostileMemoryTest, SmallNodes) {
+  const std::string graph = SmallNodes(2'000'000);
   const grpc::Status status = Send(graph, EverythingAsked());
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
   EXPECT_EQ(InfoOf(status).reason(), "LIMIT_EXCEEDED");
   SendManyTimes(4, graph, EverythingAsked());
+}
+
+// Small blocks, which malloc keeps for the thread that has freed them: one request after the other,
+// on several workers.
+TEST_F(HostileMemoryTest, WhatIsFreedGoesBack) {
+  const pid_t pid = daemon_->process().pid();
+  EXPECT_TRUE(Send(SmallGraph(), ScopeOptions()).ok());
+  const int64_t at_first = ResidentOf(pid);
+  // Beside what the cache holds. One request takes four times as much.
+  constexpr int64_t kKept = 32 * kMiB;
+  testing::TrainingGraphOptions graph_options;
+  graph_options.nodes = 60'000;
+  const std::string graph = testing::MakeTrainingGraph(graph_options);
+  for (int i = 1; i <= 10; ++i) {
+    v1::RewriteOptions options = EverythingAsked();
+    options.mutable_step()->set_batch_size(i);  // Not answered from the cache.
+    const grpc::Status status = Send(graph, options);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    if (i != 2 && i != 10) continue;
+    EXPECT_TRUE(Eventually([&] {
+      const auto cached = static_cast<int64_t>(Sample(daemon_->Scrape(), "spillway_cache_bytes"));
+      return ResidentOf(pid) <= at_first + cached + kKept;
+    })) << i
+        << " requests: " << (ResidentOf(pid) - at_first) / kMiB << " MiB";
+  }
+  EXPECT_GT(PeakOf(pid), at_first + 4 * kKept) << "or this test tests nothing";
 }
 
 // One node with a name of a megabyte reads many swapped tensors: the report repeats the name for

@@ -20,12 +20,16 @@ std::string ToString(const grpc::ByteBuffer& buffer) {
 }  // namespace
 
 RawStream::RawStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                     const std::string& request)
+                     const std::string& request, bool half_closes)
     : stub_(channel) {
   const grpc::Slice slice(request);
   request_ = grpc::ByteBuffer(&slice, 1);
   stub_.PrepareBidiStreamingCall(&context_, method, grpc::StubOptions(), this);
-  StartWriteLast(&request_, grpc::WriteOptions());
+  if (half_closes) {
+    StartWriteLast(&request_, grpc::WriteOptions());
+  } else {
+    StartWrite(&request_);
+  }
   StartRead(&message_);
   StartCall();
 }
@@ -56,8 +60,20 @@ void RawStream::OnReadDone(bool ok) {
   StartRead(&message_);
 }
 
-void RawStream::OnDone(const grpc::Status&) {
+grpc::Status RawStream::End() {
   absl::MutexLock lock(&mu_);
+  const bool done = mu_.AwaitWithTimeout(absl::Condition(&done_), kPatience);
+  return done ? status_ : grpc::Status(grpc::StatusCode::UNKNOWN, "it goes on");
+}
+
+bool RawStream::ended() {
+  absl::MutexLock lock(&mu_);
+  return done_;
+}
+
+void RawStream::OnDone(const grpc::Status& status) {
+  absl::MutexLock lock(&mu_);
+  status_ = status;
   done_ = true;
 }
 

@@ -17,14 +17,19 @@ namespace spillway::server {
 
 class RawStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // Calls `method` (`/package.Service/Method`), sends `request` and half-closes.
+  // Calls `method` (`/package.Service/Method`), sends `request`, and half-closes unless told not
+  // to.
   RawStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-            const std::string& request);
+            const std::string& request, bool half_closes = true);
   // Cancels, and waits for the end.
   ~RawStream() override;
 
   // The next message; nothing once the stream has ended (or nothing comes within kPatience).
   std::optional<std::string> Next();
+
+  // How it has ended; waits for that (at most kPatience, then UNKNOWN).
+  grpc::Status End();
+  bool ended();
 
  private:
   void OnReadDone(bool ok) override;
@@ -37,6 +42,7 @@ class RawStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuf
   absl::Mutex mu_;
   std::deque<std::string> messages_ ABSL_GUARDED_BY(mu_);
   bool done_ ABSL_GUARDED_BY(mu_) = false;
+  grpc::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
 // A grpc.health.v1.HealthCheckRequest, and the HealthCheckResponses that answer it.

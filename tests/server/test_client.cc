@@ -44,6 +44,7 @@ Options TestOptions() {
   options.limits.set_max_concurrent_requests(1);
   options.idle_timeout = absl::InfiniteDuration();
   options.memory_budget_bytes = int64_t{8} << 30;
+  options.max_caller_bytes = options.memory_budget_bytes;
   options.target_wait = absl::InfiniteDuration();
   options.cache_bytes = 0;  // Tests repeat requests, and expect them to be computed.
   return options;

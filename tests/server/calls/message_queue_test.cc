@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "absl/time/clock.h"
+#include "rewrite_core/base/steady_time.h"
 #include "server/base/wire.h"
 #include "tests/server/manual_clock.h"
 #include "tests/server/test_client.h"
@@ -17,6 +17,8 @@ namespace {
 
 using Message = grpc::ByteBuffer;
 using Queue = MessageQueue;
+
+const auto kAlone = [] { return false; };
 using Next = Queue::Next;
 
 // A message of `bytes`, identified by its first one.
@@ -61,7 +63,7 @@ class MessageQueueTest : public testing::Test {
 };
 
 TEST_F(MessageQueueTest, InOrderAndTheSenderIsWokenOnlyWhenItSleeps) {
-  Queue queue(1000, absl::InfiniteDuration(), clock_);
+  Queue queue(1000, absl::InfiniteDuration(), kAlone, clock_);
   const core::StopToken stop;
   EXPECT_TRUE(*queue.Push(Make('a'), stop)) << "asleep at first";
   EXPECT_FALSE(*queue.Push(Make('b'), stop)) << "who pushed a is to take it";
@@ -75,10 +77,10 @@ TEST_F(MessageQueueTest, InOrderAndTheSenderIsWokenOnlyWhenItSleeps) {
 }
 
 TEST_F(MessageQueueTest, WhoClosesEndsTheCallWhereTheSenderSleeps) {
-  Queue empty(1000, absl::InfiniteDuration(), clock_);
+  Queue empty(1000, absl::InfiniteDuration(), kAlone, clock_);
   EXPECT_TRUE(empty.Close());
   EXPECT_EQ(TakeFrom(empty), '.');
-  Queue queue(1000, absl::InfiniteDuration(), clock_);
+  Queue queue(1000, absl::InfiniteDuration(), kAlone, clock_);
   EXPECT_TRUE(*queue.Push(Make('a'), core::StopToken()));
   EXPECT_EQ(TakeFrom(queue), 'a');
   EXPECT_EQ(TakeFrom(queue), '-');
@@ -87,7 +89,7 @@ TEST_F(MessageQueueTest, WhoClosesEndsTheCallWhereTheSenderSleeps) {
 }
 
 TEST_F(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
-  Queue queue(1000, absl::InfiniteDuration(), clock_);
+  Queue queue(1000, absl::InfiniteDuration(), kAlone, clock_);
   EXPECT_TRUE(*queue.Push(Make('a'), core::StopToken()));
   EXPECT_FALSE(*queue.Push(Make('b'), core::StopToken()));
   EXPECT_EQ(TakeFrom(queue), 'a');
@@ -96,7 +98,7 @@ TEST_F(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
   EXPECT_TRUE(queue.Close());
   EXPECT_EQ(TakeFrom(queue), '.') << "b is dropped";
 
-  Queue closed(1000, absl::InfiniteDuration(), clock_);
+  Queue closed(1000, absl::InfiniteDuration(), kAlone, clock_);
   EXPECT_TRUE(*closed.Push(Make('a'), core::StopToken()));
   EXPECT_EQ(TakeFrom(closed), 'a');
   EXPECT_FALSE(closed.Close());
@@ -106,7 +108,7 @@ TEST_F(MessageQueueTest, AbandonedItTakesNothingAndOneOfTheTwoEndsTheCall) {
 
 TEST_F(MessageQueueTest, APushThatFindsNoRoomWaitsForOne) {
   const int64_t bytes = static_cast<int64_t>(Make('a').Length());
-  Queue queue(2 * bytes, absl::InfiniteDuration(), clock_);
+  Queue queue(2 * bytes, absl::InfiniteDuration(), kAlone, clock_);
   const core::StopToken stop;
   for (char name : {'a', 'b'}) EXPECT_TRUE(queue.Push(Make(name), stop).ok());
   std::atomic<bool> pushed{false};
@@ -123,7 +125,7 @@ TEST_F(MessageQueueTest, APushThatFindsNoRoomWaitsForOne) {
 }
 
 TEST_F(MessageQueueTest, OneMessageAlwaysFits) {
-  Queue queue(1, absl::ZeroDuration(), clock_);
+  Queue queue(1, absl::ZeroDuration(), kAlone, clock_);
   EXPECT_TRUE(queue.Push(Make('a', 1000), core::StopToken()).ok());
   const absl::Status status = queue.Push(Make('b', 1), core::StopToken()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
@@ -133,7 +135,7 @@ TEST_F(MessageQueueTest, OneMessageAlwaysFits) {
 }
 
 TEST_F(MessageQueueTest, WaitsAreCountedTogether) {
-  Queue queue(1, absl::Milliseconds(100), clock_);
+  Queue queue(1, absl::Milliseconds(100), kAlone, clock_);
   EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
   // A reader takes one every 30 ms: no single wait is too long.
   for (int i = 0; i < 4; ++i) {
@@ -150,7 +152,7 @@ TEST_F(MessageQueueTest, WaitsAreCountedTogether) {
 }
 
 TEST_F(MessageQueueTest, AWaitThatIsTooLongEnds) {
-  Queue queue(1, absl::Milliseconds(100), clock_);
+  Queue queue(1, absl::Milliseconds(100), kAlone, clock_);
   EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
   const core::StopToken stop = core::StopToken::AfterStepsForTest(kManySteps);
   std::thread worker([&] { ExpectTooSlow(queue.Push(Make('b'), stop)); });
@@ -161,10 +163,24 @@ TEST_F(MessageQueueTest, AWaitThatIsTooLongEnds) {
   worker.join();
 }
 
-TEST_F(MessageQueueTest, AWaitEndsWithTheStopToken) {
-  Queue queue(1, absl::InfiniteDuration(), clock_);
+TEST_F(MessageQueueTest, AWaitIsShortWhileOthersWait) {
+  std::atomic<bool> others{false};
+  Queue queue(
+      1, absl::InfiniteDuration(), [&] { return others.load(); }, clock_);
   EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
-  const core::StopToken late(absl::Now() + absl::Milliseconds(20));
+  const core::StopToken stop = core::StopToken::AfterStepsForTest(kManySteps);
+  std::thread worker([&] { ExpectTooSlow(queue.Push(Make('b'), stop)); });
+  EXPECT_TRUE(HasAsked(stop, 1));
+  clock_.Advance(10 * Queue::kWaitWhileOthersDo);
+  EXPECT_TRUE(HasAsked(stop, stop.steps() + 3)) << "it goes on";
+  others = true;
+  worker.join();
+}
+
+TEST_F(MessageQueueTest, AWaitEndsWithTheStopToken) {
+  Queue queue(1, absl::InfiniteDuration(), kAlone, clock_);
+  EXPECT_TRUE(queue.Push(Make('a'), core::StopToken()).ok());
+  const core::StopToken late(core::SteadyNow() + absl::Milliseconds(20));
   EXPECT_EQ(queue.Push(Make('b'), late).status().code(), absl::StatusCode::kDeadlineExceeded);
   std::atomic<bool> gone{false};
   const core::StopToken cancelled(absl::InfiniteFuture(), &gone);
@@ -181,7 +197,7 @@ TEST_F(MessageQueueTest, TwoThreadsAgreeOnTheEnd) {
   constexpr int kRounds = 300;
   constexpr int kMessages = 20;
   for (int round = 0; round < kRounds; ++round) {
-    Queue queue(50, absl::InfiniteDuration(), clock_);
+    Queue queue(50, absl::InfiniteDuration(), kAlone, clock_);
     std::atomic<int> ends{0}, next{0};
     std::atomic<bool> in_flight{false};
     const auto send = [&] {

@@ -130,6 +130,33 @@ TEST_F(StreamProtocolTest, UploadThatStandsStillIsCancelledByTheIdleTimeout) {
   EXPECT_TRUE(NothingInFlight());
 }
 
+// The whole graph might take 1,005 seconds.
+TEST_F(StreamProtocolTest, UploadIsCancelledOnceItIsBehindTheMinimumRate) {
+  Options options = TestOptions();
+  options.idle_timeout = absl::InfiniteDuration();
+  options.min_upload_rate = 1000;
+  options.limits.set_max_chunk_bytes(1000);
+  options.clock = &clock_;
+  Start(options);
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
+  ASSERT_TRUE(stream->Write(HeaderMessage(1'000'000)));
+  for (int i = 1; i <= 20; ++i) {  // At the rate.
+    ASSERT_TRUE(stream->Write(ChunkMessage(std::string(1000, 'g'))));
+    ASSERT_TRUE(Eventually([&] {
+      return Metric("spillway_input_bytes_total{method=\"StreamRewrite\"}") == 1000 * i;
+    })) << i;
+    clock_.Advance(absl::Seconds(1));
+  }
+  EXPECT_EQ(server_->inflight_requests(), 1);
+  ASSERT_TRUE(stream->Write(ChunkMessage("g")));
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_EQ(server_->inflight_requests(), 1) << "within its 5 seconds";
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_EQ(ReadAnswer(*stream).status.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(NothingInFlight());
+}
+
 TEST_F(StreamProtocolTest, ClientThatNeverReadsIsCancelledByTheIdleTimeout) {
   Options options = TestOptions();
   options.idle_timeout = absl::Seconds(60);

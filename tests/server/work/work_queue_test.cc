@@ -16,6 +16,8 @@ using Verdict = WorkQueue::Verdict;
 
 constexpr absl::Duration kTarget = absl::Milliseconds(100);
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
+const auto kAny = [](const Work&) { return true; };
+const auto kShort = [](const Work& work) { return !work.is_long(); };
 
 Work WorkOf(const std::string& peer, absl::Duration expected, uint64_t id = 0) {
   Work work;
@@ -28,7 +30,7 @@ Work WorkOf(const std::string& peer, absl::Duration expected, uint64_t id = 0) {
 // The ids in the order in which they would run.
 std::vector<uint64_t> Drain(WorkQueue& queue) {
   std::vector<uint64_t> ids;
-  for (Work work; queue.Pop(WorkQueue::Lengths::kAll, kStart, &work);) {
+  for (Work work; queue.Pop(kAny, kStart, &work);) {
     ids.push_back(work.id);
     queue.Done(work);
   }
@@ -38,7 +40,8 @@ std::vector<uint64_t> Drain(WorkQueue& queue) {
 TEST(WorkQueueTest, OnePeerIsServedInOrder) {
   WorkQueue queue(1, 100, kTarget);
   for (int i = 1; i <= 5; ++i) {
-    ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(10), i), 0, kStart), Verdict::kWaits);
+    ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(10), i), 0, false, kStart),
+              Verdict::kWaits);
   }
   EXPECT_EQ(Drain(queue), (std::vector<uint64_t>{1, 2, 3, 4, 5}));
 }
@@ -47,9 +50,11 @@ TEST(WorkQueueTest, OnePeerIsServedInOrder) {
 TEST(WorkQueueTest, WhoSendsMuchWaitsForItself) {
   WorkQueue queue(1, 100, absl::InfiniteDuration());
   for (int i = 1; i <= 20; ++i) {
-    ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(10), i), 0, kStart), Verdict::kWaits);
+    ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(10), i), 0, false, kStart),
+              Verdict::kWaits);
   }
-  ASSERT_EQ(queue.Push(WorkOf("b", absl::Milliseconds(10), 100), 0, kStart), Verdict::kWaits);
+  ASSERT_EQ(queue.Push(WorkOf("b", absl::Milliseconds(10), 100), 0, false, kStart),
+            Verdict::kWaits);
   const std::vector<uint64_t> order = Drain(queue);
   EXPECT_EQ(order[1], 100u) << "after one of the other's, which came first";
 }
@@ -57,15 +62,15 @@ TEST(WorkQueueTest, WhoSendsMuchWaitsForItself) {
 TEST(WorkQueueTest, ShortGoesBeforeLongOfTheSamePeer) {
   WorkQueue queue(1, 100, absl::InfiniteDuration());
   for (int i = 1; i <= 3; ++i) {
-    ASSERT_EQ(queue.Push(WorkOf("a", absl::Seconds(5), i), 0, kStart), Verdict::kWaits);
+    ASSERT_EQ(queue.Push(WorkOf("a", absl::Seconds(5), i), 0, false, kStart), Verdict::kWaits);
   }
-  ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(5), 100), 0, kStart), Verdict::kWaits);
-  EXPECT_TRUE(queue.has_short());
+  ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(5), 100), 0, false, kStart), Verdict::kWaits);
+  EXPECT_TRUE(queue.Has(kShort));
   Work work;
-  ASSERT_TRUE(queue.Pop(WorkQueue::Lengths::kShort, kStart, &work));
+  ASSERT_TRUE(queue.Pop(kShort, kStart, &work));
   EXPECT_EQ(work.id, 100u);
-  EXPECT_FALSE(queue.has_short());
-  EXPECT_FALSE(queue.Pop(WorkQueue::Lengths::kShort, kStart, &work));
+  EXPECT_FALSE(queue.Has(kShort));
+  EXPECT_FALSE(queue.Pop(kShort, kStart, &work));
   EXPECT_EQ(Drain(queue), (std::vector<uint64_t>{1, 2, 3}));
 }
 
@@ -76,14 +81,14 @@ TEST(WorkQueueTest, SharesAreEqual) {
       {"a", absl::Milliseconds(5)}, {"b", absl::Milliseconds(50)}, {"c", absl::Milliseconds(200)}};
   std::map<std::string, absl::Duration> done;
   const auto push = [&](const std::string& peer, absl::Duration expected) {
-    ASSERT_EQ(queue.Push(WorkOf(peer, expected), 0, kStart), Verdict::kWaits);
+    ASSERT_EQ(queue.Push(WorkOf(peer, expected), 0, false, kStart), Verdict::kWaits);
   };
   for (const auto& [peer, expected] : peers) {
     for (int i = 0; i < 3; ++i) push(peer, expected);
   }
   for (int i = 0; i < 5000; ++i) {
     Work work;
-    ASSERT_TRUE(queue.Pop(WorkQueue::Lengths::kAll, kStart, &work));
+    ASSERT_TRUE(queue.Pop(kAny, kStart, &work));
     queue.Done(work);
     done[work.peer] += work.expected;
     push(work.peer, work.expected);
@@ -95,16 +100,17 @@ TEST(WorkQueueTest, SharesAreEqual) {
 
 TEST(WorkQueueTest, CountIsBounded) {
   WorkQueue queue(1, 2, absl::InfiniteDuration());
-  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 1), 1, kStart), Verdict::kWaits) << "a worker takes it";
-  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 2), 1, kStart), Verdict::kWaits);
-  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 3), 1, kStart), Verdict::kWaits);
-  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 4), 1, kStart), Verdict::kFull);
+  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 1), 1, false, kStart), Verdict::kWaits)
+      << "a worker takes it";
+  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 2), 1, false, kStart), Verdict::kWaits);
+  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 3), 1, false, kStart), Verdict::kWaits);
+  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 4), 1, false, kStart), Verdict::kFull);
   Work removed;
   EXPECT_TRUE(queue.Remove(2, kStart, &removed));
   EXPECT_EQ(removed.id, 2u);
   EXPECT_FALSE(queue.Remove(2, kStart, &removed));
   EXPECT_FALSE(queue.Remove(0, kStart, &removed));
-  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 5), 1, kStart), Verdict::kWaits);
+  EXPECT_EQ(queue.Push(WorkOf("a", kTarget, 5), 1, false, kStart), Verdict::kWaits);
   EXPECT_EQ(Drain(queue), (std::vector<uint64_t>{1, 3, 5}));
   EXPECT_EQ(queue.expected_wait(), absl::ZeroDuration());
 }
@@ -134,7 +140,7 @@ Load Simulate(int workers, absl::Duration takes, absl::Duration every, absl::Dur
     if (free <= next && queue.size() > 0) {
       if (running[worker].id != 0) queue.Done(std::exchange(running[worker], Work()));
       const absl::Time now = std::max(free, kStart);
-      if (queue.Pop(WorkQueue::Lengths::kAll, now, &running[worker])) {
+      if (queue.Pop(kAny, now, &running[worker])) {
         load.waits.push_back(now - came[running[worker].id]);
         busy_until[worker] = std::max(now, came[running[worker].id]) + takes;
       }
@@ -147,7 +153,7 @@ Load Simulate(int workers, absl::Duration takes, absl::Duration every, absl::Dur
     }
     const size_t idle = std::count(busy_until.begin(), busy_until.end(), next);
     came[++id] = next;
-    const Verdict verdict = queue.Push(WorkOf("a", takes, id), idle, next);
+    const Verdict verdict = queue.Push(WorkOf("a", takes, id), idle, false, next);
     ++(verdict == Verdict::kWaits ? load.admitted : load.refused);
     next += absl::Seconds(gap(random));
   }
@@ -178,11 +184,11 @@ TEST(WorkQueueTest, EachBurstWaits) {
     absl::Time now = kStart + absl::Minutes(5 * burst);
     for (int i = 1; i <= 200; ++i) {
       now += absl::Microseconds(200);
-      ASSERT_EQ(queue.Push(WorkOf("a", takes, i), 0, now), Verdict::kWaits) << burst << ", " << i;
+      ASSERT_EQ(queue.Push(WorkOf("a", takes, i), 0, false, now), Verdict::kWaits)
+          << burst << ", " << i;
     }
     EXPECT_GT(queue.expected_wait(), absl::Seconds(9));
-    for (Work work; queue.Pop(WorkQueue::Lengths::kAll, now, &work); now += takes / 2)
-      queue.Done(work);
+    for (Work work; queue.Pop(kAny, now, &work); now += takes / 2) queue.Done(work);
   }
 }
 
@@ -194,13 +200,13 @@ TEST(WorkQueueTest, FairnessDoesNotHideOverload) {
   for (int ms = 0; ms < 30'000; ++ms) {
     const absl::Time now = kStart + absl::Milliseconds(ms);
     if (ms % 30 == 0) {
-      refused += queue.Push(WorkOf("flood", takes), 0, now) == Verdict::kOverloaded;
+      refused += queue.Push(WorkOf("flood", takes), 0, false, now) == Verdict::kOverloaded;
     }
     if (ms % 100 == 0) {
-      EXPECT_EQ(queue.Push(WorkOf("calm", absl::Milliseconds(1)), 0, now), Verdict::kWaits);
+      EXPECT_EQ(queue.Push(WorkOf("calm", absl::Milliseconds(1)), 0, false, now), Verdict::kWaits);
     }
     Work work;
-    if (ms % 60 == 0 && queue.Pop(WorkQueue::Lengths::kAll, now, &work)) queue.Done(work);
+    if (ms % 60 == 0 && queue.Pop(kAny, now, &work)) queue.Done(work);
   }
   EXPECT_GT(refused, 300);
   EXPECT_LT(queue.size(), 50u);
@@ -209,26 +215,28 @@ TEST(WorkQueueTest, FairnessDoesNotHideOverload) {
 TEST(WorkQueueTest, WhoFillsTheQueueKeepsNobodyOut) {
   WorkQueue queue(1, 8, absl::InfiniteDuration());
   for (int i = 0; i < 8; ++i) {
-    ASSERT_EQ(queue.Push(WorkOf("a", kTarget), 0, kStart), Verdict::kWaits);
+    ASSERT_EQ(queue.Push(WorkOf("a", kTarget), 0, false, kStart), Verdict::kWaits);
   }
-  EXPECT_EQ(queue.Push(WorkOf("a", kTarget), 0, kStart), Verdict::kFull);
-  EXPECT_EQ(queue.Push(WorkOf("b", kTarget), 0, kStart), Verdict::kWaits);
-  EXPECT_EQ(queue.Push(WorkOf("b", kTarget), 0, kStart), Verdict::kFull);
-  EXPECT_EQ(queue.Push(WorkOf("c", kTarget), 0, kStart), Verdict::kWaits);
-  EXPECT_EQ(queue.Push(WorkOf("d", kTarget), 0, kStart), Verdict::kFull) << "bounded all the same";
+  EXPECT_EQ(queue.Push(WorkOf("a", kTarget), 0, false, kStart), Verdict::kFull);
+  EXPECT_EQ(queue.Push(WorkOf("b", kTarget), 0, false, kStart), Verdict::kWaits);
+  EXPECT_EQ(queue.Push(WorkOf("b", kTarget), 0, false, kStart), Verdict::kFull);
+  EXPECT_EQ(queue.Push(WorkOf("c", kTarget), 0, false, kStart), Verdict::kWaits);
+  EXPECT_EQ(queue.Push(WorkOf("d", kTarget), 0, false, kStart), Verdict::kFull)
+      << "bounded all the same";
 }
 
 // Work that was never done does not count against a caller that gave up.
 TEST(WorkQueueTest, WhoGivesUpIsNotPunished) {
   WorkQueue queue(1, 100, absl::InfiniteDuration());
   Work removed;
-  ASSERT_EQ(queue.Push(WorkOf("b", absl::Milliseconds(100), 1), 0, kStart), Verdict::kWaits);
-  ASSERT_EQ(queue.Push(WorkOf("b", absl::Milliseconds(100), 2), 0, kStart), Verdict::kWaits);
+  ASSERT_EQ(queue.Push(WorkOf("b", absl::Milliseconds(100), 1), 0, false, kStart), Verdict::kWaits);
+  ASSERT_EQ(queue.Push(WorkOf("b", absl::Milliseconds(100), 2), 0, false, kStart), Verdict::kWaits);
   for (int i = 0; i < 50; ++i) {
-    ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(100), 100), 0, kStart), Verdict::kWaits);
+    ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(100), 100), 0, false, kStart),
+              Verdict::kWaits);
     ASSERT_TRUE(queue.Remove(100, kStart, &removed));
   }
-  ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(100), 3), 0, kStart), Verdict::kWaits);
+  ASSERT_EQ(queue.Push(WorkOf("a", absl::Milliseconds(100), 3), 0, false, kStart), Verdict::kWaits);
   EXPECT_EQ(Drain(queue), (std::vector<uint64_t>{1, 3, 2}));
 }
 

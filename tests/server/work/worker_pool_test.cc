@@ -5,10 +5,14 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <map>
+#include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/server/manual_clock.h"
 
@@ -127,6 +131,82 @@ TEST(WorkerPoolTest, ShortWorkDoesNotWaitForLongWork) {
     release.set_value();
   }
   EXPECT_EQ(long_done, 4);
+}
+
+// Work that holds its thread until it is released.
+class Holder {
+ public:
+  explicit Holder(WorkerPool& pool) : pool_(pool) {}
+
+  WorkQueue::Verdict Submit(const std::string& caller, absl::Duration expected) {
+    Work work;
+    work.caller = work.peer = caller;
+    work.expected = expected;
+    work.run = [this, caller] {
+      {
+        const std::lock_guard lock(mu_);
+        ++running_[caller];
+      }
+      released_.wait();
+    };
+    return pool_.TrySubmit(std::move(work));
+  }
+
+  int running(const std::string& caller) {
+    const std::lock_guard lock(mu_);
+    return running_[caller];
+  }
+  // Waits until so many of its works have begun.
+  void Await(const std::string& caller, int count) {
+    while (running(caller) < count) std::this_thread::yield();
+  }
+  void Release() { release_.set_value(); }
+
+ private:
+  WorkerPool& pool_;
+  std::promise<void> release_;
+  const std::shared_future<void> released_ = release_.get_future().share();
+  std::mutex mu_;
+  std::map<std::string, int> running_;
+};
+
+constexpr absl::Duration kShortWork = absl::Milliseconds(1), kLongWork = absl::Seconds(10);
+
+TEST(WorkerPoolTest, OneCallerHoldsUpNobody) {
+  for (const int workers : {1, 2, 3}) {
+    for (const absl::Duration theirs : {kShortWork, kLongWork}) {
+      for (const absl::Duration ours : {kShortWork, kLongWork}) {
+        WorkerPool pool(workers, 100, absl::Milliseconds(1), RealClock());
+        Holder holder(pool);
+        for (int i = 0; i < 20; ++i) (void)holder.Submit("attacker", theirs);
+        holder.Await("attacker", workers);
+        absl::SleepFor(2 * WorkQueue::kPatience);  // From now on others are rejected.
+        EXPECT_EQ(holder.Submit("other", ours), WorkQueue::Verdict::kWaits) << "not rejected";
+        holder.Await("other", 1);
+        EXPECT_LE(holder.running("attacker"), workers + 1);
+        holder.Release();
+      }
+    }
+  }
+}
+
+// Each of two callers has a worker, with work that turns out to be long.
+TEST(WorkerPoolTest, ShortWorkOfAThirdCallerStillRuns) {
+  ManualClock clock;
+  WorkerPool pool(2, 100, kNoTarget, clock);
+  Holder holder(pool);
+  for (const char* caller : {"a", "b"}) {
+    (void)holder.Submit(caller, kShortWork);
+    holder.Await(caller, 1);
+  }
+  (void)holder.Submit("c", kShortWork);
+  EXPECT_EQ(pool.queued(), 1u) << "what is short ends soon";
+  clock.Advance(Work::kLong);
+  holder.Await("c", 1);
+  (void)holder.Submit("a", kShortWork);
+  (void)holder.Submit("d", kLongWork);
+  EXPECT_EQ(pool.queued(), 2u);
+  holder.Release();
 }
 
 // A wait is too long from the first moment here, but is only refused once that has lasted.
