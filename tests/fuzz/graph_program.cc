@@ -152,6 +152,7 @@ class Builder {
         break;
       case 10:
         if (choices_.OneIn(4)) LooseLoopOp();
+        if (choices_.OneIn(4)) Callee();
         break;
       case 11:
         moves_.emplace_back(graph().node_size() - 1, choices_.Below(graph().node_size()));
@@ -338,10 +339,47 @@ class Builder {
     }
   }
 
+  // A function that can be inlined, with what a graph's own nodes cannot have: a device that is
+  // none, very many results, another function's call by name.
+  void Callee() {
+    program_.odd = true;  // The executor does not run calls.
+    constexpr int kManyResults = 3000;
+    FunctionDef* function = graph().mutable_library()->add_function();
+    const std::string name = absl::StrCat("callee_", callees_++);
+    OpDef& signature = *function->mutable_signature();
+    signature.set_name(name);
+    auto* argument = signature.add_input_arg();
+    argument->set_name("a");
+    argument->set_type(kFloat);
+    NodeDef* node = function->add_node_def();
+    node->set_name("r");
+    const bool calls = callees_ > 1 && choices_.OneIn(2);
+    node->set_op(calls ? absl::StrCat("callee_", choices_.Below(callees_)) : "Relu");
+    node->add_input("a");
+    if (!calls) (*node->mutable_attr())["T"].set_type(kFloat);
+    node->set_device(choices_.OneIn(2) ? PickOf(kOddDevices) : PickOf(kDevices));
+    const int results = choices_.OneIn(4) ? kManyResults : 1 + choices_.Below(3);
+    for (int i = 0; i < results; ++i) {
+      auto* result = signature.add_output_arg();
+      result->set_name(absl::StrCat("o", i));
+      result->set_type(kFloat);
+      (*function->mutable_ret())[result->name()] =
+          calls ? absl::StrCat("r:o", choices_.Below(results), ":0") : "r:activations:0";
+    }
+    const bool by_name = choices_.OneIn(2);
+    const int number = AddNode(by_name ? name : "PartitionedCall", Scope(), {AnyTensor()});
+    if (!by_name) {
+      Attr("f").mutable_func()->set_name(name);
+      Attr("Tin").mutable_list()->add_type(kFloat);
+      for (int i = 0; i < results; ++i) Attr("Tout").mutable_list()->add_type(kFloat);
+    }
+    tensors_.push_back({number, choices_.Below(results)});
+  }
+
   void Odd() {
     program_.odd = true;
     NodeDef& node = AnyNode();
-    switch (choices_.Below(12)) {
+    switch (choices_.Below(13)) {
       case 0:
         node.set_name(PickOf(kOddNames));
         break;
@@ -380,6 +418,11 @@ class Builder {
       case 9:
         node.add_input(choices_.OneIn(2) ? AnyNode().name() : PickOf(kOddNames));
         break;
+      case 11:
+        for (int i = choices_.OneIn(4) ? 10'001 : 500; i > 0; --i) {
+          (*node.mutable_attr())[absl::StrCat("attr", i)].set_i(1);
+        }
+        break;
       case 10:  // Mostly a cycle.
         node.add_input(absl::StrCat("^", AnyNode().name()));
         break;
@@ -391,6 +434,7 @@ class Builder {
   Choices& choices_;
   GraphProgram program_;
   std::string device_ = "/gpu:0";
+  int callees_ = 0;
   std::vector<std::pair<int, int>> moves_;  // At the end: until then a node's number is its place.
   std::vector<Port> tensors_;
   std::vector<Port> predicates_;

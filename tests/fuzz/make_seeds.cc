@@ -3,6 +3,9 @@
 //   large/       graphs too large to mutate, for graph_replay alone: megabyte names, real graphs
 //   structured/  lists of operations
 //   options/     options
+//   plan/        plans of small_graphs.h, and the same with more or longer fields
+//   text/        messages that are shown, each behind the byte that chooses its kind; likewise
+//   line/        small texts, each behind the byte that chooses its kind
 //   simulate/    options of simulations, each with a graph or without
 //   file/        files round graphs, each behind the byte that chooses its format
 //   request/     calls of the server, and the same with more or longer fields
@@ -11,15 +14,21 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "rewrite_core/base/wire_writer.h"
+#include "rewrite_core/inspect/graph_diff.h"
+#include "rewrite_core/inspect/inspect.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
+#include "spillway/v1/check.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
 #include "tests/fuzz/length_mutator.h"
+#include "tests/fuzz/small_graphs.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_text.h"
 #include "tests/testing/proto_graph.h"
@@ -387,6 +396,127 @@ void WriteRequests(const Folder& folder) {
   }
 }
 
+// `bytes`, and the same scaled, each behind the byte `choice` (none if below 0).
+void WriteScaled(const Folder& folder, const std::string& name, int choice,
+                 const std::string& bytes, int scaled) {
+  constexpr size_t kMaxBytes = 20'000;
+  const std::string first = choice < 0 ? "" : std::string(1, static_cast<char>(choice));
+  folder.Write(name, first + bytes);
+  Random random(1);
+  for (int i = 0; i < scaled; ++i) {
+    folder.Write(absl::StrCat(name, "_scaled_", i),
+                 first + ScaleLengths(bytes, kMaxBytes, &random));
+  }
+}
+
+void WritePlans(const Folder& folder) {
+  constexpr const char* kOptions[] = {
+      "scope { optimizer_scopes: 'gradients' }",
+      "level { swapout_threshold: 1 swapin_ahead: 1 swapin_groupby: 0 serialization: ':' }",
+      "budget { recompute: RECOMPUTE_OFF }", "budget { recompute: RECOMPUTE_ALL }"};
+  int plans = 0;
+  for (const std::string& graph : SmallGraphs()) {
+    for (const char* text : kOptions) {
+      auto options = Parsed<v1::RewriteOptions>(text);
+      options.add_outputs(v1::OUTPUT_PLAN);
+      options.mutable_step()->set_batch_size(64);
+      // From nothing to do to nothing fits.
+      for (const int64_t bytes : {1 << 12, 1 << 14, 1 << 16, 1 << 18}) {
+        options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(bytes);
+        const auto answer = core::Rewrite(graph, options, core::DefaultLimits(), core::StopToken());
+        if (!answer.ok() || !answer->has_plan()) continue;
+        WriteScaled(folder, absl::StrCat("plan_", plans++), -1, answer->plan().SerializeAsString(),
+                    2);
+      }
+    }
+  }
+  if (plans == 0) {
+    std::cerr << "no plan was made\n";
+    std::exit(EXIT_FAILURE);
+  }
+}
+
+// Choices are those of text_fuzzer.cc.
+void WriteTexts(const Folder& folder) {
+  const std::string& graph = SmallGraphs()[1];
+  v1::RewriteOptions options;
+  options.mutable_scope()->add_optimizer_scopes("gradients");
+  options.add_outputs(v1::OUTPUT_REPORT);
+  const auto limits = core::DefaultLimits();
+  const auto rewrite = core::Rewrite(graph, options, limits, core::StopToken());
+  v1::SimulateOptions simulation;
+  simulation.set_memory(true);
+  simulation.set_trace(true);
+  const auto simulated = core::SimulateGraph(graph, simulation, limits, core::StopToken());
+  const auto summary = core::Inspect(graph, v1::InspectOptions(), limits, core::StopToken());
+  const auto diff = core::DiffGraphs(SmallGraphs()[0], SmallGraphs()[2], limits, core::StopToken());
+  if (!rewrite.ok() || !simulated.ok() || !summary.ok() || !diff.ok()) {
+    std::cerr << rewrite.status() << simulated.status() << summary.status() << diff.status();
+    std::exit(EXIT_FAILURE);
+  }
+  v1::ExploreReport explored;
+  for (int i = 1; i < 4; ++i) {
+    v1::ExploredSize& size = *explored.add_sizes();
+    size.set_size(i);
+    *size.mutable_unswapped() = simulated->forecast();
+  }
+  v1::RunCheck check;
+  check.add_missing("a");
+  const google::protobuf::Message* const messages[] = {&rewrite->report(),
+                                                       &rewrite->report(),
+                                                       &simulated->forecast(),
+                                                       &*simulated,
+                                                       &explored,
+                                                       &explored.sizes(0),
+                                                       &*summary,
+                                                       &*diff,
+                                                       &check};
+  int choice = 0;
+  constexpr int kScaled = 8;
+  for (const google::protobuf::Message* message : messages) {
+    WriteScaled(folder, absl::StrCat("text_", choice), choice, message->SerializeAsString(),
+                kScaled);
+    ++choice;
+  }
+  WriteScaled(folder, "capabilities", choice++, core::Capabilities(limits).SerializeAsString(),
+              kScaled);
+  WriteScaled(folder, "bytes", choice++, "1234567890", 0);
+  WriteScaled(folder, "nanoseconds", choice++, "-1", 0);
+  WriteScaled(folder, "near_names", choice++, "worg\nword\nwork", 0);
+  const std::string output = Field(7, Field(3, Field(4, std::string("\x10\x80\x08", 3))));
+  const std::string node = Field(1, "a") + std::string("\x18\x01\x20\x64", 4) + output;
+  WriteScaled(folder, "trace", choice++,
+              Field(1, Field(1, Field(1, "/device:GPU:0/stream:all") + Field(2, node))), kScaled);
+  WriteScaled(folder, "step", choice, simulated->SerializeAsString(), kScaled);
+  WriteScaled(folder, "sizes", choice, explored.SerializeAsString(), kScaled);
+}
+
+// Choices are those of line_fuzzer.cc.
+void WriteLines(const Folder& folder) {
+  const std::pair<int, const char*> kLines[] = {
+      {0,
+       R"({"time":"2026-01-31T12:00:00.000Z","id":"8c5f","method":"Rewrite","ms":68.6,"code":"OK",)"
+       R"("bytes_in":1,"swap_out_bytes":9223372036854775807,"outcome":"rewritten"})"},
+      {0, R"({"time":"0000-00-00T99:99:99Z","ms":1e999,"code":null})"},
+      {1, ""},
+      {1, R"({"runs":{"rewritten":{"budget":3}},"version":1})"},
+      {2, "1.5KiB"},
+      {2, "16GB"},
+      {2, "input=128,N,224,3"},
+      {2, "8,16:32:4,x"},
+      {3,
+       "caller { name: \"a\" certificate: \"spiffe://x\" quota { requests_per_second: 1e300 } }\n"
+       "caller { name: \"b\" anybody: true }"},
+      {3, "caller { name: \"\\001\" token_sha256: \"00\" }"},
+      {4, "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"},
+      {4, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"},
+  };
+  int number = 0;
+  for (const auto& [choice, text] : kLines) {
+    WriteScaled(folder, absl::StrCat("line_", number++), choice, text, 0);
+  }
+}
+
 }  // namespace
 }  // namespace spillway::testing
 
@@ -405,5 +535,8 @@ int main(int argc, char** argv) {
   WriteSimulations(Folder(folder / "simulate"));
   WriteFiles(Folder(folder / "file"));
   WriteRequests(Folder(folder / "request"));
+  WritePlans(Folder(folder / "plan"));
+  WriteTexts(Folder(folder / "text"));
+  WriteLines(Folder(folder / "line"));
   return EXIT_SUCCESS;
 }

@@ -1,48 +1,15 @@
-// Any bytes as RewriteOptions, on graphs that stay the same: one with a conditional and a loop, on
-// several devices; the same, rewritten on one of them; a plain one.
+// Any bytes as RewriteOptions, on graphs that stay the same (small_graphs.h).
 #include <string>
-#include <vector>
 
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/small_graphs.h"
 #include "tests/property/properties.h"
-#include "tests/testing/proto_graph.h"
-#include "tests/testing/random_graph.h"
-
-namespace spillway::testing {
-namespace {
-
-// Seeds whose graphs have, in a few dozen nodes, what the options name.
-constexpr uint64_t kMixedSeed = 7;
-constexpr uint64_t kPlainSeed = 3;
-
-std::vector<std::string> MakeGraphs() {
-  RandomGraphOptions mixed, plain;
-  mixed.forward_ops = 12;
-  mixed.conds = mixed.loops = true;
-  plain.forward_ops = 6;
-  plain.devices = false;
-  std::vector<std::string> graphs = {WriteProto(MakeRandomGraph(kMixedSeed, mixed)),
-                                     WriteProto(MakeRandomGraph(kPlainSeed, plain))};
-  v1::RewriteOptions options;
-  options.mutable_scope()->add_optimizer_scopes("gradients");
-  options.add_devices("/gpu:0");
-  const auto rewritten =
-      core::Rewrite(graphs[0], options, core::DefaultLimits(), core::StopToken());
-  RequireNone(rewritten.ok() ? "" : rewritten.status().ToString());
-  RequireNone(rewritten->report().outcome() == v1::OUTCOME_REWRITTEN ? "" : "nothing to rewrite");
-  graphs.push_back(rewritten->graph_def());
-  return graphs;
-}
-
-}  // namespace
-}  // namespace spillway::testing
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spillway::testing;
-  static const auto& graphs = *new std::vector<std::string>(MakeGraphs());
   spillway::v1::RewriteOptions options;
   if (!options.ParseFromArray(data, static_cast<int>(size))) return -1;  // Not for the corpus.
-  for (const std::string& graph : graphs) {
+  for (const std::string& graph : SmallGraphs()) {
     const std::string failure = CheckAnswer(graph, options, FuzzLimits());
     if (!failure.empty()) RequireNone(DescribeCase("fuzzed options", failure, graph, options));
   }

@@ -1,0 +1,78 @@
+// Any bytes as one of the small texts that programs read: the first byte chooses which.
+#include <string>
+#include <vector>
+
+#include "client_lib/cli/files/journal_reader.h"
+#include "client_lib/cli/flags/option_value.h"
+#include "client_lib/cli/flags/size_list.h"
+#include "client_lib/cli/run/run_metrics.h"
+#include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/pem.h"
+#include "server/access/access_file.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/simulate.pb.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace spillway::testing {
+namespace {
+
+void RequireBlamesInput(const absl::Status& status) {
+  RequireNone(absl::IsInternal(status) || absl::IsUnknown(status) ? status.ToString() : "");
+}
+
+void ReadMetrics(const std::string& text) {
+  const cli::HookMetrics once = cli::AddToMetrics(text, cli::HookRun());
+  const cli::HookMetrics twice = cli::AddToMetrics(once.state, cli::HookRun());
+  RequireNone(twice.was_damaged ? "its own metrics are damaged" : "");
+}
+
+void ReadValues(const std::string& text) {
+  (void)core::ParseBytes(text);
+  v1::Feed feed;
+  RequireBlamesInput(cli::AddFeed("--feed", text, cli::FeedSizes::kMayVary, &feed));
+  v1::ExploreOptions sizes;
+  RequireBlamesInput(cli::AddSizeLists("--sizes", {text}, &sizes));
+  v1::RewriteOptions options;
+  const auto* type = v1::LevelStrategy::descriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    RequireBlamesInput(cli::SetField("--flag", {text}, type->field(i), options.mutable_level()));
+  }
+}
+
+void ReadAccess(const std::string& text) {
+  const auto access = server::ParseAccessFile("access.txtpb", text);
+  RequireBlamesInput(access.status());
+  if (access.ok()) (void)server::DescribeCallers(*access);
+}
+
+void ReadPem(const std::string& text) {
+  RequireBlamesInput(core::CheckCertificates(text));
+  const size_t half = text.size() / 2;
+  (void)core::FindKeyPairFault(text.substr(0, half), text.substr(half), "cert and key");
+}
+
+}  // namespace
+}  // namespace spillway::testing
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace spillway::testing;
+  if (size == 0) return -1;  // Not for the corpus.
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 5) {
+    case 0:
+      (void)spillway::cli::ParseJournalLine(text);
+      break;
+    case 1:
+      ReadMetrics(text);
+      break;
+    case 2:
+      ReadValues(text);
+      break;
+    case 3:
+      ReadAccess(text);
+      break;
+    default:
+      ReadPem(text);
+  }
+  return 0;
+}
