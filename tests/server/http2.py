@@ -21,11 +21,11 @@ def literal(name, value):
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
-def request(method=b"StreamRewrite", content_type=b"application/grpc"):
-    """The headers of a call."""
+def request(method=b"StreamRewrite", content_type=b"application/grpc", path=None):
+    """The headers of a call, of a method of RewriteService or with another path."""
     return b"".join(literal(*header) for header in (
         (b":method", b"POST"), (b":scheme", b"http"), (b":authority", b"test"),
-        (b":path", b"/spillway.v1.RewriteService/" + method), (b"content-type", content_type),
+        (b":path", path or b"/spillway.v1.RewriteService/" + method), (b"content-type", content_type),
         (b"te", b"trailers")))
 
 
