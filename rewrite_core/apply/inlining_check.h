@@ -17,7 +17,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph.h"
@@ -49,7 +48,7 @@ class InliningCheck {
     int caller = -1;        // Index in calls_.
     NodeId node = kNoNode;  // In before_ or in the caller's body.
     std::string name;       // As used in the names of its nodes.
-    DeviceName device;      // Where it would run.
+    std::string device;     // Where it would run.
     absl::string_view node_def;
     const Body* body = nullptr;
     CallKind kind = CallKind::kPartitioned;
@@ -175,9 +174,7 @@ class InliningCheck {
   absl::StatusOr<const Body*> BodyOfFunction(absl::string_view name);
 
   // Where a node with `device` in the body of `call` runs: missing parts are the call's.
-  static DeviceName DeviceOf(const Call& call, absl::string_view device);
-
-  static bool IsDevice(absl::string_view now, const DeviceName& wanted);
+  static std::string DeviceOf(const Call& call, absl::string_view device);
 
   absl::Status CheckBody(int number);
 

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/apply/inlining_check.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/op_outputs.h"
@@ -20,7 +21,7 @@ absl::Status InliningCheck::CheckBody(int number) {
     const NodeId image = call.images[id];
     if (image == kNoNode) continue;
     const absl::string_view name = after_.name(image);
-    if (!IsDevice(after_.device(image), DeviceOf(call, graph.device(id)))) {
+    if (after_.device(image) != DeviceOf(call, graph.device(id))) {
       return Wrong("body", name, "it has another device");
     }
     const absl::string_view node_def = NodeDefOf(call, id);
@@ -145,25 +146,8 @@ std::vector<std::string> InliningCheck::Colocation(const Call& call, NodeId imag
   return names;
 }
 
-DeviceName InliningCheck::DeviceOf(const Call& call, absl::string_view device) {
-  DeviceName name = ParseDeviceName(device);
-  const auto fill = [](std::string* part, const std::string& other) {
-    if (part->empty()) *part = other;
-  };
-  fill(&name.job, call.device.job);
-  fill(&name.replica, call.device.replica);
-  fill(&name.task, call.device.task);
-  fill(&name.type, call.device.type);
-  fill(&name.index, call.device.index);
-  return call.is_native() ? call.device : name;
-}
-
-bool InliningCheck::IsDevice(absl::string_view now, const DeviceName& wanted) {
-  const DeviceName is = ParseDeviceName(now);
-  // Any index of a type may be spelled this way.
-  const bool same_index = is.index == wanted.index || (wanted.index.empty() && is.index == "*");
-  return is.job == wanted.job && is.replica == wanted.replica && is.task == wanted.task &&
-         is.type == wanted.type && same_index;
+std::string InliningCheck::DeviceOf(const Call& call, absl::string_view device) {
+  return call.is_native() ? call.device : MergedDevice(device, call.device);
 }
 
 absl::Status InliningCheck::CheckBorders(int number) {

@@ -193,7 +193,7 @@ absl::Status InliningCheck::CheckLowered(int number) {
   };
   const auto has_all = [&](NodeId id, int32_t type, absl::string_view number_of) {
     return has(id, type, number_of) && AttrsOf(after_.node_bytes(id)).count("_class") == 0 &&
-           IsDevice(after_.device(id), call.device);
+           after_.device(id) == call.device;
   };
   const absl::string_view outputs = is_if ? "" : "num_outs";
   const absl::string_view choose = is_if ? "Switch" : "_SwitchN";
@@ -322,7 +322,7 @@ absl::Status InliningCheck::CheckLoop(int number) {
     return Wrong("body", after_.name(call.start), "it is not what the loop waits for");
   }
   for (NodeId id : {call.chooser, call.pivots[1], call.end, call.start}) {
-    if (id != kNoNode && !IsDevice(after_.device(id), call.device)) {
+    if (id != kNoNode && after_.device(id) != call.device) {
       return Wrong("body", after_.name(id), "it has another device");
     }
   }

@@ -111,7 +111,7 @@ absl::Status InliningCheck::SortNodes() {
     Call& made = calls_.emplace_back();
     made.node = call;
     made.name = std::string(before_.name(call));
-    made.device = ParseDeviceName(before_.device(call));
+    made.device = std::string(before_.device(call));
     made.node_def = before_.node_bytes(call);
     made.kind = kind;
   }

@@ -373,30 +373,11 @@ absl::optional<Tensor> CallInliner::FrameControl(NodeId call) {
   return absl::nullopt;
 }
 
-// As MultiDeviceFunctionBodyPlacer of inline_function_utils.cc: missing parts of a node's device
-// are taken from the call's.
 absl::string_view CallInliner::DeviceOf(absl::string_view device, absl::string_view call_device) {
   if (device.empty() || device == call_device) return call_device;
   const auto [known, is_new] = devices_.try_emplace({device, call_device});
-  if (!is_new) return known->second;
-  DeviceName name = ParseDeviceName(device);
-  if (name.type.empty() && name.job.empty() && name.replica.empty() && name.task.empty()) {
-    return known->second = device;  // Not recognized.
-  }
-  const DeviceName other = ParseDeviceName(call_device);
-  if (name.job.empty()) name.job = other.job;
-  if (name.replica.empty()) name.replica = other.replica;
-  if (name.task.empty()) name.task = other.task;
-  if (name.type.empty()) name.type = other.type;
-  if (name.index.empty()) name.index = other.index;
-  std::string merged;
-  if (!name.job.empty()) absl::StrAppend(&merged, "/job:", name.job);
-  if (!name.replica.empty()) absl::StrAppend(&merged, "/replica:", name.replica);
-  if (!name.task.empty()) absl::StrAppend(&merged, "/task:", name.task);
-  if (!name.type.empty()) {
-    absl::StrAppend(&merged, "/device:", name.type, ":", name.index.empty() ? "*" : name.index);
-  }
-  return known->second = work_.Keep(merged);
+  if (is_new) known->second = work_.Keep(MergedDevice(device, call_device));
+  return known->second;
 }
 
 bool CallInliner::IsReference(Tensor tensor, const InlineBody& current) const {

@@ -252,6 +252,43 @@ b = AddN(c, d) @/gpu:0 {T=float32, N=2}
   EXPECT_EQ(Stripped(two.graph_def()), bytes);
 }
 
+// Whatever the devices are called: the verifier expects of an inlined body what inlining gives it.
+TEST(InlinedRewrite, DevicesThatAreNone) {
+  const std::vector<std::string> devices = {"/gpu:0",
+                                            "/DEVICE:GPU:0",
+                                            "/GPU:0/",
+                                            "GPU:0",
+                                            "x",
+                                            "/",
+                                            "//",
+                                            "/job:a/job:b",
+                                            "/device:GPU:*",
+                                            "/device:*",
+                                            "/job:*/gpu:00",
+                                            "/device:GPU:99999999999",
+                                            "/cpu:0"};
+  for (const std::string& inner : devices) {
+    for (const std::string& outer : devices) {
+      SCOPED_TRACE(absl::StrCat(inner, " called on ", outer));
+      const std::string at = absl::StrCat(" @", outer);
+      const std::string bytes = GraphWithFunctions(
+          absl::StrCat("a = Placeholder() @/gpu:0 {dtype=float32, shape=(1000,1000)}\n",
+                       "i = Placeholder() @/gpu:0 {dtype=int32, shape=()}\n",
+                       "c = PartitionedCall(a)", at, " {Tin=[float32], Tout=[float32], f=\"f\"}\n",
+                       "d = Case(i, c)", at,
+                       " {Tin=[float32], Tout=[float32], branches=[\"f\", \"f\"], "
+                       "_lower_using_switch_merge=true}\n",
+                       "b = AddN(d, a) @/gpu:0 {T=float32, N=2}\n"),
+          {Chain("f", absl::StrCat(" @", inner))});
+      v1::RewriteOptions options = Level();
+      for (v1::InlineCalls inlining : {v1::INLINE_CALLS_AUTO, v1::INLINE_CALLS_ALWAYS}) {
+        options.set_inline_calls(inlining);
+        EXPECT_THAT(TryRewrite(bytes, options), IsOk());
+      }
+    }
+  }
+}
+
 TEST(InlinedRewrite, APlanIsAppliedToTheInlinedGraph) {
   v1::RewriteOptions options = Level();
   options.add_outputs(v1::OUTPUT_GRAPH);

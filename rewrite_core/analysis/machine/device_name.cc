@@ -1,16 +1,79 @@
 #include "rewrite_core/analysis/machine/device_name.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 
 namespace spillway::core {
 namespace {
 
 // Whether two parts may be the same: one that is not given may be any.
 bool Agree(const std::string& a, const std::string& b) { return a.empty() || b.empty() || a == b; }
+
+std::string TaskOf(const DeviceName& name) {
+  std::string task;
+  if (!name.job.empty()) absl::StrAppend(&task, "/job:", name.job);
+  if (!name.replica.empty()) absl::StrAppend(&task, "/replica:", name.replica);
+  if (!name.task.empty()) absl::StrAppend(&task, "/task:", name.task);
+  return task;
+}
+
+constexpr char kAny[] = "*";
+
+// As TensorFlow reads a job's or a type's name.
+bool ReadWord(absl::string_view text, std::string* word) {
+  *word = std::string(text);
+  return text == kAny || (!text.empty() && absl::ascii_isalpha(text[0]) &&
+                          std::all_of(text.begin(), text.end(), [](unsigned char c) {
+                            return absl::ascii_isalnum(c) || c == '_';
+                          }));
+}
+
+bool ReadNumber(absl::string_view text, std::string* number) {
+  *number = std::string(text);
+  if (text == kAny) return true;
+  int32_t value = 0;
+  const bool digits = std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+  if (!digits || !absl::SimpleAtoi(text, &value)) return false;
+  *number = absl::StrCat(value);  // Without leading zeros.
+  return true;
+}
+
+bool ReadPart(const std::vector<absl::string_view>& words, DeviceName* name) {
+  const absl::string_view what = words[0];
+  if (what == "device") {
+    name->index.clear();
+    return words.size() >= 2 && words.size() <= 3 && ReadWord(words[1], &name->type) &&
+           (words.size() == 2 || ReadNumber(words[2], &name->index));
+  }
+  if (words.size() != 2) return false;
+  if (what == "job") return ReadWord(words[1], &name->job);
+  if (what == "replica") return ReadNumber(words[1], &name->replica);
+  if (what == "task") return ReadNumber(words[1], &name->task);
+  if (what != "cpu" && what != "CPU" && what != "gpu" && what != "GPU") return false;
+  name->type = absl::AsciiStrToUpper(what);
+  return ReadNumber(words[1], &name->index);
+}
+
+// The parts of a device's name as DeviceNameUtils::ParseFullName of TensorFlow reads them; a part
+// may be kAny. nullopt: TensorFlow does not know the name, or no machine has so many devices.
+absl::optional<DeviceName> ParseStrictly(absl::string_view device) {
+  DeviceName name;
+  if (device.empty() || device == "/") return name;
+  if (!absl::ConsumePrefix(&device, "/")) return absl::nullopt;
+  for (absl::string_view part : absl::StrSplit(device, '/')) {
+    if (!ReadPart(absl::StrSplit(part, ':'), &name)) return absl::nullopt;
+  }
+  return name;
+}
 
 }  // namespace
 
@@ -37,6 +100,38 @@ DeviceName ParseDeviceName(absl::string_view device) {
   return name;
 }
 
+std::string MergedDevice(absl::string_view device, absl::string_view call_device) {
+  if (device.empty() || device == call_device) return std::string(call_device);
+  absl::optional<DeviceName> name = ParseStrictly(device);
+  const absl::optional<DeviceName> call = ParseStrictly(call_device);
+  if (!name.has_value() || !call.has_value()) return std::string(device);
+  for (std::string DeviceName::*part : {&DeviceName::job, &DeviceName::replica, &DeviceName::task,
+                                        &DeviceName::type, &DeviceName::index}) {
+    for (const std::string& given : {*name.*part, *call.*part}) {
+      *name.*part = given == kAny ? "" : given;
+      if (!(*name.*part).empty()) break;
+    }
+  }
+  std::string merged = TaskOf(*name);
+  if (name->type.empty()) return merged;
+  absl::StrAppend(&merged, "/device:", name->type, ":", name->index.empty() ? kAny : name->index);
+  return merged;
+}
+
+bool IsNameOfCpu(absl::string_view device) {
+  absl::ConsumePrefix(&device, "/");
+  const absl::optional<DeviceName> name = ParseStrictly(absl::StrCat("/", device));
+  if (!name.has_value() || (name->type != "CPU" && name->type != "cpu")) return false;
+  // What ParseFullName takes and the importer in Python refuses: a part twice, any replica or task,
+  // no index.
+  const std::array<const std::string*, 4> parts = {&name->job, &name->replica, &name->task,
+                                                   &name->type};
+  const auto given = std::count_if(parts.begin(), parts.end(), [](const std::string* part) {
+    return !part->empty() && *part != kAny;
+  });
+  return !name->index.empty() && given == std::count(device.begin(), device.end(), '/') + 1;
+}
+
 bool IsCpuDevice(absl::string_view device) { return ParseDeviceName(device).type == "CPU"; }
 
 bool NamesDevice(absl::string_view wanted, absl::string_view device) {
@@ -57,12 +152,7 @@ bool AreOtherDevices(absl::string_view a, absl::string_view b) {
 }
 
 std::string HostDeviceOf(absl::string_view device) {
-  const DeviceName name = ParseDeviceName(device);
-  std::string host;
-  if (!name.job.empty()) absl::StrAppend(&host, "/job:", name.job);
-  if (!name.replica.empty()) absl::StrAppend(&host, "/replica:", name.replica);
-  if (!name.task.empty()) absl::StrAppend(&host, "/task:", name.task);
-  return absl::StrCat(host, "/device:CPU:0");
+  return absl::StrCat(TaskOf(ParseDeviceName(device)), "/device:CPU:0");
 }
 
 }  // namespace spillway::core

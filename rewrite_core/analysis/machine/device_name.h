@@ -18,6 +18,15 @@ struct DeviceName {
 // Unrecognized parts are ignored: validating device strings is left to TensorFlow.
 DeviceName ParseDeviceName(absl::string_view device);
 
+// Where a node with `device` in a function's body runs if a node on `call_device` calls it, as
+// MultiDeviceFunctionBodyPlacer of TensorFlow's inline_function_utils.cc says: parts that are
+// missing are the call's. If TensorFlow's own, stricter parser does not know one of the two names,
+// it is `device` as it is.
+std::string MergedDevice(absl::string_view device, absl::string_view call_device);
+
+// Whether this is the name of a CPU that TensorFlow imports, with or without the first slash.
+bool IsNameOfCpu(absl::string_view device);
+
 // Whether nodes on this device run on a CPU. False for the empty string.
 bool IsCpuDevice(absl::string_view device);
 

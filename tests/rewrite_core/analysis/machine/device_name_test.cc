@@ -53,6 +53,85 @@ TEST(DeviceNameTest, TellsCpusFromOthers) {
   }
 }
 
+// What TensorFlow 2.15 imports in Python and then runs on a CPU, if there are that many; and what
+// it does not.
+TEST(DeviceNameTest, NamesOfCpus) {
+  for (const char* device :
+       {"/cpu:0", "/CPU:1", "/device:CPU:0", "/device:cpu:0", "cpu:0", "CPU:0", "/device:CPU:*",
+        "/device:CPU:00", "/job:a_b/replica:0/task:12/device:CPU:0", "/cpu:0/job:w",
+        "/task:2/cpu:0"}) {
+    EXPECT_TRUE(IsNameOfCpu(device)) << device;
+  }
+  for (const char* device : {"",
+                             "/",
+                             "//",
+                             "x",
+                             "nonsense",
+                             "/gpu:0",
+                             "/device:GPU:0",
+                             "/device:XLA_CPU:0",
+                             "/job:w",
+                             "/device:CPU",
+                             "/device:CPU:",
+                             "/cpu:",
+                             "/device:CPU:0x",
+                             "/device:CPU:-1",
+                             "/device:CPU:+1",
+                             "/device:CPU: 1",
+                             "/device:CPU:0 ",
+                             "/device:CPU:0\n",
+                             "/device:CPU:0\n\"x",
+                             "/device:CPU:99999999999",
+                             "/device:CPU:0:0",
+                             "/DEVICE:CPU:0",
+                             "/device:Cpu:0",
+                             "/job:a-b/cpu:0",
+                             "/job:/cpu:0",
+                             "/job:1/cpu:0",
+                             "/job:*/cpu:0",
+                             "/replica:*/cpu:0",
+                             "/task:x/cpu:0",
+                             "/cpu:0/cpu:1",
+                             "/gpu:0/cpu:0",
+                             "/device:GPU:0/device:CPU:0",
+                             "/cpu:\xd9\xa0"}) {
+    EXPECT_FALSE(IsNameOfCpu(device)) << device;
+  }
+  EXPECT_FALSE(IsNameOfCpu(absl::string_view("/cpu:0\0", 7)));
+}
+
+TEST(DeviceNameTest, MergesTheDevicesOfABodyAndItsCall) {
+  struct {
+    const char *device, *call, *merged;
+  } const cases[] = {
+      {"", "/gpu:0", "/gpu:0"},
+      {"", "x", "x"},
+      {"/gpu:1", "", "/device:GPU:1"},
+      {"/device:GPU", "/job:w/task:1/cpu:2", "/job:w/task:1/device:GPU:2"},
+      {"/device:GPU:*", "/job:w/cpu:0", "/job:w/device:GPU:0"},
+      {"/device:GPU", "/job:w", "/job:w/device:GPU:*"},
+      {"/job:*/gpu:0", "/job:w/replica:0/task:0", "/job:w/replica:0/task:0/device:GPU:0"},
+      {"/job:a/job:b", "/gpu:0", "/job:b/device:GPU:0"},
+      {"/device:*:1", "/job:w", "/job:w"},
+      {"/device:GPU:00", "/job:w", "/job:w/device:GPU:0"},
+      {"/", "/job:w/gpu:0", "/job:w/device:GPU:0"},
+      // TensorFlow does not know the body's, or the call's.
+      {"x", "/gpu:0", "x"},
+      {"//", "/gpu:0", "//"},
+      {"/DEVICE:GPU:0", "/gpu:0", "/DEVICE:GPU:0"},
+      {"/GPU:0/", "/job:w", "/GPU:0/"},
+      {"GPU:0", "/job:w", "GPU:0"},
+      {"/Gpu:0", "/job:w", "/Gpu:0"},
+      {"/job:a-b", "/gpu:0", "/job:a-b"},
+      {"/gpu:", "/job:w", "/gpu:"},
+      {"/gpu:0", "x", "/gpu:0"},
+      {"/gpu:0", "/job:", "/gpu:0"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(MergedDevice(c.device, c.call), c.merged) << c.device << " called on " << c.call;
+  }
+}
+
 struct NamesCase {
   std::string wanted, device;
   bool same;
