@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
@@ -64,13 +64,12 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
     return BadOptionError("min_tensor_bytes", options.min_tensor_bytes(),
                           "give a size in bytes, 0 or more");
   }
-  // The same rule as for the devices of a graph's nodes, because the result must be a valid graph,
-  // too.
+  // The result must be a graph that TensorFlow imports, and that has its swap nodes on a CPU.
   const std::string& cpu = options.cpu_device();
-  if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
+  if (!cpu.empty() && !IsNameOfCpu(cpu)) {
     return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                         absl::StrCat("cpu_device is ", Quoted(cpu),
-                                     ", which is no name of a device; give one like /device:CPU:0"),
+                                     ", which is no name of a CPU; give one like /device:CPU:0"),
                         {{"option", "cpu_device"}, {"value", cpu}});
   }
   // Not left to the simulation, which may be disabled.

@@ -536,6 +536,8 @@ TEST(RewriterTest, WhatIsOutOfRangeIsNamed) {
            // Found by tests/fuzz: the verifier refused the result, as if that were a bug in
            // Spillway.
            {"cpu_device: '/cpu:\\xd9\\xa0'", kBad, "cpu_device", "/cpu:\\xd9\\xa0"},
+           {"cpu_device: 'nonsense'", kBad, "cpu_device", "nonsense"},
+           {"cpu_device: '/device:GPU:0'", kBad, "cpu_device", "/device:GPU:0"},
            {"devices: '/gpu:0'", kNothing, "devices", "/gpu:0"},
            {"step { targets: 'nope' }", kNothing, "targets", "nope"},
            {"step { targets: 'loss:x' }", kBad, "targets", "loss:x"}}) {

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
@@ -97,10 +98,9 @@ absl::Status CheckHead(const v1::Plan& plan) {
         {{"field", "graph_sha256"}});
   }
   const std::string& cpu = plan.cpu_device();
-  if (!std::all_of(cpu.begin(), cpu.end(), absl::ascii_isascii)) {
-    return BadPlanError(
-        absl::StrCat("cpu_device is ", Quoted(cpu), ", which is no name of a device"),
-        {{"field", "cpu_device"}});
+  if (!cpu.empty() && !IsNameOfCpu(cpu)) {
+    return BadPlanError(absl::StrCat("cpu_device is ", Quoted(cpu), ", which is no name of a CPU"),
+                        {{"field", "cpu_device"}});
   }
   return absl::OkStatus();
 }

@@ -248,7 +248,9 @@ TEST_F(ApplyStrategyTest, ANewerPlan) {
 TEST_F(ApplyStrategyTest, AHeadThatIsWrong) {
   ExpectBad("graph_sha256: 'abc'", "'abc'");
   ExpectBad(absl::StrCat("graph_sha256: '", std::string(64, 'g'), "'"), "64 hexadecimal digits");
-  ExpectBad("cpu_device: '/cpu:\303\244'", "cpu_device");
+  for (const char* device : {"/cpu:\303\244", "nonsense", "/cpu:0\\n", "/gpu:0", "/job:w"}) {
+    ExpectBad(absl::StrCat("cpu_device: '", device, "'"), "cpu_device");
+  }
   EXPECT_THAT(Apply("step { hardware { preset: 'abacus' } }"),
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "'abacus'"));
   EXPECT_THAT(Apply("step { convolution_workspace_bytes: -1 }"),
