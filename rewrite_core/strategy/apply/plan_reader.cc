@@ -48,6 +48,8 @@ class PlanReader {
     for (const v1::AddedControl& from : plan_.controls()) {
       auto control = ReadControl(from);
       if (!control.ok()) return control.status();
+      // One edge of two is enough, of whatever kind they are.
+      if (!controls_.insert({control->from, control->to}).second) continue;
       if (!HasEdge(*control)) result.controls.push_back(*control);
     }
     if (steps_.is_over()) return TooLong();
@@ -235,6 +237,7 @@ class PlanReader {
   SearchBudget steps_;
   absl::flat_hash_set<std::pair<NodeId, int32_t>> tensors_;  // The swapped ones.
   absl::flat_hash_set<std::pair<NodeId, int32_t>> served_;   // Inputs that read a swap-in.
+  absl::flat_hash_set<std::pair<NodeId, NodeId>> controls_;  // The control edges that were read.
 };
 
 }  // namespace

@@ -120,6 +120,19 @@ TEST_F(ApplyStrategyTest, EveryKindOfEdge) {
             "EDGE_KIND_TRIGGER 1\nEDGE_KIND_DEADLINE 1\nEDGE_KIND_PACE 1\nEDGE_KIND_ORDER 1\n");
 }
 
+TEST_F(ApplyStrategyTest, AControlEdgeIsWrittenOnce) {
+  const std::string edge = "controls { source: 'c' node: 'e' kind: EDGE_KIND_ORDER }";
+  const auto once = Apply(edge);
+  ASSERT_THAT(once, IsOk());
+  std::string often;
+  for (int i = 0; i < 1000; ++i) absl::StrAppend(&often, edge);
+  // The same edge with another reason is the same input of the node.
+  absl::StrAppend(&often, "controls { source: 'c' node: 'e' kind: EDGE_KIND_SERIALIZATION }");
+  const auto answer = Apply(often);
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->graph_def(), once->graph_def());
+}
+
 TEST_F(ApplyStrategyTest, AnEmptyPlanChangesNothing) {
   const auto answer = Apply("");
   ASSERT_THAT(answer, IsOk());
