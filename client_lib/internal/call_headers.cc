@@ -9,8 +9,8 @@
 #include "client_lib/internal/addresses.h"
 #include "client_lib/internal/job_names.h"
 #include "rewrite_core/base/error.h"
-#include "rewrite_core/base/pem.h"
 #include "rewrite_core/base/request_names.h"
+#include "rewrite_core/base/small_file.h"
 
 namespace spillway::internal {
 namespace {
@@ -46,7 +46,7 @@ absl::StatusOr<std::string> TokenOf(const RemoteOptions& options, const CallOpti
   }
   if (options.token_file.empty()) return std::string();
   const std::string name = absl::StrCat("the token file ", core::Quoted(options.token_file));
-  const absl::StatusOr<std::string> content = core::ReadPemFile(options.token_file);
+  const absl::StatusOr<std::string> content = core::ReadSmallFile(options.token_file);
   if (!content.ok()) {
     return BadHeader("token_file", absl::StrCat(name, ": ", content.status().message()));
   }

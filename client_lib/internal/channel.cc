@@ -10,6 +10,7 @@
 #include "grpcpp/security/credentials.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/pem.h"
+#include "rewrite_core/base/small_file.h"
 
 namespace spillway::internal {
 namespace {
@@ -34,7 +35,7 @@ absl::Status Fault(const char* what, const std::string& file, absl::string_view 
 // Reads the file into `content`; leaves it unchanged if no file is given.
 absl::Status Read(const char* what, const std::string& file, std::string* content) {
   if (file.empty()) return absl::OkStatus();
-  absl::StatusOr<std::string> read = core::ReadPemFile(file);
+  absl::StatusOr<std::string> read = core::ReadSmallFile(file, core::kMaxPemFileBytes);
   if (!read.ok()) return Fault(what, file, read.status().message());
   *content = *std::move(read);
   return absl::OkStatus();

@@ -2,9 +2,11 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -144,9 +146,12 @@ constexpr Setting kSettings[] = {
 // Returns the file's object; errors in the file go to `problem`.
 json ReadFile(const std::string& path, std::string* problem) {
   const std::string name = std::string(kFileVariable) + " names '" + path + "', ";
-  std::ifstream file(path, std::ios::binary);
+  // Opening a pipe would wait.
+  std::error_code error;
+  std::ifstream file;
+  if (std::filesystem::is_regular_file(path, error)) file.open(path, std::ios::binary);
   std::string bytes;
-  if (file) {
+  if (file.is_open()) {
     char buffer[4096];
     while (file.read(buffer, sizeof(buffer)) || file.gcount() > 0) {
       bytes.append(buffer, static_cast<size_t>(file.gcount()));

@@ -6,24 +6,16 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <sys/stat.h>
 
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
 namespace spillway::core {
 namespace {
-
-// A bundle of all public CAs is about 200 KiB.
-constexpr int64_t kMaxFileBytes = 4 << 20;
 
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
@@ -86,20 +78,6 @@ absl::optional<KeyPairFault> FindRefusal(const std::vector<Certificate>& chain, 
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> ReadPemFile(const std::string& name) {
-  struct stat info = {};
-  if (stat(name.c_str(), &info) != 0) return Fault(std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return Fault("it is not a regular file");
-  if (info.st_size > kMaxFileBytes) {
-    return Fault(absl::StrCat("it has ", info.st_size, " bytes, too many for PEM"));
-  }
-  std::ifstream file(name, std::ios::binary);
-  if (!file) return Fault(std::strerror(errno));
-  std::string content(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return Fault("it cannot be read");
-  return content;
-}
 
 absl::Status CheckCertificates(const std::string& pem) { return Certificates(pem).status(); }
 

@@ -1,26 +1,25 @@
-// Certificates and keys in PEM files: read and checked before gRPC gets them, because gRPC only
+// Certificates and keys in PEM files: checked before gRPC gets them, because gRPC only
 // finds faults when a peer connects, and does not report them. Not part of spillway_base: the core
 // alone is built without OpenSSL.
 //
 // Every error is FAILED_PRECONDITION without a reason, and its message refers to the file as "it";
 // the caller prepends the file's name and purpose: `it holds no certificate in PEM format`.
 //
-// Thread safety: pure functions except for the file system.
+// Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_PEM_H_
 #define SPILLWAY_REWRITE_CORE_BASE_PEM_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 
 namespace spillway::core {
 
-// The contents of a regular file of at most 4 MiB. Errors if there is no such file or it cannot be
-// read.
-absl::StatusOr<std::string> ReadPemFile(const std::string& name);
+// For ReadSmallFile. A bundle of all public CAs has about 200 KiB, or a MiB with comments.
+inline constexpr int64_t kMaxPemFileBytes = 4 << 20;
 
 // Checks that `pem` holds at least one certificate, and that none is damaged.
 absl::Status CheckCertificates(const std::string& pem);

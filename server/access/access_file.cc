@@ -1,16 +1,11 @@
 #include "server/access/access_file.h"
 
-#include <errno.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
@@ -21,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/request_names.h"
+#include "rewrite_core/base/small_file.h"
 
 namespace spillway::server {
 namespace {
@@ -28,7 +24,6 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::TextFormat;
 
-constexpr int64_t kMaxAccessFileBytes = 1 << 20;
 // Each caller has several series in every scrape.
 constexpr int kMaxCallers = 1000;
 constexpr size_t kMaxNameBytes = 64;
@@ -185,17 +180,8 @@ class Checker {
 }  // namespace
 
 absl::StatusOr<std::string> ReadAccessFile(const std::string& file) {
-  struct stat info = {};
-  if (stat(file.c_str(), &info) != 0) return AccessFault(file, std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return AccessFault(file, "it is not a regular file");
-  if (info.st_size > kMaxAccessFileBytes) {
-    return AccessFault(
-        file, absl::StrCat("it has ", info.st_size, " bytes and may have ", kMaxAccessFileBytes));
-  }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return AccessFault(file, std::strerror(errno));
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (stream.bad()) return AccessFault(file, "it cannot be read");
+  absl::StatusOr<std::string> text = core::ReadSmallFile(file);
+  if (!text.ok()) return AccessFault(file, text.status().message());
   return text;
 }
 

@@ -17,7 +17,7 @@ namespace spillway::server {
 // Default of Quota.burst_seconds.
 inline constexpr double kDefaultBurstSeconds = 10;
 
-// Returns the content of a regular file of at most 1 MiB.
+// Returns the content of a small file (rewrite_core/base/small_file.h).
 absl::StatusOr<std::string> ReadAccessFile(const std::string& file);
 
 // Parses `text`, the content of `file`.

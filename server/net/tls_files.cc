@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/pem.h"
+#include "rewrite_core/base/small_file.h"
 
 namespace spillway::server {
 namespace {
@@ -11,7 +12,7 @@ absl::Status Fault(const char* flag, const std::string& file, absl::string_view 
 }
 
 absl::Status Read(const char* flag, const std::string& name, std::string* content) {
-  absl::StatusOr<std::string> read = core::ReadPemFile(name);
+  absl::StatusOr<std::string> read = core::ReadSmallFile(name, core::kMaxPemFileBytes);
   if (!read.ok()) return Fault(flag, name, read.status().message());
   *content = *std::move(read);
   return absl::OkStatus();

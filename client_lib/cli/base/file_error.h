@@ -12,6 +12,9 @@ namespace spillway::cli {
 absl::Status FileError(int error_number, absl::string_view action, absl::string_view path,
                        absl::string_view advice);
 
+// The same for a file that core::ReadSmallFile does not read: `why` is its status.
+absl::Status FileError(const absl::Status& why, absl::string_view path, absl::string_view advice);
+
 bool IsFileError(const absl::Status& status);
 
 // Whether the error is a closed pipe (EPIPE): `spillway ... | head`.

@@ -1,13 +1,15 @@
 #include "client_lib/cli/flags/hardware_file.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client_lib/cli/files/input_file.h"
+#include "client_lib/cli/base/file_error.h"
 #include "google/protobuf/util/json_util.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/small_file.h"
 
 namespace spillway::cli {
 
@@ -17,10 +19,11 @@ bool IsHardwareFile(absl::string_view preset) {
 
 absl::Status TakeHardwareFile(v1::Hardware* hardware) {
   const std::string path = hardware->preset();
-  const absl::StatusOr<std::string> json =
-      ReadBytes(path, "give the name of a preset (spillway capabilities lists them), or a file",
-                CancellationToken());
-  if (!json.ok()) return json.status();
+  const absl::StatusOr<std::string> json = core::ReadSmallFile(path);
+  if (!json.ok()) {
+    return FileError(json.status(), path,
+                     "give the name of a preset (spillway capabilities lists them), or a file");
+  }
   v1::Hardware machine;
   const auto parsed = google::protobuf::util::JsonStringToMessage(*json, &machine);
   if (!parsed.ok()) {

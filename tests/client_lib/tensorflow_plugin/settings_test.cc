@@ -2,6 +2,7 @@
 #include "client_lib/tensorflow_plugin/settings.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <utility>
@@ -101,6 +102,8 @@ TEST(SettingsTest, WhatCannotBeUsedIsNamed) {
   const std::string list = dir.Write("list.json", "[1]");
   const std::string broken = dir.Write("broken.json", "{");
   const std::string large = dir.Write("large.json", std::string(2 << 20, ' '));
+  const std::string fifo = dir / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const struct {
     const char* name;
     std::string value, problem;
@@ -126,6 +129,8 @@ TEST(SettingsTest, WhatCannotBeUsedIsNamed) {
       {"SPILLWAY_SETTINGS", large, "which cannot be read; it has to be a file of at most 1 MiB"},
       {"SPILLWAY_SETTINGS", dir / "none.json", "which cannot be read"},
       {"SPILLWAY_SETTINGS", dir / "", "which cannot be read"},
+      {"SPILLWAY_SETTINGS", fifo, "which cannot be read"},  // It is not waited for.
+      {"SPILLWAY_SETTINGS", "/dev/zero", "which cannot be read"},
   };
   for (const auto& c : cases) {
     EXPECT_THAT(Read({{c.name, c.value}}).problem, HasSubstr(c.problem)) << c.name << c.value;

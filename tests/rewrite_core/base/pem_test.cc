@@ -65,16 +65,5 @@ TEST_F(PemTest, ACertificateThatIsCutOffIsDamaged) {
   }
 }
 
-TEST_F(PemTest, FilesThatCannotHoldPem) {
-  const TempFolder folder;
-  EXPECT_THAT(std::string(ReadPemFile(folder.path("none")).status().message()),
-              HasSubstr("No such file"));
-  EXPECT_EQ(ReadPemFile(folder.path(".")).status().message(), "it is not a regular file");
-  const std::string most = folder.Write("most", std::string(4 << 20, 'x'));
-  EXPECT_TRUE(ReadPemFile(most).ok());
-  const std::string large = folder.Write("large", std::string((4 << 20) + 1, 'x'));
-  EXPECT_EQ(ReadPemFile(large).status().message(), "it has 4194305 bytes, too many for PEM");
-}
-
 }  // namespace
 }  // namespace spillway::core

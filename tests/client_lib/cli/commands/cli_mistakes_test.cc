@@ -63,6 +63,7 @@ void WriteFiles(const TempDir& dir) {
   dir.Write("no_memory.json", R"({"forecast": {"fit": "FIT_FITS"}})");
   dir.Write("models.json", R"({"meta_graphs": []})");
   dir.Write("other.json", R"({"a": [1, {"b": 2}]})");
+  dir.Write("large.json", std::string((1 << 20) + 1, ' '));
   dir.Write("damaged.json", R"({"forecast": )");
   dir.Write("deep.json", R"({"forecast":)" + std::string(100'000, '['));
   dir.Write("wrong.json", R"({"forecast": 5, "memory": []})");
