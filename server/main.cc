@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rewrite_core/base/standard_streams.h"
 #include "rewrite_core/rewriter.h"
 #include "server/access/access_file.h"
 #include "server/base/logging.h"

@@ -2,6 +2,7 @@
 #include "client_lib/cli/app.h"
 #include "client_lib/cli/commands/run_command.h"
 #include "client_lib/cli/interrupt.h"
+#include "rewrite_core/base/standard_streams.h"
 
 int main(int argc, char** argv) {
   spillway::CancellationToken cancellation;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -324,6 +325,24 @@ TEST(SpillwaydTest, HelpAndVersionGoToStdout) {
   const Finished version = RunToEnd({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_EQ(version.out, absl::StrCat("spillwayd ", core::Version(), "\n"));
+}
+
+// Its sockets do not get the numbers of the streams that it writes to.
+TEST(SpillwaydTest, RunsWithoutStandardStreams) {
+  const test_certs::TempFolder folder;
+  const std::string socket = folder.path("socket");
+  ChildProcess process({"/bin/sh", "-c", "exec \"$0\" \"$@\" <&- >&- 2>&-", kProgram,
+                        absl::StrCat("--listen=unix:", socket), "--metrics-listen=none",
+                        "--log-level=debug"});
+  v1::RewriteRequest request;
+  request.set_graph_def(SmallGraph());
+  *request.mutable_options() = ScopeOptions();
+  ASSERT_TRUE(Eventually([&] { return access(socket.c_str(), F_OK) == 0; }));
+  TestClient client(absl::StrCat("unix:", socket));
+  v1::RewriteResponse response;
+  EXPECT_TRUE(Eventually([&] { return client.Rewrite(request, &response).ok(); }));
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.Wait(), 0);
 }
 
 TEST(SpillwaydTest, MetricsCanBeOff) {

@@ -315,6 +315,22 @@ TEST(CliTest, ASignalEndsAWaitForInput) {
   EXPECT_TRUE(result.exit_code == 6 || result.signal == SIGTERM) << result.exit_code;
 }
 
+// Without standard streams, no file of the program's own is read or written in their place.
+TEST(CliTest, ClosedStandardStreams) {
+  const TempDir dir;
+  const auto closed = [](const Words& words, const std::string& how) {
+    return RunChild(Words{"/bin/sh", "-c", "exec \"$0\" \"$@\" " + how, kProgram} + words);
+  };
+  ExpectError(closed({"inspect", "-"}, "<&-"), 3, {"standard input is empty", "write the graph"});
+  ExpectError(closed({"strip", kMnistPath, "-o", "-"}, ">&-"), 4,
+              {"cannot write standard output: Bad file descriptor"});
+  const ChildResult all =
+      closed({"strip", kMnistPath, "-o", dir / "out.pb", "--quiet"}, "<&- >&- 2>&-");
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_EQ(ReadFile(dir / "out.pb"), ReadFile(kMnistPath));
+  EXPECT_EQ(closed({"inspect", "-"}, "<&- >&- 2>&-").exit_code, 3);
+}
+
 // As `| head`: silent, and by the signal, as of tools that never asked for anything else.
 TEST(CliTest, AClosedPipeIsNoError) {
   const TempDir dir;
