@@ -113,7 +113,15 @@ absl::Status CheckGiven(std::initializer_list<Argument> arguments) {
   return absl::OkStatus();
 }
 
+// The only way from a pointer and a size to a view. No message, and no graph, has 2 GiB: a larger
+// size is a mistake, as -1 is, and there may be no such memory.
 absl::StatusOr<absl::string_view> Bytes(const void* data, size_t size, absl::string_view name) {
+  if (size > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
+                       absl::StrCat(name, " has ", size,
+                                    " bytes, and may have 2147483647, as protobuf reads no more"),
+                       {{"argument", name}});
+  }
   if (data == nullptr && size > 0) {
     return BadArgument(name, absl::StrCat("is NULL, with a size of ", size, " bytes"));
   }
@@ -126,8 +134,7 @@ absl::Status Parse(const void* data, size_t size, absl::string_view name,
                    google::protobuf::Message* message) {
   const absl::StatusOr<absl::string_view> bytes = Bytes(data, size, name);
   if (!bytes.ok()) return bytes.status();
-  if (size > static_cast<size_t>(std::numeric_limits<int>::max()) ||
-      !message->ParseFromArray(bytes->data(), static_cast<int>(size))) {
+  if (!message->ParseFromArray(bytes->data(), static_cast<int>(size))) {
     return BadArgument(
         name, absl::StrCat("is not a serialized ", message->GetTypeName(), " (", size, " bytes)"));
   }
@@ -635,8 +642,10 @@ spillway_status* MessageFromJson(const char* name, const char* json, size_t json
     if (!status.ok()) return status;
     const auto message = NewMessage(name);
     if (!message.ok()) return message.status();
+    const absl::StatusOr<absl::string_view> text = Bytes(json, json_size, "json");
+    if (!text.ok()) return text.status();
     const auto parsed =
-        google::protobuf::util::JsonStringToMessage({json, json_size}, message->get());
+        google::protobuf::util::JsonStringToMessage({text->data(), text->size()}, message->get());
     if (!parsed.ok()) {
       return BadArgument("json", absl::StrCat("is not a ", (*message)->GetTypeName(), ": ",
                                               parsed.message().as_string()));

@@ -1,5 +1,6 @@
 // The C API, over the core in this process and over a server. How it is loaded as a shared library
 // is tested in tests/integration.
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -34,6 +35,7 @@ using ::testing::HasSubstr;
 using testing::kMnistPath;
 using testing::MnistOptions;
 using testing::ReadFile;
+using ::testing::StartsWith;
 using testing::TestServer;
 
 // Frees `status` and gives "CODE REASON MESSAGE", "0  " for success.
@@ -441,6 +443,59 @@ TEST(CApiArgumentTest, NumbersOutOfRangeAreErrors) {
               HasSubstr("attempts is 0; it has to be at least 1"));
   EXPECT_THAT(Taken(spillway_client_options_set_unary_max_bytes(options.get(), -1)),
               HasSubstr("bytes is -1; it has to be at least 0"));
+}
+
+// Of every function that takes one: no view of so many bytes is made, which absl would end the
+// process for.
+TEST(CApiArgumentTest, SizesThatNoMessageHas) {
+  const auto client = NewClient();
+  spillway_client* const c = client.get();
+  constexpr char kBytes[] = "x";
+  for (const size_t size :
+       {size_t{1} << 31, size_t{3} << 30, SIZE_MAX / 2, SIZE_MAX / 2 + 1, SIZE_MAX}) {
+    spillway_buffer* out = nullptr;
+    spillway_buffer* report = nullptr;
+    const std::map<std::string, spillway_status*> answers = {
+        {"graph of rewrite_graph",
+         spillway_rewrite_graph(c, kBytes, size, nullptr, 0, nullptr, &out, &report)},
+        {"options of rewrite_graph",
+         spillway_rewrite_graph(c, kBytes, 0, kBytes, size, nullptr, &out, nullptr)},
+        {"request of rewrite", spillway_rewrite(c, kBytes, size, nullptr, &out)},
+        {"graph of inspect",
+         spillway_inspect(c, kBytes, size, nullptr, 0, nullptr, nullptr, nullptr, &out)},
+        {"options of inspect",
+         spillway_inspect(c, kBytes, 0, kBytes, size, nullptr, nullptr, nullptr, &out)},
+        {"graph of simulate", spillway_simulate(c, kBytes, size, nullptr, 0, nullptr, &out)},
+        {"options of simulate", spillway_simulate(c, kBytes, 0, kBytes, size, nullptr, &out)},
+        {"graph of explore",
+         spillway_explore(c, kBytes, size, nullptr, 0, nullptr, nullptr, nullptr, &out)},
+        {"options of explore",
+         spillway_explore(c, kBytes, 0, kBytes, size, nullptr, nullptr, nullptr, &out)},
+        {"a of diff", spillway_diff(c, kBytes, size, kBytes, 0, nullptr, &out)},
+        {"b of diff", spillway_diff(c, kBytes, 0, kBytes, size, nullptr, &out)},
+        {"report of draw, a step",
+         spillway_draw("SimulateReport", kBytes, size, nullptr, 0, "svg", "", "", &out)},
+        {"before of draw, a step",
+         spillway_draw("SimulateReport", kBytes, 0, kBytes, size, "svg", "", "", &out)},
+        {"report of draw, sizes",
+         spillway_draw("ExploreReport", kBytes, size, nullptr, 0, "svg", "", "", &out)},
+        {"report of draw, a run",
+         spillway_draw("RunMetadata", kBytes, size, nullptr, 0, "trace", "", "", &out)},
+        {"message of text", spillway_text("SimulateReport", kBytes, size, &out)},
+        {"report of check", spillway_check(kBytes, size, kBytes, 1, &out)},
+        {"run_metadata of check", spillway_check(kBytes, 0, kBytes, size, &out)},
+        {"json of message_from_json", spillway_message_from_json("Plan", kBytes, size, &out)},
+        {"message of message_to_json", spillway_message_to_json("Plan", kBytes, size, &out)},
+    };
+    for (const auto& [what, status] : answers) {
+      SCOPED_TRACE(what);
+      const std::string argument = what.substr(0, what.find(' '));
+      EXPECT_THAT(Taken(status), StartsWith("8 LIMIT_EXCEEDED " + argument + " has " +
+                                            std::to_string(size) + " bytes"));
+    }
+    EXPECT_EQ(out, nullptr);
+    EXPECT_EQ(report, nullptr);
+  }
 }
 
 TEST(CApiArgumentTest, BytesThatAreNoMessageAreNamed) {

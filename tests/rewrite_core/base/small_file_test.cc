@@ -11,8 +11,8 @@
 namespace spillway::core {
 namespace {
 
-using ::testing::HasSubstr;
 using test_certs::TempFolder;
+using ::testing::HasSubstr;
 
 TEST(SmallFileTest, ReadsWholeFilesUpToTheLimit) {
   const TempFolder folder;
