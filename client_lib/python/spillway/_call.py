@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
-import os
 from dataclasses import dataclass, fields
 from typing import Any, Callable, List, Optional, Union
 
 from spillway import _native, _worker, errors
 from spillway._duration import seconds_of
 from spillway._types import Duration, Path, Progress
-from spillway._values import whole_of
+from spillway._values import bool_of, c_text_of, path_of, whole_of
 
 __all__ = ["Call", "Progress", "Where"]
 
@@ -44,18 +43,22 @@ class Where:
     def __post_init__(self) -> None:
         server = self.server
         if isinstance(server, (list, tuple)):
-            server = ",".join(_checked("server", part) or "" for part in server)
-        self._set("server", _checked("server", server))
+            server = ",".join(c_text_of("server", part) or "" for part in server)
+        self._set("server", c_text_of("server", server))
         for name in ("tls_ca", "tls_cert", "tls_key", "token_file"):
-            path = getattr(self, name)
-            self._set(name, _checked(name, os.fspath(path) if hasattr(path, "__fspath__") else path))
+            self._set(name, path_of(name, getattr(self, name)))
         for name in ("tls_server_name", "token", "request_id", "traceparent"):
-            _checked(name, getattr(self, name))
+            c_text_of(name, getattr(self, name))
+        for name in ("tls", "token_in_clear"):
+            self._set(name, getattr(self, name) is not None and bool_of(name, getattr(self, name)))
         if self.retries is not None:
             self._set("retries", whole_of("retries", self.retries, 31))
             if self.retries < 0:
                 raise errors.bad_option("retries", self.retries, "is below 0; 0 is to try once")
-        self._set("hedge_after", seconds_of("hedge_after", self.hedge_after))
+        hedge_after = seconds_of("hedge_after", self.hedge_after)
+        if hedge_after is not None and hedge_after <= 0:
+            raise errors.bad_option("hedge_after", self.hedge_after, "is not above 0")
+        self._set("hedge_after", hedge_after)
         if server is None:
             # retries=0 counts as given, too.
             given = [item.name for item in fields(self)
@@ -73,20 +76,14 @@ class Where:
         object.__setattr__(self, name, value)
 
 
-def _checked(option: str, value: Any) -> Optional[str]:
-    if value is not None and not isinstance(value, str):
-        raise errors.bad_option(option, value, "is not a text")
-    return value
-
-
 class Call:
     """A context manager around one call. Not thread-safe."""
 
     def __init__(self, where: Where, timeout: Optional[Duration],
                  progress: Optional[Progress]) -> None:
         if progress is not None and not callable(progress):
-            raise TypeError("progress: %r cannot be called; give a function of (stage, done, total)"
-                            % (progress,))
+            raise TypeError("progress: %s cannot be called; give a function of (stage, done, total)"
+                            % errors.shown(progress))
         self._where, self._progress = where, progress
         self._timeout = seconds_of("timeout", timeout)
         self._failure: Optional[BaseException] = None
@@ -197,4 +194,5 @@ class Call:
 
 
 def _text(value: Any) -> Optional[bytes]:
-    return None if value is None else str(value).encode()
+    # What stands for a byte in a file's name becomes it again.
+    return None if value is None else value.encode("utf-8", "surrogateescape")

@@ -11,6 +11,7 @@ from typing import Any, Dict, Optional, Tuple, Union
 
 from spillway import _native, _plot, _text
 from spillway._notebook import note
+from spillway._values import path_of
 from spillway.report import Report
 
 # Attributes that RunCheck (check.proto) names otherwise.
@@ -116,6 +117,7 @@ def check(report: Any, run_metadata: Any, *,
       InvalidOptionError: run_metadata holds no step, or is of another graph.
       SpillwayError: the report is damaged.
     """
+    trace = path_of("trace", trace)
     plan, seen = _report(report), _run_metadata(run_metadata)
     data = _native.decoded("RunCheck", _native.produce(
         _native.library().spillway_check, plan, len(plan), seen, len(seen)))

@@ -9,6 +9,7 @@ import re
 from typing import Any, Optional
 
 from spillway import errors
+from spillway._values import number_of
 
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|ms|s|m|h)"
@@ -29,13 +30,8 @@ def seconds_of(option: str, value: Any) -> Optional[float]:
                 return seconds
         raise errors.bad_option(option, value, "is not a time above zero with a unit, e.g. "
                                                "\"30s\", \"500ms\", \"2m\", nor a number of seconds")
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        seconds = float(value)
-    except (TypeError, ValueError):
-        seconds = float("nan")
+    what = "a number of seconds, nor a time with a unit, e.g. \"30s\""
+    seconds = number_of(option, value, what)
     if seconds != seconds:
-        raise errors.bad_option(option, value, "is not a number of seconds, nor a time with a unit, "
-                                               "e.g. \"30s\"")
+        raise errors.bad_option(option, value, "is not " + what)
     return seconds

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Iterable
+from typing import Any, Iterable
 
 from spillway import _native, errors
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: Any, known: Iterable[str]) -> str:
     """Returns `; did you mean 'a' or 'b'?`, or "" if none is similar."""
-    if "\n" in word:
+    if not isinstance(word, str) or "\n" in word:
         return ""
     try:
         return _native.text("near names", "\n".join([word, *sorted(known)]).encode(

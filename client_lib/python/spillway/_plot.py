@@ -16,7 +16,7 @@ from typing import (TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTupl
 from spillway import _call, _doors, _native, _questions, _rewrite, errors, options
 from spillway._message import Message
 from spillway._types import Duration, Path, PictureFormat, Execution, Progress, Theme
-from spillway._values import sizes_of
+from spillway._values import bool_of, c_text_of, entries_of, path_of, sizes_of
 from spillway.messages import ExploreReport, SimulateReport
 
 if TYPE_CHECKING:
@@ -69,9 +69,13 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
     Raises SpillwayError, TypeError for another keyword, and OSError if the file cannot be written.
     """
     _questions._check_names(plot, keywords)  # pylint: disable=protected-access
+    file, title = path_of("file", file), c_text_of("title", title)
+    shade = c_text_of("theme", theme) or "auto"
+    plan, throughput = bool_of("plan", plan), bool_of("throughput", throughput)
+    no_budget = bool_of("no_budget", no_budget)
     kind = _format_of(file, format)
     call = _Caller(server, timeout, progress, execution, no_budget, keywords)
-    report = _as_report(what)
+    report = _as_report(what, "what")
     if report is None and throughput:
         report = call.explore(_rewrite.serialized(what)[0], sizes, plan)
     first = None
@@ -84,11 +88,14 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
     elif report is None:
         report = call.simulate(_rewrite.serialized(what)[0])
     if before is not None:
-        first = _as_report(before) or call.simulate(_rewrite.serialized(before)[0])
+        try:
+            first = _as_report(before, "before") or call.simulate(_rewrite.serialized(before)[0])
+        except TypeError as error:
+            raise TypeError("before: %s" % error) from None
         if kind == "trace" or (report.name, first.name) != ("SimulateReport",) * 2:
             raise TypeError("before is drawn beside the picture of a step alone")
     picture = _draw(report, first, "svg" if kind == "png" else kind,
-                    "light" if kind == "png" and theme == "auto" else theme, title)
+                    "light" if kind == "png" and shade == "auto" else shade, title)
     content: Union[str, bytes] = _png(picture) if kind == "png" else picture.decode()
     if file is not None:
         with open(file, "wb") as out:
@@ -159,22 +166,22 @@ class _Caller:
         return _Message(name, _native.take(out))
 
 
-def _format_of(file: Any, given: Optional[str]) -> str:
+def _format_of(file: Optional[str], given: Any) -> str:
     known = sorted(set(_FORMATS.values()))
     if given is not None:
-        if given not in known:
-            raise ValueError("format is %r; give one of %s" % (given, ", ".join(known)))
+        if not isinstance(given, str) or given not in known:
+            raise errors.bad_option("format", given, "is none of %s" % ", ".join(known))
         return given
     if file is None:
         return "svg"
-    ending = os.path.splitext(os.fspath(file))[1].lower()
+    ending = os.path.splitext(file)[1].lower()
     if ending not in _FORMATS:
-        raise ValueError("%r does not say what to draw; give a name that ends in .svg, .html, .png "
-                         "or .json (a trace), or format=" % os.fspath(file))
+        raise errors.bad_option("file", file, "does not say what to draw; give a name that ends in "
+                                              ".svg, .html, .png or .json (a trace), or format=")
     return _FORMATS[ending]
 
 
-def _as_report(what: Any) -> Optional[_Message]:
+def _as_report(what: Any, option: str) -> Optional[_Message]:
     """Converts an answer of simulate or explore, or its dict, to a message; None for anything
     else."""
     if isinstance(what, (SimulateReport, ExploreReport)):
@@ -186,7 +193,12 @@ def _as_report(what: Any) -> Optional[_Message]:
     if not isinstance(what, Mapping):
         return None
     name = "ExploreReport" if "sizes" in what else "SimulateReport"
-    return _Message(name, _native.message_from_json(name, json.dumps(dict(what))))
+    wrong = "is no answer of simulate or explore"
+    try:
+        text = json.dumps(dict(entries_of(option, what, wrong)))
+    except (TypeError, ValueError, RecursionError):
+        raise errors.bad_option(option, what, wrong) from None
+    return _Message(name, _native.message_from_json(name, text))
 
 
 def _draw(report: _Message, before: Optional[_Message], kind: str, theme: str,

@@ -15,7 +15,7 @@ from spillway import _call, _doors, _native, _near, _rewrite, errors, options
 from spillway._message import Message
 from spillway._types import (EXECUTIONS, RECOMPUTES, Duration, Execution, Feeds, Progress,
                              Recompute)
-from spillway._values import sizes_of, whole_of
+from spillway._values import bool_of, sizes_of, whole_of
 from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
                                SimulateReport, TensorSummary)
 
@@ -130,9 +130,9 @@ def explore(graph: Any, *, server: Union[str, List[str], None] = None,
     """
     _check_names(explore, keywords)
     wanted: Dict[str, Any] = {"step": options.step_of(keywords, with_size=True),
-                              "no_budget": options.bool_of("no_budget", no_budget),
+                              "no_budget": bool_of("no_budget", no_budget),
                               "sizes": sizes_of("sizes", sizes),
-                              "swapping": options.bool_of("swapping", swapping)}
+                              "swapping": bool_of("swapping", swapping)}
     _choose("recompute", recompute, RECOMPUTES, wanted)
     if multiple_of is not None:
         wanted["multiple_of"] = whole_of("multiple_of", multiple_of, 64)
@@ -177,9 +177,9 @@ def capabilities(*, server: Union[str, List[str], None] = None, timeout: Optiona
 def simulate_options(keywords: Mapping[str, Any], *, memory: Any, trace: Any, execution: Any,
                      no_budget: Any) -> Dict[str, Any]:
     """Returns SimulateOptions as JSON, with the `keywords` that define a step."""
-    wanted = {"step": options.step_of(keywords), "memory": options.bool_of("memory", memory),
-              "trace": options.bool_of("trace", trace),
-              "no_budget": options.bool_of("no_budget", no_budget)}
+    wanted = {"step": options.step_of(keywords), "memory": bool_of("memory", memory),
+              "trace": bool_of("trace", trace),
+              "no_budget": bool_of("no_budget", no_budget)}
     _choose("execution", execution, EXECUTIONS, wanted)
     return wanted
 
@@ -188,9 +188,9 @@ def _choose(name: str, value: Any, values: Tuple[str, ...], wanted: Dict[str, An
     """Adds one of `values` to the options, unless it is None."""
     if value is None:
         return
-    if value not in values:
-        near = _near.did_you_mean(value, values) if isinstance(value, str) else ""
-        raise errors.bad_option(name, value, "is none of %s%s" % (", ".join(values), near))
+    if not isinstance(value, str) or value not in values:
+        raise errors.bad_option(name, value, "is none of %s%s" % (
+            ", ".join(values), _near.did_you_mean(value, values)))
     wanted[name] = "%s_%s" % (name.upper(), value.upper())
 
 
@@ -206,7 +206,7 @@ def _check_names(function: Any, keywords: Mapping[str, Any]) -> None:
 
 def _check_callable(name: str, value: Any) -> None:
     if value is not None and not callable(value):
-        raise TypeError("%s: %r cannot be called" % (name, value))
+        raise TypeError("%s: %s cannot be called" % (name, errors.shown(value)))
 
 
 def _where(server: Any, keywords: Mapping[str, Any]) -> _call.Where:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional, Tupl
 
 from spillway import _call, _doors, _native, _wire, errors, options
 from spillway._types import Duration, Path, Progress
+from spillway._values import bool_of
 from spillway.patch import Patch
 from spillway.plan import Plan
 from spillway.report import Report
@@ -117,11 +118,13 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
       TypeError: a keyword that does not exist; a graph of another type.
       SpillwayError: any other failure; errors.py has the classes.
     """
-    outputs = ["GRAPH", "REPORT"] if patch or save_plan else []
-    outputs += ["PATCH"] if patch else []
-    outputs += ["PLAN"] if save_plan else []
+    fail_open = bool_of("fail_open", fail_open)
     message, kind = serialized(graph)
     try:
+        patch, save_plan = bool_of("patch", patch), bool_of("save_plan", save_plan)
+        outputs = ["GRAPH", "REPORT"] if patch or save_plan else []
+        outputs += ["PATCH"] if patch else []
+        outputs += ["PLAN"] if save_plan else []
         where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries,
                             token_file, token_in_clear, hedge_after, token, request_id, traceparent)
         json_options = options.to_json(strategy, keywords, outputs)

@@ -14,14 +14,16 @@ _UNITS = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgt", start=1):
     _UNITS[_letter + "b"] = 1000 ** _power
     _UNITS[_letter + "ib"] = 1024 ** _power
+# Far above 2^63, and below what Python makes a number of.
+_MAX_TEXT = 100
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 def bytes_of(option: str, text: str) -> int:
     """The bytes that a text stands for. Raises InvalidOptionError, which is a ValueError."""
-    if re.fullmatch(r"-[0-9]+", text, re.ASCII):
+    if re.fullmatch(r"-[0-9]{1,18}", text, re.ASCII):
         return int(text)  # The range is the library's to judge.
-    match = _SIZE.fullmatch(text)
+    match = _SIZE.fullmatch(text) if len(text) <= _MAX_TEXT else None
     unit = _UNITS.get(match.group(2).lower()) if match else None
     if match is not None and unit is not None:
         number = match.group(1)

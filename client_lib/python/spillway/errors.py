@@ -147,13 +147,21 @@ _BY_CODE = {
 }
 
 
+def shown(value: object) -> str:
+    """Returns a value as it stands in a sentence, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # pylint: disable=broad-except
+        # A whole number of 5,000 digits has no text, and a class may have anything as its repr.
+        text = "a value of the type %s" % type(value).__name__
+    return text if len(text) <= _SHOWN_VALUE else text[:_SHOWN_VALUE] + "..."
+
+
 def bad_option(option: str, value: object, wrong: str) -> InvalidOptionError:
     """Returns the error for a keyword's value that cannot be sent: `OPTION: VALUE WRONG`."""
-    shown = repr(value)
-    if len(shown) > _SHOWN_VALUE:
-        shown = shown[:_SHOWN_VALUE] + "..."
-    return InvalidOptionError("%s: %s %s" % (option, shown, wrong), code="INVALID_ARGUMENT",
-                              reason="BAD_OPTION", metadata={"option": option, "value": shown})
+    return InvalidOptionError("%s: %s %s" % (option, shown(value), wrong), code="INVALID_ARGUMENT",
+                              reason="BAD_OPTION",
+                              metadata={"option": option, "value": shown(value)})
 
 
 def make_error(code: int, message: str, reason: str, metadata: Mapping[str, str]) -> SpillwayError:

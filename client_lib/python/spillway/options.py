@@ -14,11 +14,12 @@ import json
 import math
 import os
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from spillway import _keywords, _near, errors
 from spillway._size import bytes_of
-from spillway._values import feeds_of, list_of, text_of, whole_of
+from spillway._values import (bool_of, entries_of, feeds_of, items_of, list_of, number_of, path_of,
+                              text_of, whole_of)
 from spillway.plan import Plan
 
 
@@ -52,6 +53,9 @@ HARDWARE = _names_of(_keywords.HardwareKeywords)
 # Fields of a machine in a file that are not keywords.
 _ONLY_IN_FILES = frozenset(("preset", "gpu_memory_source"))
 
+# As rewrite_core/base/small_file.h.
+_MAX_FILE_BYTES = 1 << 20
+
 # The enum fields, and the prefixes of their values' names.
 ENUMS: Mapping[str, str] = {name: prefix for name, (prefix, _) in _keywords.ENUMS.items()}
 
@@ -64,9 +68,9 @@ def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
     InvalidOptionError for a value that cannot be sent.
     """
     known = (*STRATEGIES, *OTHERS)
-    if strategy is not None and strategy not in known:
-        raise TypeError("there is no strategy %r%s; there are %s" % (
-            strategy, _near.did_you_mean(strategy, known), _names(STRATEGIES)))
+    if strategy is not None and not (isinstance(strategy, str) and strategy in known):
+        raise TypeError("there is no strategy %s%s; there are %s" % (
+            errors.shown(strategy), _near.did_you_mean(strategy, known), _names(STRATEGIES)))
     chosen = strategy or DEFAULT_STRATEGY
     common: Dict[str, Any] = {}
     own: Dict[str, Any] = {}
@@ -166,79 +170,57 @@ def size_of(name: str, value: Any) -> int:
                                      "\"16GiB\"")
 
 
-def _float(name: str, value: Any) -> float:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError):
-        raise errors.bad_option(name, value, "is not a number") from None
-
-
-def bool_of(name: str, value: Any) -> bool:
-    """Parses a bool; also 0, 1 and their texts."""
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__bool__") or value not in (0, 1):
-        raise errors.bad_option(name, value, "is neither True nor False")
-    return bool(value)
-
-
 def _enum(name: str, value: Any) -> Any:
     prefix, known = _keywords.ENUMS[name]
     if name == "simulation" and isinstance(value, bool):
         value = "on" if value else "off"
     if isinstance(value, int) and not isinstance(value, bool):
-        return value  # Perhaps of a newer library, which reports unknown ones.
+        return whole_of(name, value, 32)  # Perhaps of a newer library, which reports unknown ones.
     if isinstance(value, str) and value.lower() in known:
         return prefix + value.upper()
-    near = _near.did_you_mean(value.lower(), known) if isinstance(value, str) else ""
+    near = _near.did_you_mean(value, known)
     raise errors.bad_option(name, value, "is none of %s%s" % (", ".join(known), near))
 
 
 def _levels(name: str, value: Any) -> List[str]:
     if isinstance(value, int) and not isinstance(value, bool):
-        return [str(value)]
-    items = value.split(",") if isinstance(value, str) else value
-    if not hasattr(items, "__iter__") or any(
-            isinstance(item, bool) or not isinstance(item, (int, str)) for item in items):
-        raise errors.bad_option(name, value, "is not a list of levels, each an index or a slice as "
-                                             "text, e.g. [12, \"3:5\"]")
-    return [str(item).strip() for item in items]
+        value = [value]
+    wrong = "is not a list of levels, each an index or a slice as text, e.g. [12, \"3:5\"]"
+    items = value.split(",") if isinstance(value, str) else items_of(name, value, wrong)
+    if any(isinstance(item, bool) or not isinstance(item, (int, str)) for item in items):
+        raise errors.bad_option(name, value, wrong)
+    return [text_of(name, item).strip() if isinstance(item, str) else str(whole_of(name, item, 64))
+            for item in items]
 
 
 def _counts(name: str, value: Any) -> List[Dict[str, Any]]:
     return [{"name": text_of(name, loop), "count": whole_of("%s[%r]" % (name, loop), count, 64)}
-            for loop, count in _entries(name, value, "{\"while_context\": 200}")]
+            for loop, count in entries_of(name, value,
+                                          "is not a dict like {\"while_context\": 200}")]
 
 
 def _sizes(name: str, value: Any) -> List[Dict[str, Any]]:
     return [{"device": text_of(name, device),
              "gpu_memory_bytes": size_of("%s[%r]" % (name, device), size)}
-            for device, size in _entries(name, value, "{\"/gpu:1\": \"12GiB\"}; for all GPUs there "
-                                                      "is gpu_memory_bytes")]
-
-
-def _entries(name: str, value: Any, example: str) -> Any:
-    if not hasattr(value, "items"):
-        raise errors.bad_option(name, value, "is not a dict like %s" % example)
-    return value.items()
+            for device, size in entries_of(name, value, "is not a dict like {\"/gpu:1\": \"12GiB\"}; "
+                                                        "for all GPUs there is gpu_memory_bytes")]
 
 
 def _machine(name: str, value: Any) -> Dict[str, Any]:
     if hasattr(value, "__fspath__") or (
             isinstance(value, str) and ("/" in value or value.endswith(".json"))):
-        return _machine_file(name, os.fspath(value))
+        return _machine_file(name, path_of(name, value) or "")
     if isinstance(value, str):
-        return {"preset": value}
+        return {"preset": text_of(name, value)}
     machine: Dict[str, Any] = {}
-    for key, inner in _entries(name, value, "{\"preset\": \"p100_pcie\", \"gpu_memory_bytes\": "
-                                            "\"12GiB\"}, nor the name of a preset"):
+    for key, inner in entries_of(name, value, "is not a dict like {\"preset\": \"p100_pcie\", "
+                                              "\"gpu_memory_bytes\": \"12GiB\"}, nor the name of "
+                                              "a preset"):
         if key == "preset":
             machine[key] = text_of("hardware['preset']", inner)
         elif key not in HARDWARE:
-            raise TypeError("hardware has no %r%s; it has preset, %s" % (
-                key, _near.did_you_mean(str(key), HARDWARE), _names(HARDWARE)))
+            raise TypeError("hardware has no %s%s; it has preset, %s" % (
+                errors.shown(key), _near.did_you_mean(key, HARDWARE), _names(HARDWARE)))
         elif inner is not None:
             machine[key] = _value(key, inner)
     return machine
@@ -248,9 +230,15 @@ def _machine_file(name: str, path: str) -> Dict[str, Any]:
     """Reads a Hardware in proto3's JSON, as on the command line
     (client_lib/cli/flags/hardware_file.h)."""
     try:
-        with open(path, encoding="utf-8") as file:
-            machine = json.load(file)
-    except (OSError, ValueError) as error:
+        # Opening a pipe would wait.
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise ValueError("it is not a regular file")
+        with open(path, "rb") as file:
+            content = file.read(_MAX_FILE_BYTES + 1)
+        if len(content) > _MAX_FILE_BYTES:
+            raise ValueError("it has more than %d bytes" % _MAX_FILE_BYTES)
+        machine = json.loads(content)
+    except (OSError, ValueError, RecursionError) as error:
         raise errors.bad_option(name, path, "is no file with a machine (%s); give the name of a "
                                 "preset, or a file with the fields of Hardware, as hardware.proto "
                                 "has them, in JSON" % error) from error
@@ -270,15 +258,18 @@ def _machine_file(name: str, path: str) -> Dict[str, Any]:
 
 
 def _profile(name: str, value: Any) -> str:
-    if hasattr(value, "SerializeToString"):  # A RunMetadata or StepStats.
-        value = value.SerializeToString()
+    try:
+        if hasattr(value, "SerializeToString"):  # A RunMetadata or StepStats.
+            value = value.SerializeToString()
+    except TypeError:  # Their class.
+        pass
     if not isinstance(value, (bytes, bytearray, memoryview)):
         raise errors.bad_option(name, value, "is neither a RunMetadata or StepStats nor its bytes")
-    return base64.b64encode(value).decode()
+    return base64.b64encode(bytes(value)).decode()
 
 
-_CONVERSIONS = {
-    "int32": _int32, "int64": _int64, "size": size_of, "float": _float, "bool": bool_of,
+_CONVERSIONS: Dict[str, Callable[[str, Any], Any]] = {
+    "int32": _int32, "int64": _int64, "size": size_of, "float": number_of, "bool": bool_of,
     "text": text_of, "names": list_of, "enum": _enum, "levels": _levels, "counts": _counts,
     "sizes": _sizes, "machine": _machine, "profile": _profile,
     "feeds": lambda _, value: feeds_of(value),

@@ -6,6 +6,7 @@ import json
 from typing import Union
 
 from spillway import _native, errors
+from spillway._values import text_of
 
 
 class Plan:
@@ -23,6 +24,9 @@ class Plan:
     """
 
     def __init__(self, message: bytes) -> None:
+        if not isinstance(message, bytes):
+            raise TypeError("a plan is made of the bytes of a message, or by Plan.from_json, and not "
+                            "of %s" % errors.shown(message))
         self.message = message
 
     @classmethod
@@ -30,8 +34,11 @@ class Plan:
         """Parses the output of `to_json` or `spillway rewrite --save-plan`. Raises
         InvalidOptionError (BAD_PLAN) if it is not a plan; `apply` checks whether it can be
         applied."""
-        if isinstance(text, bytes):
+        if isinstance(text, (bytes, bytearray)):
             text = text.decode("utf-8", "replace")
+        if not isinstance(text, str):
+            raise errors.bad_option("plan", text, "is neither a Plan nor its JSON")
+        text = text_of("plan", text)
         try:
             return cls(_native.message_from_json("Plan", text))
         except errors.NativeLibraryError:

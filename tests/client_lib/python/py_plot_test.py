@@ -80,7 +80,7 @@ class PlotTest(unittest.TestCase):
                          forecast.copy_out_bytes)
         with self.assertRaisesRegex(ValueError, "ends in .svg, .html, .png"):
             spillway.plot(self.swapped, self.file("a.jpg"))
-        with self.assertRaisesRegex(ValueError, "format is 'gif'; give one of html, png, svg"):
+        with self.assertRaisesRegex(spillway.InvalidOptionError, "format: 'gif' is none of html, png, svg"):
             spillway.plot(self.swapped, format="gif")
 
     def test_png_is_another_programs(self):
