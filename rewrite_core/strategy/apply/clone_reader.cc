@@ -1,6 +1,5 @@
 #include "rewrite_core/strategy/apply/clone_reader.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,14 +51,16 @@ class CloneReader {
     for (const v1::InputRef& ref : from.consumers()) {
       if (absl::Status s = ReadConsumer(ref, clone); !s.ok()) return s;
     }
+    absl::flat_hash_set<NodeId> updates;
     for (const std::string& name : from.updates()) {
       auto update = FindNode(name);
       if (!update.ok()) return update.status();
+      if (!updates.insert(*update).second) return Bad(name, "is in one list of updates twice");
       clone->updates.push_back(*update);
       if (absl::Status s = CheckEdge(*node, *update); !s.ok()) return s;
     }
     for (NodeId update : rules_.UpdatesOf(*node)) {
-      if (std::find(clone->updates.begin(), clone->updates.end(), update) == clone->updates.end()) {
+      if (!updates.contains(update)) {
         return Bad(graph_.name(update), absl::StrCat("writes a variable that ", Quoted(from.node()),
                                                      " reads, and does not wait for it"));
       }

@@ -206,6 +206,8 @@ TEST_F(ApplyStrategyTest, ACloneThatReadsAVariableRunsBeforeItsUpdate) {
   EXPECT_THAT(ApplyTo(bytes, WithClones(clone + "}")),
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "writes a variable that 'e' reads"));
   EXPECT_THAT(ApplyTo(bytes, WithClones(clone + "updates: 'u' updates: 'init' }")), IsOk());
+  EXPECT_THAT(ApplyTo(bytes, WithClones(clone + "updates: 'u' updates: 'init' updates: 'u' }")),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "'u' is in one list of updates twice"));
 }
 
 // It waits for a node of a side that may not be taken: then the original does not run either, and a
