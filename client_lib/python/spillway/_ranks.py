@@ -20,6 +20,7 @@ import uuid
 from typing import Any, Callable, List, Optional, Tuple
 
 from spillway import errors
+from spillway._values import path_of, whole_of
 
 # Between two polls of the folder.
 _POLL_SECONDS = 0.05
@@ -90,9 +91,13 @@ class FolderRanks:
     """
 
     def __init__(self, folder: str, rank: int, size: int, local_size: int, wait: float) -> None:
+        folder = path_of("folder", folder) or ""
+        rank, size = whole_of("rank", rank, 32), whole_of("size", size, 32)
+        local_size = whole_of("local_size", local_size, 32)
         if not 0 <= rank < size or not 1 <= local_size <= size:
-            raise ValueError("rank %d of %d with %d on this machine: rank is 0 to size - 1, "
-                             "local_size 1 to size" % (rank, size, local_size))
+            raise errors.InvalidOptionError(
+                "rank %d of %d with %d on this machine: rank is 0 to size - 1, local_size 1 to size" % (
+                    rank, size, local_size), code="INVALID_ARGUMENT", reason="BAD_OPTION")
         self.rank, self.size, self.local_size = rank, size, local_size
         self._top, self._wait = folder, wait
         self._folder = self._open() if rank == 0 else self._join()

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import spillway
 from spillway import _doors, _rewrite, _text, options
+from spillway._values import list_of
 from spillway.tensorflow import _function, _live_graph, _sessions
 
 _GIB = 1 << 30
@@ -184,8 +185,8 @@ def gib(count: int) -> float:
     return round(count / _GIB, 2)
 
 
-def as_set(value: Any) -> List[str]:
+def as_set(option: str, value: Any) -> List[str]:
     """Converts a value that LMS accepts as a set; None is empty."""
     if value is None:
         return []
-    return [value] if isinstance(value, str) else sorted(value)
+    return [value] if isinstance(value, str) else sorted(list_of(option, value))

@@ -49,10 +49,13 @@ class LMS(_lms.Editor):
         self._set_up(debug, debug_level)
         self._graph = graph
         self._options = dict(
-            optimizer_scopes=_lms.as_set(optimizer_scopes), starting_scope=starting_scope,
-            starting_op_names=_lms.as_set(starting_op_names), excl_scopes=_lms.as_set(excl_scopes),
-            incl_scopes=_lms.as_set(incl_scopes), excl_types=_lms.as_set(excl_types),
-            incl_types=_lms.as_set(incl_types), n_tensors=n_tensors, lb=lb, ub=ub,
+            optimizer_scopes=_lms.as_set("optimizer_scopes", optimizer_scopes),
+            starting_scope=starting_scope,
+            starting_op_names=_lms.as_set("starting_op_names", starting_op_names),
+            excl_scopes=_lms.as_set("excl_scopes", excl_scopes),
+            incl_scopes=_lms.as_set("incl_scopes", incl_scopes),
+            excl_types=_lms.as_set("excl_types", excl_types),
+            incl_types=_lms.as_set("incl_types", incl_types), n_tensors=n_tensors, lb=lb, ub=ub,
             fuse_swapins=fuse_swapins, ctrld_strategy=ctrld_strategy, swap_branches=swap_branches,
             branch_threshold=branch_threshold, cpu_device=cpu_device)
         if debug:

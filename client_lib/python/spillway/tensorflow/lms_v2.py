@@ -18,6 +18,7 @@ import tensorflow as tf
 
 import spillway
 from spillway import _doors, errors, options
+from spillway._values import number_of
 from spillway.tensorflow import _lms
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
     def _keywords(self) -> dict:
         filters = {"%s_%s_by_%s" % (what, end, kind): None for what in ("excl", "incl")
                    for end in ("output", "input") for kind in ("scopes", "types")}
-        return {**self._options, **{name: _lms.as_set(getattr(self, name)) for name in filters},
+        return {**self._options,
+                **{name: _lms.as_set(name, getattr(self, name)) for name in filters},
                 "is_training": self.is_training, "batch_size": self.batch_size, **self._more,
                 **self._memory()}
 
@@ -98,7 +100,7 @@ class LMS(_lms.Editor, tf.keras.callbacks.Callback, tf.compat.v1.train.SessionRu
         """The keyword for `autotune_gpu_mem`, which is in GiB."""
         if self.autotune_gpu_mem is None:
             return {}
-        size_bytes = self.autotune_gpu_mem * (1 << 30)
+        size_bytes = number_of("autotune_gpu_mem", self.autotune_gpu_mem) * (1 << 30)
         if not 1 <= size_bytes < 1 << 63:
             raise errors.bad_option("autotune_gpu_mem", str(self.autotune_gpu_mem),
                                     "is not the memory of a GPU in GiB, above 0")
