@@ -283,6 +283,14 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->type_name("NUMBER")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->group(capacity);
+  settings.push_back(
+      {"--max-host-connections", [&options] { return absl::StrCat(MaxHostConnections(options)); }});
+  app.add_option("--max-host-connections", options.max_host_connections,
+                 "The maximum number of open connections of one address. If not given: three "
+                 "quarters of --max-connections")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(1, 1'000'000).description(""))
+      ->group(capacity);
   settings.push_back({"--max-concurrent-streams",
                       [&limits] { return absl::StrCat(limits.max_concurrent_streams()); }});
   app.add_option_function<int>(

@@ -173,7 +173,7 @@ struct Server::Parts {
         service(state),
         health(kServiceName, *options.clock),
         reflection(state),
-        acceptor(options.max_connections, metrics, *options.clock) {}
+        acceptor(options.max_connections, options.max_host_connections, metrics, *options.clock) {}
 
   // Finds all errors that can be found before anything listens: those of BuildAndStart.
   absl::Status Prepare();
@@ -349,6 +349,7 @@ void Resolve(Options* options) {
   options->limits.set_max_concurrent_requests(WorkerCount(*options));
   options->memory_budget_bytes = MemoryBudget(*options);
   options->max_connections = MaxConnections(*options);
+  options->max_host_connections = MaxHostConnections(*options);
   v1::Limits& limits = options->limits;
   limits.set_max_inflight_bytes(
       std::min(limits.max_inflight_bytes(), options->memory_budget_bytes));
@@ -368,6 +369,11 @@ int64_t MaxCallerBytes(const Options& options) {
 
 int MaxConnections(const Options& options) {
   return options.max_connections > 0 ? options.max_connections : DefaultMaxConnections();
+}
+
+int MaxHostConnections(const Options& options) {
+  if (options.max_host_connections > 0) return options.max_host_connections;
+  return std::max(MaxConnections(options) / 4 * 3, 1);
 }
 
 int WorkerCount(const Options& options) {

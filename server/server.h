@@ -82,6 +82,9 @@ int WorkerCount(const Options& options);
 // Returns the maximum number of open connections, at least 1.
 int MaxConnections(const Options& options);
 
+// Returns the maximum number of open connections of one address, at least 1.
+int MaxHostConnections(const Options& options);
+
 // Returns what one caller may have in flight, in bytes.
 int64_t MaxCallerBytes(const Options& options);
 

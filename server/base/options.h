@@ -91,6 +91,9 @@ struct Options {
   // acceptor.h.
   int max_connections = 0;
 
+  // Maximum number of open connections of one address. 0: three quarters of max_connections.
+  int max_host_connections = 0;
+
   // Maximum number of requests that wait for a worker; further ones are rejected as OVERLOADED.
   // Their bytes are limited by limits.max_inflight_bytes; this limits the number of small ones.
   int max_queued_requests = 1024;

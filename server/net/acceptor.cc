@@ -1,5 +1,6 @@
 #include "server/net/acceptor.h"
 
+#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -21,7 +22,7 @@
 namespace spillway::server {
 namespace {
 
-// Descriptors beside connections: a dozen of gRPC and the log, the listeners, scrapes (8 threads
+// Descriptors beside connections: a dozen of gRPC and the log, the listeners, scrapes (32 threads
 // and as many waiting), files being read.
 constexpr rlim_t kReserved = 128;
 
@@ -38,6 +39,19 @@ constexpr absl::Duration kCheckInterval = absl::Milliseconds(100);
 
 // Minimum interval between log lines of one kind.
 constexpr absl::Duration kLogInterval = absl::Seconds(10);
+
+// The address of the other end without its port; empty on a Unix socket.
+std::string HostOf(int connection) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  char host[NI_MAXHOST];
+  auto* const other = reinterpret_cast<sockaddr*>(&address);
+  if (getpeername(connection, other, &size) != 0 || address.ss_family == AF_UNIX ||
+      getnameinfo(other, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return host;
+}
 
 // Returns the inode number of the socket `fd`, which is unique; 0 if `fd` is not a socket.
 ino_t SocketOf(int fd) {
@@ -57,8 +71,11 @@ int MaxConnections() {
 
 int DefaultMaxConnections() { return std::min(MaxConnections(), kDefaultMaxConnections); }
 
-Acceptor::Acceptor(int max_connections, Metrics& metrics, const Clock& clock)
-    : max_connections_(static_cast<size_t>(max_connections)), metrics_(metrics), clock_(clock) {}
+Acceptor::Acceptor(int max_connections, int max_of_one_host, Metrics& metrics, const Clock& clock)
+    : max_connections_(static_cast<size_t>(max_connections)),
+      max_of_one_host_(max_of_one_host),
+      metrics_(metrics),
+      clock_(clock) {}
 
 absl::Status Acceptor::Start(std::vector<Source> sources) {
   sources_ = std::move(sources);
@@ -120,8 +137,10 @@ bool Acceptor::AcceptOne(const Source& source) {
   if (!Admit(connection)) {
     metrics_.CountRefusedConnection();  // Before the client can see it.
     close(connection);
-    log(refused_, "connections refused: as many are open as --max-connections allows",
-        {{"max_connections", max_connections_}});
+    log(refused_,
+        "connections refused: as many are open as --max-connections, or --max-host-connections of "
+        "one host, allows",
+        {{"max_connections", max_connections_}, {"max_host_connections", max_of_one_host_}});
     return true;
   }
   source.take(connection);
@@ -129,22 +148,36 @@ bool Acceptor::AcceptOne(const Source& source) {
 }
 
 bool Acceptor::Admit(int connection) {
+  std::string host = HostOf(connection);
   const std::lock_guard lock(mu_);
-  if (connections_.size() >= max_connections_ && clock_.Now() - checked_at_ >= kCheckInterval) {
-    ForgetClosed();
-  }
+  const auto full = [&] {
+    const auto others = of_host_.find(host);
+    return connections_.size() >= max_connections_ ||
+           (!host.empty() && others != of_host_.end() && others->second >= max_of_one_host_);
+  };
+  if (full() && clock_.Now() - checked_at_ >= kCheckInterval) ForgetClosed();
   // An earlier connection with the same descriptor must have been closed.
-  connections_.erase(connection);
-  if (connections_.size() >= max_connections_) return false;
-  connections_.emplace(connection, SocketOf(connection));
+  if (const auto earlier = connections_.find(connection); earlier != connections_.end()) {
+    Forget(earlier);
+  }
+  if (full()) return false;
+  ++of_host_[host];
+  connections_.emplace(connection, Connection{SocketOf(connection), std::move(host)});
   return true;
+}
+
+std::unordered_map<int, Acceptor::Connection>::iterator Acceptor::Forget(
+    std::unordered_map<int, Connection>::iterator connection) {
+  const auto host = of_host_.find(connection->second.host);
+  if (--host->second == 0) of_host_.erase(host);
+  return connections_.erase(connection);
 }
 
 // gRPC does not report that it has closed a connection. Its descriptor is then free, or another
 // socket's.
 void Acceptor::ForgetClosed() {
   for (auto it = connections_.begin(); it != connections_.end();) {
-    it = SocketOf(it->first) == it->second ? std::next(it) : connections_.erase(it);
+    it = SocketOf(it->first) == it->second.socket ? std::next(it) : Forget(it);
   }
   checked_at_ = clock_.Now();
 }

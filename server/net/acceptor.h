@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -43,9 +44,9 @@ class Acceptor {
     std::function<void(int connection)> take;
   };
 
-  // Connections beyond `max_connections` are closed on arrival. `metrics` and `clock` must outlive
-  // it.
-  Acceptor(int max_connections, Metrics& metrics, const Clock& clock);
+  // Connections beyond `max_connections`, or `max_of_one_host` of one address, are closed on
+  // arrival. `metrics` and `clock` must outlive it.
+  Acceptor(int max_connections, int max_of_one_host, Metrics& metrics, const Clock& clock);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   ~Acceptor() { Stop(); }
@@ -73,17 +74,27 @@ class Acceptor {
   // Returns false if nothing can be accepted for now.
   bool AcceptOne(const Source& source);
   bool Admit(int connection);
-  void ForgetClosed();  // REQUIRES: mu_ is held.
+  // These REQUIRE that mu_ is held.
+  void ForgetClosed();
+  std::unordered_map<int, Connection>::iterator Forget(
+      std::unordered_map<int, Connection>::iterator connection);
+
+  struct Connection {
+    ino_t socket;
+    std::string host;  // Empty on a Unix socket.
+  };
 
   const size_t max_connections_;
+  const int max_of_one_host_;
   Metrics& metrics_;
   const Clock& clock_;
   int stop_ = -1;  // An eventfd, while the thread runs.
   std::thread thread_;
 
-  std::mutex mu_;  // Guards these two. (Not Abseil's: see worker_pool.h.)
-  // The socket's inode, by descriptor; some may have been closed.
-  std::unordered_map<int, ino_t> connections_;
+  std::mutex mu_;  // Guards these three. (Not Abseil's: see worker_pool.h.)
+  // By descriptor; some may have been closed.
+  std::unordered_map<int, Connection> connections_;
+  std::unordered_map<std::string, int> of_host_;
   absl::Time checked_at_ = absl::InfinitePast();
 
   // Used by the thread only.

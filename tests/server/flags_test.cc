@@ -84,7 +84,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
       "--metrics-listen [::1]:2 --max-connection-age 1h --workers 3 --memory-budget 9GiB "
       "--default-recompute all "
       "--max-inflight-bytes 8GiB --max-caller-bytes 1GiB --cache-bytes 15KiB --target-wait 13ms "
-      "--min-upload-rate 14KiB --max-connections 15 --max-queued-requests 4 "
+      "--min-upload-rate 14KiB --max-connections 15 --max-host-connections 12 --max-queued-requests 4 "
       "--idle-timeout 5s --max-graph-bytes 6mb --max-unary-bytes 700 --max-chunk-bytes 701 "
       "--max-metadata-bytes 16KiB --max-option-bytes 704 --max-request-time 12m "
       "--max-concurrent-streams 702 --max-input-count 703 --max-node-count 8 "
@@ -106,6 +106,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_EQ(options.target_wait, absl::Milliseconds(13));
   EXPECT_EQ(options.min_upload_rate, 14 << 10);
   EXPECT_EQ(options.max_connections, 15);
+  EXPECT_EQ(options.max_host_connections, 12);
   EXPECT_EQ(options.max_queued_requests, 4);
   EXPECT_EQ(options.idle_timeout, absl::Seconds(5));
   EXPECT_EQ(options.limits.max_graph_bytes(), 6'000'000);

@@ -23,9 +23,12 @@ namespace {
 // A client's connection to 127.0.0.1.
 class Client {
  public:
-  explicit Client(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  // From the address 127.0.0.`host`.
+  explicit Client(int port, int host = 1) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in name = {};
     name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
     name.sin_port = htons(static_cast<in_port_t>(port));
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
@@ -47,11 +50,11 @@ class Client {
 // An acceptor on a free port; accepted connections are greeted.
 class AcceptorTest : public testing::Test {
  protected:
-  void Start(int max_connections) {
+  void Start(int max_connections, int max_of_one_host = 1000) {
     auto listener = Listener::Listen(*ParseListenAddress("127.0.0.1:0"), "--listen");
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
-    acceptor_ = std::make_unique<Acceptor>(max_connections, metrics_, clock_);
+    acceptor_ = std::make_unique<Acceptor>(max_connections, max_of_one_host, metrics_, clock_);
     const absl::Status status =
         acceptor_->Start({{listener_->sockets().at(0), [this](int connection) {
                              const std::lock_guard lock(mu_);
@@ -90,7 +93,9 @@ class AcceptorTest : public testing::Test {
     return Sample(prometheus::TextSerializer().Serialize(registry_.Collect()), metric);
   }
 
-  std::unique_ptr<Client> Connect() { return std::make_unique<Client>(listener_->port()); }
+  std::unique_ptr<Client> Connect(int host = 1) {
+    return std::make_unique<Client>(listener_->port(), host);
+  }
 
   prometheus::Registry registry_;
   Metrics metrics_{registry_, "1.2.3"};
@@ -115,6 +120,23 @@ TEST_F(AcceptorTest, ThoseAboveTheLimitAreClosedUntilOthersHaveGone) {
   EXPECT_EQ(acceptor_->open(), 0);
   EXPECT_TRUE(Connect()->Greeted());
   EXPECT_EQ(Count("spillway_refused_connections_total"), 5);
+}
+
+TEST_F(AcceptorTest, OneHostLeavesRoomForOthers) {
+  Start(/*max_connections=*/4, /*max_of_one_host=*/2);
+  const auto first = Connect(1), second = Connect(1);
+  EXPECT_TRUE(first->Greeted());
+  EXPECT_TRUE(second->Greeted());
+  EXPECT_FALSE(Connect(1)->Greeted());
+  const auto other = Connect(2), third = Connect(3);
+  EXPECT_TRUE(other->Greeted());
+  EXPECT_TRUE(third->Greeted());
+  EXPECT_FALSE(Connect(4)->Greeted()) << "four in all";
+  CloseTaken();
+  EXPECT_EQ(acceptor_->open(), 0);
+  const auto again = Connect(1), once_more = Connect(1);
+  EXPECT_TRUE(again->Greeted());
+  EXPECT_TRUE(once_more->Greeted());
 }
 
 // Even if nothing queries the number of open connections, and not through descriptors that new
@@ -175,7 +197,7 @@ TEST_F(AcceptorTest, AfterStopNobodyIsTaken) {
 }
 
 TEST_F(AcceptorTest, WithoutADescriptorForItselfItDoesNotStart) {
-  Acceptor acceptor(1, metrics_, clock_);
+  Acceptor acceptor(1, 1, metrics_, clock_);
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit none = before;
