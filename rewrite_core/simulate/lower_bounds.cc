@@ -105,7 +105,7 @@ class Bounds {
   std::vector<OpId> taken_over_by_;  // By buffer: the latest operation that may reuse it.
   std::vector<Use> uses_;            // By buffer.
   std::vector<BufferId> used_;       // On this device.
-  std::vector<StepInterval> gaps_;
+  std::vector<StepInterval> gaps_, stays_;
   std::vector<StepInterval> gaps_on_host_anyway_;
   // If operations may run again: by gap, the time to make a byte of its buffer again, in ns;
   // kNeverAgain: it cannot be.
@@ -182,7 +182,9 @@ int64_t Bounds::Need(OpId id, GpuIndex device) const {
 
 void Bounds::UseAt(int32_t step, BufferId id) {
   Use& use = uses_[id];
-  if (use.last_step != kNoStep) {
+  if (use.last_step != kNoStep && workload_.buffers[id].stays) {
+    if (use.last_step + 1 < step) stays_.push_back({use.last_step + 1, step - 1, size(id)});
+  } else if (use.last_step != kNoStep) {
     const StepInterval gap{use.may_be_taken_over ? use.last_step : use.last_step + 1, step - 1,
                            workload_.buffers[id].bytes};
     if (gap.first <= gap.last && gap.bytes > 0) {
@@ -224,6 +226,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
     bounds.memory_op = id;
   };
   gaps_.clear();
+  stays_.clear();
   used_.clear();
   gaps_on_host_anyway_.clear();
   again_ns_per_byte_.clear();
@@ -233,7 +236,6 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
     const OpId id = order[step];
     FindTakenOver(id);
     demand[step] = Need(id, device);
-    raise_memory(id, demand[step]);
     for (BufferId read : workload_.reads[id]) {
       if (Moves(read, device)) UseAt(step, read);
     }
@@ -245,6 +247,11 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
     for (BufferId taken : reused_) {
       if (taken >= 0) uses_[taken].may_be_taken_over = true;
     }
+  }
+  const std::vector<int64_t> staying = BytesOver(stays_, steps);
+  for (int32_t step = 0; step < steps; ++step) {
+    demand[step] += staying[step];
+    raise_memory(order[step], demand[step]);
   }
   if (const OpId id = largest_copy_in_[device]; id != kNoOp) {
     raise_memory(id, prepared_.resident_bytes[device] + size(workload_.writes[id][0]));

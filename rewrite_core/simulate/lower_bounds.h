@@ -5,14 +5,15 @@
 //
 // Notation: steps t = 0, 1, ... are the compute operations of the GPU in the given order; M is its
 // budget. A buffer that is not resident is used at the step that writes it and at those that read
-// it; a *gap* is the interval between two consecutive uses. In a gap the buffer may be away.
+// it; a *gap* is the interval between two consecutive uses. In a gap the buffer may be away, unless
+// it stays (WorkloadBuffer::stays).
 //
 // Memory. need(t) = resident + the bytes that step t reads, writes and uses as workspace, less the
-// inputs that its outputs may reuse in place. No plan fits below L0 = max need(t), nor below
-// resident + the largest buffer that is copied in. (OLLA's min_memory_requirement; the "largest GPU
-// operation" that TFLMS v2 prints.) An input with later readers is reused in place only if a plan
-// makes those read a copy. Its gap then begins with the step itself, not after it, so that saving
-// is not free.
+// inputs that its outputs may reuse in place, + what stays in a gap over t. No plan fits below L0 =
+// max need(t), nor below resident + the largest buffer that is copied in. (OLLA's
+// min_memory_requirement; the "largest GPU operation" that TFLMS v2 prints.) An input with later
+// readers is reused in place only if a plan makes those read a copy. Its gap then begins with the
+// step itself, not after it, so that saving is not free.
 //
 // Bytes. D(t) = max(0, need(t) + the bytes of all gaps over t - M) must be away at step t.
 //   Bound A: max D(t).

@@ -55,6 +55,7 @@ struct WorkloadBuffer {
   // For the buffers that such copies write.
   int32_t swap = -1;
   int32_t swap_in = -1;
+  bool stays = false;  // No plan frees it before its last use: a list holds it.
 };
 
 // Lists of Item, by the id List, in one array.

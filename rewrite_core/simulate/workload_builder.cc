@@ -184,6 +184,8 @@ BufferId Builder::AddBuffer(Place place, int64_t bytes, bool resident, Tensor te
   if (resident) {
     const absl::string_view op = facts_.graph().op_name(facts_.graph().op_id(tensor.node));
     buffer.copied = op == "VariableV2" || op == "Variable";
+  } else if (const BufferIndex of = facts_.buffers().buffer_of(tensor); of != kNoBuffer) {
+    buffer.stays = facts_.buffers().buffers()[of].in_list;
   }
   buffer.tensor = tensor;
   workload_.buffers.push_back(buffer);

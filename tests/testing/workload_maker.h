@@ -55,6 +55,7 @@ class WorkloadMaker {
   }
 
   MadeOp& op(core::OpId id) { return ops_[id]; }
+  core::WorkloadBuffer& buffer(core::BufferId id) { return buffers_[id]; }
   const std::vector<MadeOp>& ops() const { return ops_; }
   const std::vector<core::WorkloadBuffer>& buffers() const { return buffers_; }
 

@@ -160,7 +160,9 @@ TEST_P(KeptInLoopsTest, OncePerIteration) {
   EXPECT_TRUE(notes.unknown.nodes.empty());
   int64_t held = 0;
   for (const WorkloadBuffer& buffer : workload.buffers) {
-    if (buffer.tensor == BufferOf(step, c.held).first) held += buffer.bytes;
+    if (!(buffer.tensor == BufferOf(step, c.held).first)) continue;
+    held += buffer.bytes;
+    EXPECT_TRUE(buffer.stays);
   }
   EXPECT_EQ(held, 5 * 256);
   for (const WorkloadOp& op : workload.ops) {

@@ -55,6 +55,18 @@ TEST(LowerBoundsTest, NothingTravelsWhereThereIsRoom) {
   EXPECT_EQ(bounds.step_time_ns, 6'000);
 }
 
+TEST(LowerBoundsTest, WhatStaysTakesMemoryBetweenItsUses) {
+  Training training;
+  training.maker.buffer(training.x[0]).stays = true;
+  // At f2, x2 is written and x0 stays, while x1 can be away; at b2 the same; and then nothing has
+  // to travel but x1.
+  EXPECT_EQ(Bounds(training.maker, training.order, 3 * kUnit).memory_bytes, 2 * kUnit);
+  const DeviceBounds bounds = Bounds(training.maker, training.order, 2 * kUnit);
+  EXPECT_EQ(bounds.memory_op, 1);
+  EXPECT_EQ(bounds.swap_out_bytes, kUnit);
+  EXPECT_EQ(bounds.swap_in_bytes, kUnit);
+}
+
 TEST(LowerBoundsTest, WhatIsTooMuchMustTravel) {
   // With 2 KiB, at f2 and b2 three are alive and one of x0 and x1 must be away. Both have their gap
   // over f2 and b2; so 1 KiB goes out, and comes back.
