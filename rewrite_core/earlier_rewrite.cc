@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -94,8 +95,17 @@ absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
     if (added[inputs[0].node] && !IsCloneName(edited.name(inputs[0].node))) continue;
     swaps = true;  // A swap-out.
     const NodeId producer = original.Find(edited.name(inputs[0].node));
-    if (producer != kNoNode && eligibility.IsDeviceWanted(original.device_id(producer))) {
-      return true;
+    if (producer == kNoNode) continue;
+    if (eligibility.IsDeviceWanted(original.device_id(producer))) return true;
+    if (!IsCpuDevice(original.device(producer))) continue;
+    // What is in host memory is swapped for its readers.
+    const Graph::Readers swap_ins = edited.readers(id);
+    for (uint32_t i = 0; i < swap_ins.size(); ++i) {
+      const Graph::Readers readers = edited.readers(swap_ins[i].node);
+      for (uint32_t k = 0; k < readers.size(); ++k) {
+        if (poll.Tick()) return stop.status("analysis");
+        if (readers[k].port != kControl && is_wanted(edited.device(readers[k].node))) return true;
+      }
     }
   }
   return !swaps;

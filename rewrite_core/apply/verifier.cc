@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/analysis/flow/training_ops.h"
 #include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/apply/clone_match.h"
@@ -172,6 +173,71 @@ class Verifier {
     return *before != kNoNode
                ? absl::OkStatus()
                : Fail("acyclic", after_.name(*waits), "a loop waits for what it leaves");
+  }
+
+  // A swap-in of a tensor that shares a variable's memory may be read late. Of its readers, one has
+  // to lead to each update that the tensor led to: then it was copied before. After Edges.
+  absl::Status LateReads(const Topology& topology) const {
+    StopPoller poll(stop_);
+    struct Late {
+      NodeId writer, tensor, swap_node;
+    };
+    std::vector<Late> late;
+    absl::optional<Writers> writers;
+    std::vector<NodeId> now(before_.num_nodes(), kNoNode);
+    for (NodeId id : changed_) {
+      if (stands_for_[id] != kNoNode || NextReaders(id).empty()) continue;
+      const NodeId tensor = stands_for_[BehindSwap({id, 0}).node];
+      const OpInfo& info = before_.op_info(tensor);
+      if (info.known && !info.forwards) continue;
+      auto variables = ReadByReference(tensor, &poll);
+      if (!variables.ok()) return variables.status();
+      if (!variables->empty() && !writers) {
+        auto found = FindWriters(&now, &poll);
+        if (!found.ok()) return found.status();
+        writers.emplace(*std::move(found));
+      }
+      for (NodeId variable : *variables) {
+        const auto found = writers->find(variable);
+        if (found == writers->end()) continue;
+        for (NodeId writer : found->second) {
+          if (poll.Tick()) return stop_.status("verify");
+          late.push_back({writer, tensor, id});
+        }
+      }
+    }
+    if (late.empty()) return absl::OkStatus();
+    auto before = Topology::Build(before_, stop_);
+    if (!before.ok()) return Blame("acyclic", before.status());
+    std::stable_sort(late.begin(), late.end(),
+                     [](const Late& a, const Late& b) { return a.writer < b.writer; });
+    for (size_t begin = 0, end = 0; begin < late.size(); begin = end) {
+      std::vector<uint64_t> led(before_.num_nodes(), 0), leads(after_.num_nodes(), 0);
+      std::vector<NodeId> of_bits;
+      for (; end < late.size(); ++end) {
+        const NodeId writer = late[end].writer;
+        if (of_bits.empty() || of_bits.back() != writer) {
+          if (of_bits.size() == 64) break;
+          led[writer] = leads[now[writer]] = uint64_t{1} << of_bits.size();
+          of_bits.push_back(writer);
+        }
+      }
+      if (absl::Status s = Spread(before_, *before, &led); !s.ok()) return s;
+      if (absl::Status s = Spread(after_, topology, &leads); !s.ok()) return s;
+      for (size_t i = begin, bit = 0; i < end; ++i) {
+        if (of_bits[bit] != late[i].writer) ++bit;
+        if ((led[late[i].tensor] >> bit & 1) == 0) continue;
+        const std::vector<NodeId> readers = NextReaders(late[i].swap_node);
+        if (poll.Tick(static_cast<int64_t>(readers.size()))) return stop_.status("verify");
+        if (std::none_of(readers.begin(), readers.end(),
+                         [&](NodeId reader) { return leads[reader] >> bit & 1; })) {
+          return Fail("variable", after_.name(late[i].swap_node),
+                      absl::StrCat("it may be read after ", Quoted(before_.name(late[i].writer)),
+                                   " has changed the variable"));
+        }
+      }
+    }
+    return absl::OkStatus();
   }
 
   // Parsing has shown that all original nodes exist.
@@ -441,26 +507,36 @@ class Verifier {
   }
   static constexpr int kMaxReferences = 64;
 
-  // A clone of a node that reads a variable by reference has to read it before the updates that
-  // come after the node: these must wait for the clone.
-  absl::Status Variables(const std::vector<NodeId>& clones) const {
-    StopPoller poll(stop_);
-    absl::flat_hash_map<NodeId, std::vector<NodeId>> writers;  // By variable.
-    std::vector<NodeId> now(before_.num_nodes(), kNoNode);
+  using Writers = absl::flat_hash_map<NodeId, std::vector<NodeId>>;  // By variable.
+
+  // Returns the nodes of before_ that write to variables by reference; `now`: their ids in after_.
+  absl::StatusOr<Writers> FindWriters(std::vector<NodeId>* now, StopPoller* poll) const {
+    Writers writers;
     for (NodeId id(0); id < after_.num_nodes(); ++id) {
-      if (poll.Tick()) return stop_.status("verify");
+      if (poll->Tick()) return stop_.status("verify");
       const NodeId was = original_[id];
       if (was == kNoNode) continue;
-      now[was] = id;
+      (*now)[was] = id;
       if (WriteOf(before_.op(was)) == Write::kNone) continue;
       for (Tensor input : before_.inputs(was)) {
-        if (poll.Tick()) return stop_.status("verify");
+        if (poll->Tick()) return stop_.status("verify");
         if (input.is_control()) break;
         if (const NodeId variable = VariableOf(input); variable != kNoNode) {
           writers[variable].push_back(was);
         }
       }
     }
+    return writers;
+  }
+
+  // A clone of a node that reads a variable by reference has to read it before the updates that
+  // come after the node: these must wait for the clone.
+  absl::Status Variables(const std::vector<NodeId>& clones) const {
+    StopPoller poll(stop_);
+    std::vector<NodeId> now(before_.num_nodes(), kNoNode);
+    auto found_writers = FindWriters(&now, &poll);
+    if (!found_writers.ok()) return found_writers.status();
+    const Writers& writers = *found_writers;
     if (writers.empty()) return absl::OkStatus();
     // Clones, and the updates that do not wait for them.
     std::vector<std::pair<NodeId, NodeId>> open;
@@ -513,12 +589,37 @@ class Verifier {
     return variables;
   }
 
+  // The nodes other than swap nodes that read the output of a swap node.
+  std::vector<NodeId> NextReaders(NodeId id) const {
+    std::vector<NodeId> next;
+    const Graph::Readers readers = after_.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (readers[i].port == kControl || stands_for_[readers[i].node] == kNoNode) continue;
+      next.push_back(readers[i].node);
+    }
+    return next;
+  }
+
+  // Hands the bits of each node to all nodes that lead to it.
+  absl::Status Spread(const Graph& graph, const Topology& topology,
+                      std::vector<uint64_t>* bits) const {
+    StopPoller poll(stop_);
+    const std::vector<NodeId>& order = topology.order();
+    for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      const Graph::Readers readers = graph.readers(*id);
+      for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (poll.Tick()) return stop_.status("verify");
+        if (!IsBackEdge(graph, *id, readers[i].node)) (*bits)[*id] |= (*bits)[readers[i].node];
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // Checks of pairs of an update and a clone that the clone's original does not lead to the update.
   absl::Status NoneLeadsTo(std::vector<std::pair<NodeId, NodeId>> open) const {
     if (open.empty()) return absl::OkStatus();
     auto topology = Topology::Build(before_, stop_);
     if (!topology.ok()) return Blame("acyclic", topology.status());
-    StopPoller poll(stop_);
     std::sort(open.begin(), open.end());
     for (size_t begin = 0; begin < open.size();) {
       // 64 updates at a time: one bit each.
@@ -530,14 +631,7 @@ class Verifier {
         last = open[end].first;
         leads[last] |= uint64_t{1} << bit;
       }
-      const std::vector<NodeId>& order = topology->order();
-      for (auto id = order.rbegin(); id != order.rend(); ++id) {
-        const Graph::Readers readers = before_.readers(*id);
-        for (uint32_t i = 0; i < readers.size(); ++i) {
-          if (poll.Tick()) return stop_.status("verify");
-          if (!IsBackEdge(before_, *id, readers[i].node)) leads[*id] |= leads[readers[i].node];
-        }
-      }
+      if (absl::Status s = Spread(before_, *topology, &leads); !s.ok()) return s;
       NodeId last = kNoNode;
       bit = -1;
       for (size_t i = begin; i < end; ++i) {
@@ -688,6 +782,7 @@ absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& contr
   auto topology = Topology::Build(*graph, stop);
   if (!topology.ok()) return Blame("acyclic", topology.status());
   if (absl::Status s = verifier.Loops(); !s.ok()) return s;
+  if (absl::Status s = verifier.LateReads(*topology); !s.ok()) return s;
   return verifier.Names(step);
 }
 

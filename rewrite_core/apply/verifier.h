@@ -21,7 +21,7 @@ namespace spillway::core {
 //                attributes and tensors read, all of its control inputs, and something to wait
 //                for besides; and the op may run twice (plan/clone_rules.h)
 //   variable     a clone that reads a variable by reference runs before each update that its
-//                original runs before
+//                original runs before; so does a reader of each swap-in of its memory
 //   acyclic      no cycles except for the loops' own back edges
 //   frames       no swap and no added control edge leads from one loop frame to another
 //   deadness     a node that waits for more nodes than before is dead whenever one of these is

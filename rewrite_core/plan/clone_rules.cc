@@ -212,6 +212,11 @@ bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int
   return true;
 }
 
+std::vector<NodeId> CloneRules::UpdatesOf(Tensor tensor) const {
+  const auto found = updates_.find(ReferencedBy(tensor));
+  return found == updates_.end() ? std::vector<NodeId>() : found->second;
+}
+
 std::vector<NodeId> CloneRules::UpdatesOf(NodeId id) const {
   std::vector<NodeId> updates;
   if (updates_.empty()) return updates;

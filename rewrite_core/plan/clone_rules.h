@@ -66,6 +66,10 @@ class CloneRules {
   std::vector<NodeId> UpdatesOf(NodeId id) const;
   static constexpr size_t kMaxUpdates = 64;
 
+  // Likewise the updates of the variable whose memory the tensor shares by reference; but there may
+  // be one more than kMaxUpdates, for too many.
+  std::vector<NodeId> UpdatesOf(Tensor tensor) const;
+
  private:
   explicit CloneRules(const StepFacts& facts) : facts_(&facts) {}
   absl::Status FindUpdates(const StopToken& stop);

@@ -107,7 +107,32 @@ v1::Reason Eligibility::ReasonFor(Tensor tensor) const {
     if (rule.forbids(subject)) return rule.reason;
   }
   const v1::Reason device = device_rule_[facts_->graph().device_id(tensor.node)];
-  if (device != kWanted) return device;
+  return device != kWanted ? device : ReasonOfSize(tensor);
+}
+
+v1::Reason Eligibility::ReasonOnHost(Tensor tensor) const {
+  const Subject subject{*facts_, tensor, facts_->shapes().type(tensor)};
+  if (facts_->placement().output(tensor) != kHostPlace || subject.type.dtype == kDtInt32) {
+    return v1::REASON_HOST_MEMORY;
+  }
+  // What a step feeds to a placeholder is in host memory, too.
+  const bool is_placeholder = facts_->graph().op(tensor.node) == "Placeholder";
+  for (const Rule& rule : kRules) {
+    if (rule.reason == v1::REASON_HOST_MEMORY || rule.reason == v1::REASON_VARIABLE_ALIAS ||
+        (rule.reason == v1::REASON_FED && is_placeholder)) {
+      continue;
+    }
+    if (rule.forbids(subject)) return rule.reason;
+  }
+  if (!facts_->variable_aliases()[tensor.node]) return ReasonOfSize(tensor);
+  // Memory that may be a variable's, or not: its updates are not known.
+  const BufferIndex buffer = facts_->buffers().buffer_of(tensor);
+  const bool is_variable =
+      buffer != kNoBuffer && facts_->buffers().buffers()[buffer].storage == Storage::kVariable;
+  return is_variable ? ReasonOfSize(tensor) : v1::REASON_VARIABLE_ALIAS;
+}
+
+v1::Reason Eligibility::ReasonOfSize(Tensor tensor) const {
   const int64_t size_bytes = facts_->shapes().size_bytes(tensor);
   if (size_bytes != kUnknownSize && size_bytes < min_tensor_bytes_) {
     return v1::REASON_TOO_SMALL;

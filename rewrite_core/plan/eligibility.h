@@ -26,6 +26,10 @@ class Eligibility {
   // Returns REASON_SWAPPED if `tensor` may be swapped; otherwise the first rule that forbids it.
   v1::Reason ReasonFor(Tensor tensor) const;
 
+  // The same for a tensor in host memory, of which a swap-in makes a copy for readers on a GPU.
+  // (late_reads.h has more rules for variables.) REQUIRES: the fact kBuffers.
+  v1::Reason ReasonOnHost(Tensor tensor) const;
+
   // Whether nodes on this device may have their outputs swapped; false for CPUs.
   bool IsDeviceWanted(DeviceId id) const { return device_rule_[id] == kWanted; }
 
@@ -34,6 +38,8 @@ class Eligibility {
   static constexpr v1::Reason kWanted = v1::REASON_SWAPPED;
 
   explicit Eligibility(const StepFacts& facts) : facts_(&facts) {}
+
+  v1::Reason ReasonOfSize(Tensor tensor) const;
 
   const StepFacts* facts_;
   int64_t min_tensor_bytes_ = 0;

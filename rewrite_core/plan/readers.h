@@ -28,6 +28,15 @@ class SwapInReaders {
   // Whether the node runs and may be edited. To a strategy, other nodes are no readers at all.
   bool Runs(NodeId reader) const { return !facts_.shapes().IsFed(reader); }
 
+  // Whether the node, which runs, is on a GPU, and may read a swap-in of a tensor in host memory.
+  // If that may be a variable's memory, late_reads.h has more rules. REQUIRES: the fact kBuffers.
+  bool MayServeFromHost(Tensor tensor, NodeId reader) const {
+    return facts_.placement().node(reader) != kHostPlace && !IsLoop(reader) &&
+           SharesFrame(tensor, reader) &&
+           eligibility_.IsDeviceWanted(facts_.graph().device_id(reader)) &&
+           eligibility_.ReasonOnHost(tensor) == v1::REASON_SWAPPED;
+  }
+
   // Removes from `readers`, late readers of `tensor` that run, those that may not read a swap-in of
   // it. Returns REASON_SWAPPED, or the first applicable reason why the tensor cannot be swapped:
   // only loops read it, eligibility forbids it, it has no reader in its frame. `node_of` gives the

@@ -1,15 +1,31 @@
 #include "rewrite_core/plan/swap_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace spillway::core {
 
 void SortSwaps(std::vector<PlannedSwap>* swaps) {
-  std::sort(swaps->begin(), swaps->end(), [](const PlannedSwap& a, const PlannedSwap& b) {
+  std::stable_sort(swaps->begin(), swaps->end(), [](const PlannedSwap& a, const PlannedSwap& b) {
     return std::make_pair(a.tensor.node, a.tensor.port) <
            std::make_pair(b.tensor.node, b.tensor.port);
   });
+}
+
+void MergeSwaps(std::vector<PlannedSwap>* swaps) {
+  size_t kept = 0;
+  for (size_t i = 1; i < swaps->size(); ++i) {
+    PlannedSwap& last = (*swaps)[kept];
+    PlannedSwap& next = (*swaps)[i];
+    if (!(next.tensor == last.tensor)) {
+      if (++kept < i) (*swaps)[kept] = std::move(next);
+      continue;
+    }
+    std::move(next.swap_ins.begin(), next.swap_ins.end(), std::back_inserter(last.swap_ins));
+    last.deadlines.insert(last.deadlines.end(), next.deadlines.begin(), next.deadlines.end());
+  }
+  if (!swaps->empty()) swaps->resize(kept + 1);
 }
 
 absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,

@@ -72,6 +72,10 @@ inline constexpr int kPlanFormatVersion = 1, kClonePlanFormatVersion = 2;
 // Sorts the swaps by tensor: by node, then port.
 void SortSwaps(std::vector<PlannedSwap>* swaps);
 
+// Makes one swap of those of one tensor, which are adjacent: a tensor in host memory may have one
+// for each GPU.
+void MergeSwaps(std::vector<PlannedSwap>* swaps);
+
 // Converts a plan for `from` to one for `to`, which has all the nodes of `from` under the same
 // names; what a plan adds first (clones) follows the nodes of either. The result names no buffers,
 // as those belong to a step. Errors: those of `stop`.

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -154,9 +155,12 @@ void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& 
       device.set_unknown_size_count(device.unknown_size_count() + 1);
       ++unknown_sizes;
     } else {
-      device.set_swap_out_bytes(device.swap_out_bytes() + swap.size_bytes);
+      // What is in host memory anyway is not copied there.
+      const bool is_on_host = IsCpuDevice(graph.device(swap.tensor.node));
+      const int64_t out_bytes = is_on_host ? 0 : swap.size_bytes;
+      device.set_swap_out_bytes(device.swap_out_bytes() + out_bytes);
       device.set_swap_in_bytes(device.swap_in_bytes() + swap.size_bytes * swap_ins);
-      swap_out_bytes += swap.size_bytes;
+      swap_out_bytes += out_bytes;
     }
     for (const PlannedSwapIn& swap_in : swap.swap_ins) {
       if (swap_in.triggers.empty()) ++without_trigger;

@@ -184,6 +184,77 @@ TEST(BudgetRewriteTest, TwoTowers) {
   }
 }
 
+// Two towers of a chain of layers, with the weights, 256 KiB each, on a CPU. What a layer makes has
+// 8 KiB, so the weights that TensorFlow copies to each GPU at once are nearly all of the memory.
+constexpr int kWeights = 12;
+constexpr int64_t kWeightBytes = 256 * 256 * 4;
+
+std::string WeightsOnACpu() {
+  std::string text, updates;
+  const auto add = [&text](const std::string& name, const std::string& op, const std::string& where,
+                           const char* shape) {
+    absl::StrAppend(&text, name, " = ", op, " @", where, " {T=float32, _output_shapes=[", shape,
+                    "]}\n");
+  };
+  for (int i = 0; i < kWeights; ++i) {
+    absl::StrAppend(&text, "w", i,
+                    " = VariableV2() @/cpu:0 {dtype=float32, shape=(256,256), "
+                    "_output_shapes=[(256,256)]}\n");
+    add(absl::StrCat("r", i), absl::StrCat("Identity(w", i, ")"), "/cpu:0", "(256,256)");
+  }
+  for (const std::string t : {"0", "1"}) {
+    const std::string gpu = "/gpu:" + t;
+    const auto name = [&t](const char* stem, int i) { return absl::StrCat(stem, t, "_", i); };
+    absl::StrAppend(&text, name("a", 0), " = Placeholder() @", gpu,
+                    " {dtype=float32, shape=(8,256), _output_shapes=[(8,256)]}\n");
+    for (int i = 0; i < kWeights; ++i) {
+      add(name("a", i + 1), absl::StrCat("MatMul(", name("a", i), ", r", i, ")"), gpu, "(8,256)");
+    }
+    add(name("d", kWeights), absl::StrCat("Relu(", name("a", kWeights), ")"), gpu, "(8,256)");
+    for (int i = kWeights - 1; i >= 0; --i) {
+      const std::string behind = name("d", i + 1);
+      add(name("d", i), absl::StrCat("MatMul(", behind, ", r", i, ")"), gpu, "(8,256)");
+      add(name("g", i), absl::StrCat("MatMul(", name("a", i), ", ", behind, ")"), gpu, "(256,256)");
+    }
+  }
+  for (int i = 0; i < kWeights; ++i) {
+    add(absl::StrCat("s", i), absl::StrCat("AddV2(g0_", i, ", g1_", i, ")"), "/cpu:0", "(256,256)");
+    add(absl::StrCat("u", i), absl::StrCat("AssignSub(w", i, ", s", i, ")"), "/cpu:0", "(256,256)");
+    absl::StrAppend(&updates, i == 0 ? "" : ", ", "^u", i);
+  }
+  return testing::GraphBytes(absl::StrCat(text, "train = NoOp(", updates, ")\n"));
+}
+
+// The first layer reads its weight first and last, and each layer of the way back does not lead to
+// the update of its own. So without late copies all weights are on each GPU in the middle of the
+// step; with half of that memory, some have to come, or come again, later.
+TEST(BudgetRewriteTest, WeightsOnACpuAreCopiedLater) {
+  const std::string bytes = WeightsOnACpu();
+  const std::string step =
+      absl::StrCat("targets: 'train' hardware { allocator_reserve: 0 gpu_memory_bytes: ",
+                   kWeights / 2 * kWeightBytes, " }");
+  const v1::RewriteResponse answer =
+      WithBudget(bytes, absl::StrCat("budget { recompute: RECOMPUTE_OFF } step { ", step, " }"));
+  ASSERT_EQ(answer.report().outcome(), v1::OUTCOME_REWRITTEN);
+  ASSERT_EQ(answer.report().fits_size(), 2);
+  for (const v1::DeviceFit& fit : answer.report().fits()) {
+    EXPECT_GT(fit.unswapped_peak_bytes(), kWeights * kWeightBytes);
+  }
+  std::set<std::string> tensors;
+  for (const v1::TensorSwap& swap : answer.report().swaps()) {
+    EXPECT_TRUE(tensors.insert(swap.tensor()).second) << swap.tensor();  // For both GPUs at once.
+  }
+  v1::SimulateOptions options;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(step, options.mutable_step()));
+  const auto simulated = SimulateGraph(answer.graph_def(), options, DefaultLimits(), {});
+  ASSERT_TRUE(simulated.ok()) << simulated.status();
+  EXPECT_EQ(simulated->forecast().fit(), v1::FIT_FITS);
+  // Nothing that only a CPU reads is copied out of a GPU but the gradients.
+  for (const v1::DeviceForecast& device : simulated->forecast().devices()) {
+    EXPECT_LT(device.copy_out_bytes(), (kWeights + 1) * kWeightBytes);
+  }
+}
+
 // With one tower selected, the other stays unchanged.
 TEST(BudgetRewriteTest, OneOfTwoTowers) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");

@@ -10,8 +10,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/clone_rules.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/late_reads.h"
 #include "rewrite_core/plan/readers.h"
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/apply/bad_plan.h"
@@ -53,6 +56,7 @@ class PlanReader {
       if (!HasEdge(*control)) result.controls.push_back(*control);
     }
     if (steps_.is_over()) return TooLong();
+    if (absl::Status s = CheckLateReads(result.controls); !s.ok()) return s;
     auto on_cycle = FindPlanCycle(graph_, facts_.control_flow(), result, steps_.stop());
     if (!on_cycle.ok()) return on_cycle.status();
     if (*on_cycle != kNoNode) {
@@ -169,6 +173,11 @@ class PlanReader {
     }
     if (!served_.insert({*node, index}).second) return bad("is served twice");
     if (!readers_.Runs(*node)) return bad("cannot be edited, for the node is fed");
+    if (readers_.MayServeFromHost(tensor, *node)) {
+      auto is_known = FindUpdates(tensor, *node);
+      if (!is_known.ok()) return is_known.status();
+      if (*is_known) return InputPosition{*node, index};
+    }
     std::vector<NodeId> reader = {*node};
     const v1::Reason verdict = readers_.Keep(tensor, &reader, [](NodeId id) { return id; });
     if (verdict != v1::REASON_SWAPPED) {
@@ -178,6 +187,36 @@ class PlanReader {
                           {{"tensor", TensorName(graph_, tensor)}, {"reason", reason}});
     }
     return InputPosition{*node, index};
+  }
+
+  // Notes the updates that a late reader must come before; returns false if they are not known.
+  absl::StatusOr<bool> FindUpdates(Tensor tensor, NodeId reader) {
+    if (!facts_.variable_aliases()[tensor.node]) return true;
+    if (!variables_) {
+      auto variables = CloneRules::Find(facts_, steps_.stop());
+      if (!variables.ok()) return variables.status();
+      variables_.emplace(*std::move(variables));
+    }
+    const std::vector<NodeId> updates = variables_->UpdatesOf(tensor);
+    for (NodeId update : updates) late_reads_.push_back({update, reader});
+    return updates.size() <= CloneRules::kMaxUpdates;
+  }
+
+  absl::Status CheckLateReads(const std::vector<ControlEdge>& controls) {
+    if (late_reads_.empty()) return absl::OkStatus();
+    auto unguarded = FindUnguarded(facts_, std::move(late_reads_), steps_.stop());
+    if (!unguarded.ok()) return unguarded.status();
+    absl::flat_hash_set<std::pair<NodeId, NodeId>> guards;
+    for (const ControlEdge& edge : controls) guards.emplace(edge.from, edge.to);
+    for (const LateRead& read : *unguarded) {
+      if (guards.contains({read.reader, read.update})) continue;
+      return BadPlanError(
+          absl::StrCat("node ", Quoted(graph_.name(read.update)),
+                       " may change the variable that node ", Quoted(graph_.name(read.reader)),
+                       " reads through a swap-in, and does not wait for it"),
+          {{"node", graph_.name(read.update)}});
+    }
+    return absl::OkStatus();
   }
 
   // Checks an edge between two original nodes, or through a swap node.
@@ -236,6 +275,8 @@ class PlanReader {
   const SwapInReaders readers_;
   SearchBudget steps_;
   absl::flat_hash_set<std::pair<NodeId, int32_t>> tensors_;  // The swapped ones.
+  absl::optional<CloneRules> variables_;
+  std::vector<LateRead> late_reads_;
   absl::flat_hash_set<std::pair<NodeId, int32_t>> served_;   // Inputs that read a swap-in.
   absl::flat_hash_set<std::pair<NodeId, NodeId>> controls_;  // The control edges that were read.
 };
@@ -244,7 +285,8 @@ class PlanReader {
 
 absl::StatusOr<SwapPlan> ReadPlan(const v1::Plan& plan, const StrategyInput& input) {
   absl::Status s = input.facts.Compute(
-      {Fact::kTopology, Fact::kShapes, Fact::kControlFlow, Fact::kActiveNodes}, input.stop);
+      {Fact::kTopology, Fact::kShapes, Fact::kControlFlow, Fact::kActiveNodes, Fact::kBuffers},
+      input.stop);
   if (!s.ok()) return s;
   return PlanReader(plan, input).Read();
 }

@@ -87,8 +87,11 @@ absl::StatusOr<BudgetPlanner> BudgetPlanner::Create(const StepFacts& facts,
                                                     const Needs& needs, const StepOrder& order,
                                                     absl::Span<const int32_t> ranks,
                                                     const SwapFilters* filters,
-                                                    const StopToken& stop) {
+                                                    const StopToken& stop, FedInputs inputs) {
   BudgetPlanner planner(facts, eligibility, needs, order, ranks, filters, stop);
+  auto host_reads = HostReads::Find(facts, eligibility, needs, order, ranks, inputs, stop);
+  if (!host_reads.ok()) return host_reads.status();
+  planner.host_reads_ = *std::move(host_reads);
   if (absl::Status status = planner.FindGaps(); !status.ok()) return status;
   return planner;
 }
@@ -99,6 +102,9 @@ bool BudgetPlanner::MayReadSwapIn(const StepOrder::Use& use) const {
   if (filters_ != nullptr && (filters_->outputs.ReasonFor(use.tensor.node) != v1::REASON_SWAPPED ||
                               filters_->inputs.ReasonFor(reader[0]) != v1::REASON_SWAPPED)) {
     return false;
+  }
+  if (order_->slot(use.tensor.node) == kNoSlot) {
+    return host_reads_.MayReadLate(use.tensor, use.position.node);
   }
   const auto self = [](NodeId node) { return node; };
   return readers_.Keep(use.tensor, &reader, self) == v1::REASON_SWAPPED;
@@ -120,14 +126,16 @@ absl::Status BudgetPlanner::FindGapsOf(OrderBuffer buffer, StopPoller* poll) {
     }
   }
   const Hardware& hardware = facts_->hardware();
+  const bool is_copied_in = order_->is_copied_in(buffer);
   Slot after = order_->made(buffer);
+  if (is_copied_in) --after;  // It may come later.
   for (size_t i = 0; i < uses.size(); ++i) {
     const Slot before = uses[i].slot;
     if (before > after + 1 && kept_from[i] >= before) {
       const int64_t bytes = order_->bytes(buffer);
-      gaps_.push_back({buffer, after, before, bytes,
-                       CopyNanoseconds(hardware, hardware.h2d_bytes_per_s, bytes),
-                       CopyNanoseconds(hardware, hardware.d2h_bytes_per_s, bytes)});
+      gaps_.push_back(
+          {buffer, after, before, bytes, CopyNanoseconds(hardware, hardware.h2d_bytes_per_s, bytes),
+           is_copied_in ? 0 : CopyNanoseconds(hardware, hardware.d2h_bytes_per_s, bytes)});
     }
     after = std::max(after, before);
   }
@@ -136,16 +144,18 @@ absl::Status BudgetPlanner::FindGapsOf(OrderBuffer buffer, StopPoller* poll) {
 
 absl::Status BudgetPlanner::FindGaps() {
   StopPoller poll(*stop_);
-  for (OrderBuffer i(0); i < order_->num_buffers(); ++i) {
+  for (OrderBuffer i(0); i < order_->num_all(); ++i) {
     // A list would hold it anyway.
-    if (facts_->buffers().buffers()[order_->buffers()[i]].in_list) continue;
+    if (!order_->is_copied_in(i) && facts_->buffers().buffers()[order_->buffers()[i]].in_list) {
+      continue;
+    }
     if (absl::Status s = FindGapsOf(i, &poll); !s.ok()) return s;
   }
   std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
     return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
   });
   for (GapId i(0); i < num_gaps(); ++i) {
-    by_buffer_[order_->buffers()[gaps_[i].buffer]].push_back(i);
+    by_buffer_[gaps_[i].buffer].push_back(i);
     by_bytes_.push_back(i);
   }
   std::sort(by_bytes_.begin(), by_bytes_.end(), [this](GapId a, GapId b) {
@@ -251,7 +261,7 @@ std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<GapId>& chosen,
     next_ns = end_ns - static_cast<int64_t>(setting.slack * static_cast<double>(gap.in_ns));
     if (poll.Tick()) return {};
     back->trigger =
-        std::min(gap.last_trigger(), std::max(gap.after, order_->last_ended_by(next_ns)));
+        std::min(gap.last_trigger(), std::max(gap.first_trigger(), order_->last_ended_by(next_ns)));
   }
   // Not before there is memory for it.
   std::vector<int64_t> free(order_->num_slots());
@@ -314,17 +324,13 @@ std::vector<const StepOrder::Use*> BudgetPlanner::Consumers(const Eviction& back
   return consumers;
 }
 
-Tensor BudgetPlanner::TensorOf(OrderBuffer buffer) const {
-  return facts_->buffers().buffers()[order_->buffers()[buffer]].first;
-}
-
 GapId BudgetPlanner::FirstGapOf(OrderBuffer buffer) const {
-  const auto gaps = by_buffer_.find(order_->buffers()[buffer]);
+  const auto gaps = by_buffer_.find(buffer);
   return gaps == by_buffer_.end() ? kNoGap : gaps->second.front();
 }
 
 GapId BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
-  const auto gaps = by_buffer_.find(facts_->buffers().buffer_of(tensor));
+  const auto gaps = by_buffer_.find(order_->Find(tensor));
   if (gaps == by_buffer_.end()) return kNoGap;
   for (GapId i : gaps->second) {
     if (gaps_[i].spans(slot)) return i;
@@ -358,7 +364,7 @@ Slot BudgetPlanner::FindTrigger(const Eviction& back,
     return true;
   };
   const Gap& gap = gaps_[back.gap];
-  const Slot least(std::max<int32_t>(gap.after, back.trigger - kTriggerReach));
+  const Slot least(std::max<int32_t>(gap.first_trigger(), back.trigger - kTriggerReach));
   for (Slot slot = back.trigger; slot >= least && !is_stopped; --slot) {
     if (is_sound(slot)) return slot;
   }
@@ -393,7 +399,7 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
       swap.tensor = tensor;
       swap.dtype = facts_->shapes().type(tensor).dtype;
       swap.size_bytes = facts_->shapes().size_bytes(tensor);
-      swap.buffer = order_->buffers()[gap.buffer];
+      swap.buffer = BufferOf(gap);
       PlannedSwapIn swap_in;
       swap_in.consumers = positions;
       swap_in.triggers.push_back(trigger);

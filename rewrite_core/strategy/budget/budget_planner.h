@@ -3,7 +3,7 @@
 // search (plan_search.h) simulates these plans.
 //
 //   Gaps. Between two consecutive slots that use it, a buffer may be away, if every later use can
-//   read a swap-in.
+//   read a swap-in. A copy of a tensor in host memory may also come later than it would.
 //   Cover. A sweep over the slots: at a slot that uses more memory than allowed, it takes the gap
 //   that ends last among those that are not small compared with the largest. (This is LeastCover of
 //   lower_bounds.h with whole buffers: the bytes are within a few percent of that bound.) Then gaps
@@ -18,6 +18,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_PLANNER_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_PLANNER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -32,6 +33,7 @@
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/strategy/common/op_filter.h"
+#include "rewrite_core/strategy/order/host_reads.h"
 #include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
@@ -59,12 +61,13 @@ struct BudgetSetting {
 // An interval in which a buffer may be away: from one of its uses to the next.
 struct Gap {
   OrderBuffer buffer{0};
-  Slot after{0};   // The last slot that uses it before the gap,
+  Slot after{0};   // The last slot that uses it before the gap; kNoSlot: it need not come before,
   Slot before{0};  // and the first one after it.
   int64_t bytes = 0;
   int64_t in_ns = 0;   // The durations of the copy in,
   int64_t out_ns = 0;  // and of the copy out.
-  // The last slot after which the buffer may be called back.
+  // The first and the last slot after which the buffer may be called back.
+  Slot first_trigger() const { return std::max(after, Slot(0)); }
   Slot last_trigger() const { return Slot(before - 1); }
   // Whether it may be away at `slot`.
   bool spans(Slot slot) const { return after < slot && slot < before; }
@@ -91,7 +94,8 @@ class BudgetPlanner {
                                               const Eligibility& eligibility, const Needs& needs,
                                               const StepOrder& order,
                                               absl::Span<const int32_t> ranks,
-                                              const SwapFilters* filters, const StopToken& stop);
+                                              const SwapFilters* filters, const StopToken& stop,
+                                              FedInputs inputs = FedInputs::kStay);
 
   // Returns gaps that keep the memory in use within the target, by index into gaps(); if none
   // suffice, all that help. Returns nothing once `stop` has fired; likewise below.
@@ -107,17 +111,25 @@ class BudgetPlanner {
   // Returns the plan in which these buffers are away.
   absl::StatusOr<std::vector<PlannedSwap>> Plan(const std::vector<Eviction>& evictions) const;
 
+  // Returns the control edges that a plan with these swaps needs, besides the base's.
+  std::vector<ControlEdge> GuardsOf(const std::vector<PlannedSwap>& swaps) const {
+    return host_reads_.GuardsOf(swaps);
+  }
+
   const Hardware& hardware() const { return facts_->hardware(); }
   const std::vector<Gap>& gaps() const { return gaps_; }
   GapId num_gaps() const { return GapId(gaps_.size()); }
 
-  Tensor TensorOf(OrderBuffer buffer) const;
+  BufferIndex BufferOf(const Gap& gap) const {
+    return facts_->buffers().buffer_of(order_->first_tensor(gap.buffer));
+  }
   GapId FirstGapOf(OrderBuffer buffer) const;
   // Returns the gap of the buffer behind `tensor` that spans `slot`; kNoGap if there is none.
   GapId GapOver(Tensor tensor, Slot slot) const;
   // Whether the gap has time for both copies.
   bool HasTime(const Gap& gap) const {
-    return order_->begin_ns(gap.before) - order_->end_ns(gap.after) >= gap.in_ns + gap.out_ns;
+    const int64_t from_ns = gap.after == kNoSlot ? 0 : order_->end_ns(gap.after);
+    return order_->begin_ns(gap.before) - from_ns >= gap.in_ns + gap.out_ns;
   }
 
  private:
@@ -151,9 +163,10 @@ class BudgetPlanner {
   const StopToken* stop_;
   SwapInReaders readers_;
   Soundness soundness_;
+  HostReads host_reads_;
   std::vector<Gap> gaps_;                                           // By `after`.
   std::vector<GapId> by_bytes_;                                     // Smallest first.
-  absl::flat_hash_map<BufferIndex, std::vector<GapId>> by_buffer_;  // Ascending.
+  absl::flat_hash_map<OrderBuffer, std::vector<GapId>> by_buffer_;  // Ascending.
 };
 
 }  // namespace spillway::core

@@ -60,7 +60,7 @@ absl::Status GpuPlans::Find() {
   std::vector<size_t> shares(lacking_.size(), 0);  // By GPU of lacking_, in kShares.
   FitFailure failure;
   for (size_t remade = 0;;) {
-    CollectSwaps();
+    Collect();
     if (gpus_.size() > 1 && is_whole_machine()) {
       auto fits = SimulateTogether(plan_, facts, &request_.simulator, stop, &failure);
       if (!fits.ok()) return fits.status();
@@ -105,7 +105,6 @@ absl::Status GpuPlans::PlanOne(size_t k, double share) {
                          report_.mutable_devices(static_cast<int>(k)));
   if (!planned.ok()) return planned.status();
   planned_[k] = *std::move(planned);
-  plan_.controls = planned_[k].controls;
   return absl::OkStatus();
 }
 
@@ -134,9 +133,15 @@ absl::Status GpuPlans::ReportFits() {
   return absl::OkStatus();
 }
 
-void GpuPlans::CollectSwaps() {
+void GpuPlans::Collect() {
   plan_.swaps = OtherSwaps(lacking_.size());
   SortSwaps(&plan_.swaps);
+  MergeSwaps(&plan_.swaps);
+  plan_.controls = ordered_.base.controls;
+  for (const GpuPlan& planned : planned_) {
+    const std::vector<ControlEdge>& controls = planned.plans[0].controls;
+    plan_.controls.insert(plan_.controls.end(), controls.begin(), controls.end());
+  }
 }
 
 // Returns the swaps so far of the GPUs other than lacking_[k].
@@ -169,7 +174,7 @@ absl::StatusOr<std::set<BufferIndex>> GpuPlans::FindGaps() {
     auto planner = BudgetPlanner::Create(request_.facts, request_.eligibility, *needs_, *order,
                                          ordered_.ranks, &*request_.filters, request_.stop);
     if (!planner.ok()) return planner.status();
-    for (const Gap& gap : planner->gaps()) has_gap_.insert(order->buffers()[gap.buffer]);
+    for (const Gap& gap : planner->gaps()) has_gap_.insert(planner->BufferOf(gap));
   }
   return has_gap_;
 }

@@ -55,7 +55,7 @@ class GpuPlans {
   // Takes the next plan of lacking_[k]'s search; returns false if there is none.
   bool TakeNext(size_t k);
   absl::Status ReportFits();
-  void CollectSwaps();
+  void Collect();
   std::vector<PlannedSwap> OtherSwaps(size_t k) const;
   absl::StatusOr<int64_t> TooSlowTogether();
   bool is_whole_machine() const;  // Whether `gpus` are all GPUs of the machine.

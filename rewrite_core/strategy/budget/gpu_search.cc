@@ -202,7 +202,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Least() {
 
 SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
   SwapPlan plan = ordered_.base;
-  plan.controls.insert(plan.controls.end(), found.chain.begin(), found.chain.end());
+  plan.controls.insert(plan.controls.end(), found.controls.begin(), found.controls.end());
   plan.swaps = found.swaps;
   plan.swaps.insert(plan.swaps.end(), terms_.other_swaps.begin(), terms_.other_swaps.end());
   return plan;
@@ -266,12 +266,13 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   if (!count.ok() || *count == 0) return count.status();
   auto chain = ChainOf(fastest);
   if (!chain.ok()) return chain.status();
-  FoundPlan chained{fastest.swaps, *std::move(chain), {}};
-  if (!chained.chain.empty()) {
+  FoundPlan chained{fastest.swaps, fastest.controls, {}};
+  chained.controls.insert(chained.controls.end(), chain->begin(), chain->end());
+  if (!chain->empty()) {
     count = CountUnfit(chained, fastest_ns, 1, steps);
     if (!count.ok()) return count.status();
     if (*count == 0) {
-      fastest.chain = std::move(chained.chain);
+      fastest.controls = std::move(chained.controls);
       return absl::OkStatus();
     }
   }
@@ -308,12 +309,12 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   count = CountUnfit(fastest, kUnlimited, kNumVariations, steps);
   if (!count.ok()) return count.status();
   *unfit = *count;
-  if (!chained.chain.empty()) {
+  if (!chain->empty()) {
     count = CountUnfit(chained, fastest_ns, *unfit, steps);
     if (!count.ok()) return count.status();
     if (*count < *unfit) {
       *unfit = *count;
-      fastest.chain = std::move(chained.chain);
+      fastest.controls = std::move(chained.controls);
     }
   }
   if (*unfit < kDoesNotFitSizes) return absl::OkStatus();
@@ -418,7 +419,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
   auto planner = BudgetPlanner::Create(request->facts, request->eligibility, needs, *order,
                                        ordered.ranks, &*request->filters, request->stop);
   if (!planner.ok()) return planner.status();
-  for (const Gap& gap : planner->gaps()) has_gap->insert(order->buffers()[gap.buffer]);
+  for (const Gap& gap : planner->gaps()) has_gap->insert(planner->BufferOf(gap));
   report->Clear();
   report->set_device(request->facts.placement().devices()[gpu]);
   report->set_gap_count(static_cast<int64_t>(planner->gaps().size()));
@@ -433,6 +434,17 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
   GpuSearch search(terms, needs, ordered, *order, *planner, request, report);
   auto found = may_fit ? search.Find() : PlanSearchResult();
   if (!found.ok()) return found.status();
+  if (may_fit && found->plans.empty()) {
+    auto other =
+        BudgetPlanner::Create(request->facts, request->eligibility, needs, *order, ordered.ranks,
+                              &*request->filters, request->stop, FedInputs::kMayComeLate);
+    if (!other.ok()) return other.status();
+    if (other->num_gaps() > planner->num_gaps()) {
+      planner.emplace(*std::move(other));  // In the same place: `search` refers to it.
+      found = search.Find();
+      if (!found.ok()) return found.status();
+    }
+  }
   if (found->plans.empty() || request->IsTooSlow(found->plans[0].outcome.step_time_ns())) {
     auto smallest = search.SmallestBudget();
     if (!smallest.ok()) return smallest.status();
@@ -446,11 +458,8 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
   if (!found->cut_short) {
     for (int64_t budget : request->OtherBudgets(gpu)) report->add_other_budget_bytes(budget);
   }
-  GpuPlan result{
-      ordered.base.controls, {}, found->cut_short, found->plans[0].outcome.step_time_ns()};
+  GpuPlan result{{}, found->cut_short, found->plans[0].outcome.step_time_ns()};
   result.plans = std::move(found->plans);
-  const std::vector<ControlEdge>& chain = result.plans[0].chain;
-  result.controls.insert(result.controls.end(), chain.begin(), chain.end());
   return result;
 }
 

@@ -35,7 +35,6 @@ struct GpuTerms {
 };
 
 struct GpuPlan {
-  std::vector<ControlEdge> controls;  // The order edges of all GPUs, and a chain.
   // The plan, without other_swaps; and slower ones that fit, too, the fastest first.
   std::vector<FoundPlan> plans;
   bool cut_short = false;  // max_search_steps ended the search.

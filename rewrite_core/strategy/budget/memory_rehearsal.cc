@@ -40,7 +40,7 @@ MemoryRehearsal::MemoryRehearsal(const StepOrder& order, const BudgetPlanner& pl
   }
   for (size_t i = 0; i < order.copies_in().size(); ++i) {
     if (Stopped()) return;
-    copies_ended_[order.copies_in()[i].last].push_back(static_cast<int32_t>(i));
+    copies_ended_[order.copies_in()[i].last].push_back(order.copied_in(i));
   }
 }
 
@@ -49,14 +49,13 @@ void MemoryRehearsal::Begin(const std::vector<Eviction>& evictions, int32_t gate
   gate_slots_ = gate_slots;
   allocator_.Reset(budget_bytes_, planner_.hardware().max_fragmentation_bytes());
   evictions_.clear();
-  chunks_.assign(order_.buffers().size(), kNoChunk);
-  left_ns_.assign(order_.buffers().size(), -1);
+  chunks_.assign(order_.num_all(), kNoChunk);
+  left_ns_.assign(order_.num_all(), -1);
   back_ns_.assign(gaps, -1);
   used_as_.assign(gaps, -1);
   delay_.assign(gaps, 0);
   for (auto* first : {&after_, &before_, &asking_}) first->assign(slots, kNoGap);
   for (auto* next : {&next_after_, &next_before_, &next_asking_}) next->assign(gaps, kNoGap);
-  copied_in_.assign(order_.copies_in().size(), kNoChunk);
   waiting_.clear();
   leaving_.clear();
   ended_ns_.assign(slots, 0);
@@ -74,8 +73,10 @@ void MemoryRehearsal::Use(const Eviction& eviction) {
   const Gap& gap = planner_.gaps()[eviction.gap];
   used_as_[eviction.gap] = static_cast<int32_t>(evictions_.size());
   evictions_.push_back(eviction);
-  next_after_[eviction.gap] = after_[gap.after];
-  after_[gap.after] = eviction.gap;
+  if (gap.after != kNoSlot) {
+    next_after_[eviction.gap] = after_[gap.after];
+    after_[gap.after] = eviction.gap;
+  }
   next_before_[eviction.gap] = before_[gap.before];
   before_[gap.before] = eviction.gap;
   AskAt(eviction.gap, Slot(eviction.trigger + (eviction.gate < 0 ? kNoGateSlots : eviction.gate)));
@@ -138,6 +139,13 @@ bool MemoryRehearsal::BringBack(GapId index, Slot slot) {
   return true;
 }
 
+// Whether the plan calls the copy in for its first use, in place of the step's own copy.
+bool MemoryRehearsal::ComesLater(OrderBuffer copy) const {
+  const GapId first = planner_.FirstGapOf(copy);
+  return first != kNoGap && used_as_[first] >= 0 &&
+         planner_.gaps()[first].after < order_.made(copy);
+}
+
 // Allocates the slot's memory, and launches it.
 bool MemoryRehearsal::Make(Slot slot) {
   for (OrderBuffer buffer : made_[slot]) {
@@ -150,8 +158,11 @@ bool MemoryRehearsal::Make(Slot slot) {
   }
   for (; next_copy_ < order_.copies_in().size() && order_.copies_in()[next_copy_].first <= slot;
        ++next_copy_) {
-    const int64_t copy_bytes = order_.copies_in()[next_copy_].bytes;
-    if (copy_bytes > 0 && !Place(copy_bytes, slot, &copied_in_[next_copy_])) return false;
+    const OrderBuffer copy = order_.copied_in(next_copy_);
+    if (order_.bytes(copy) > 0 && !ComesLater(copy) &&
+        !Place(order_.bytes(copy), slot, &chunks_[copy])) {
+      return false;
+    }
   }
   Chunk workspace = kNoChunk;
   const int64_t bytes = AllocatedBytes(order_.workspace_bytes(slot));
@@ -173,9 +184,7 @@ void MemoryRehearsal::LetGo(Slot slot) {
     Leave(planner_.gaps()[gap].buffer);
   }
   for (OrderBuffer buffer : last_used_[slot]) Free(buffer);
-  for (int32_t copy : copies_ended_[slot]) {
-    if (copied_in_[copy] != kNoChunk) allocator_.Free(copied_in_[copy]);
-  }
+  for (OrderBuffer copy : copies_ended_[slot]) Free(copy);
 }
 
 void MemoryRehearsal::Ask(Slot slot) {
@@ -246,11 +255,11 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
   allocator_.ForEachFree([&pieces](int64_t address, int64_t free) {
     pieces.push_back({address, free, Tensor{kNoNode, 0}});
   });
-  for (OrderBuffer i(0); i < order_.num_buffers(); ++i) {
+  for (OrderBuffer i(0); i < order_.num_all(); ++i) {
     if (Stopped()) return false;
     if (chunks_[i] == kNoChunk) continue;
     pieces.push_back(
-        {allocator_.address(chunks_[i]), allocator_.bytes(chunks_[i]), planner_.TensorOf(i)});
+        {allocator_.address(chunks_[i]), allocator_.bytes(chunks_[i]), order_.first_tensor(i)});
   }
   std::sort(
       pieces.begin(), pieces.end(),

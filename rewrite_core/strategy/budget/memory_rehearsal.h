@@ -61,6 +61,7 @@ class MemoryRehearsal {
   bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
   bool RehearseSlot(Slot slot);
   bool BringBack(GapId gap, Slot slot);
+  bool ComesLater(OrderBuffer copy) const;
   bool Make(Slot slot);
   void LetGo(Slot slot);
   void Ask(Slot slot);
@@ -78,10 +79,9 @@ class MemoryRehearsal {
   const int64_t budget_bytes_;
   StopPoller poll_;
   bool stopped_ = false;
-  // By slot: the buffers that it makes, and those that it uses last; and the copies to the GPU
-  // (indices in StepOrder::copies_in()) that it uses last.
-  std::vector<std::vector<OrderBuffer>> made_, last_used_;
-  std::vector<std::vector<int32_t>> copies_ended_;
+  // By slot: the buffers that it makes, and those that it uses last; and the copies to the GPU that
+  // it uses last.
+  std::vector<std::vector<OrderBuffer>> made_, last_used_, copies_ended_;
 
   // The state of one run.
   int32_t gate_slots_ = 0;
@@ -94,7 +94,6 @@ class MemoryRehearsal {
   std::vector<int32_t> delay_;    // By gap: by how many slots it was postponed last.
   std::vector<GapId> after_, before_, asking_;                 // By slot: the first gap of a list,
   std::vector<GapId> next_after_, next_before_, next_asking_;  // and by gap the next one.
-  std::vector<Chunk> copied_in_;                               // By copy to the GPU.
   std::vector<GapId> waiting_;                                 // Gaps that asked.
   std::vector<Leaving> leaving_;                               // A heap: its front ends first.
   std::vector<int64_t> ended_ns_;                              // By slot.

@@ -310,7 +310,7 @@ void PlanSearch::Change(std::vector<Eviction>* evictions) {
     case 1: {
       const int32_t stride = 1 << Random(kMaxStride);
       const Slot moved(eviction.trigger + (Random(2) == 0 ? stride : -stride));
-      eviction.trigger = std::max(gap.after, std::min(gap.last_trigger(), moved));
+      eviction.trigger = std::max(gap.first_trigger(), std::min(gap.last_trigger(), moved));
       return;
     }
     case 2:
@@ -343,7 +343,8 @@ void PlanSearch::Change(std::vector<Eviction>* evictions) {
 void PlanSearch::SetLever(Lever lever, GapId id, std::vector<Eviction>* evictions) const {
   const Gap& gap = planner_.gaps()[id];
   if (lever == Lever::kSwap) {
-    evictions->push_back({id, std::max(gap.after, Slot(gap.before - kUseAhead)), kAddedGate});
+    evictions->push_back(
+        {id, std::max(gap.first_trigger(), Slot(gap.before - kUseAhead)), kAddedGate});
     return;
   }
   evictions->erase(std::find_if(evictions->begin(), evictions->end(),

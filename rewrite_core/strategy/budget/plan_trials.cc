@@ -86,6 +86,9 @@ int64_t PlanTrials::CopyTime(const std::vector<Eviction>& evictions) const {
 absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Eviction>& evictions) {
   auto swaps = planner_.Plan(evictions);
   if (!swaps.ok()) return swaps.status();
+  const std::vector<ControlEdge> guards = planner_.GuardsOf(*swaps);
+  plan_.controls.resize(num_base_controls_);
+  plan_.controls.insert(plan_.controls.end(), guards.begin(), guards.end());
   plan_.swaps = *swaps;
   plan_.swaps.insert(plan_.swaps.end(), terms_.other_swaps.begin(), terms_.other_swaps.end());
   auto outcome = Simulate(terms_.budget_bytes, has_best() ? best_ns() : kUnlimited,
@@ -117,7 +120,7 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Evict
   }
   ++result_.num_fitting;
   result_.plans.insert(result_.plans.begin(),
-                       FoundPlan{*std::move(swaps), {}, *std::move(outcome)});
+                       FoundPlan{*std::move(swaps), guards, *std::move(outcome)});
   if (result_.plans.size() > terms_.num_kept) result_.plans.pop_back();
   best_ = evictions;
   best_bytes_ = bytes;

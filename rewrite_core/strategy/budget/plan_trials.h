@@ -47,8 +47,10 @@ struct PlanSearchTerms {
 
 struct FoundPlan {
   std::vector<PlannedSwap> swaps;  // Without other_swaps.
-  std::vector<ControlEdge> chain;  // Besides the base's edges (order_chain.h); none by SearchPlan.
-  StepResult outcome;              // With the budget.
+  // Besides the base's: guards (host_reads.h), and a chain (order_chain.h), which SearchPlan does
+  // not make.
+  std::vector<ControlEdge> controls;
+  StepResult outcome;  // With the budget.
 };
 
 struct PlanSearchResult {
@@ -81,6 +83,7 @@ class PlanTrials {
         simulator_(simulator),
         stop_(stop),
         varied_steps_(terms.varied_steps),
+        num_base_controls_(base.controls.size()),
         plan_(base) {}
 
   // kPieces: if the plan does not fit, the memory map at its failure is wanted, too (pieces()).
@@ -136,7 +139,8 @@ class PlanTrials {
   PlanSimulator* const simulator_;
   const StopToken& stop_;
   std::vector<VariedStep> varied_steps_;  // The one that failed last comes first.
-  SwapPlan plan_;                         // The base, and the swaps under test.
+  const size_t num_base_controls_;
+  SwapPlan plan_;  // The base, and the swaps under test.
   std::vector<Eviction> best_;
   int64_t best_bytes_ = 0;  // Bytes that it copies, one way.
   absl::flat_hash_map<uint64_t, Tried> tried_;

@@ -61,7 +61,9 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   }
 
   // Uses by buffer, those of all its aliases together.
-  std::vector<OrderBuffer> place(buffers.buffers().size(), kNoOrderBuffer);
+  order.of_graph_ = &buffers;
+  std::vector<OrderBuffer>& place = order.place_;
+  place.assign(buffers.buffers().size(), kNoOrderBuffer);
   for (Slot slot(0); slot < order.num_slots(); ++slot) {
     const NodeId id = order.nodes_[slot];
     for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
@@ -72,6 +74,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
       if (info.place != gpu || info.storage != Storage::kAllocated || info.bytes <= 0) continue;
       place[buffer] = order.num_buffers();
       order.buffers_.push_back(buffer);
+      order.first_tensors_.push_back(info.first);
       order.bytes_.push_back(AllocatedBytes(info.bytes));
       order.made_.push_back(slot);
     }
@@ -211,11 +214,40 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
     const auto use = last.find(buffer);
     const Slot end = std::max(made, use == last.end() ? made : use->second);
     if (made >= num_slots()) continue;
-    copies_in_.push_back({made, end, AllocatedBytes(copy.bytes)});
+    copies_in_.push_back({made, end, AllocatedBytes(copy.bytes), copy.tensor});
   }
   std::stable_sort(copies_in_.begin(), copies_in_.end(),
                    [](const CopyIn& a, const CopyIn& b) { return a.first < b.first; });
+  for (size_t i = 0; i < copies_in_.size(); ++i) {
+    const CopyIn& copy = copies_in_[i];
+    copies_of_[{copy.tensor.node, copy.tensor.port}] = copied_in(i);
+    first_tensors_.push_back(copy.tensor);
+    bytes_.push_back(copy.bytes);
+    made_.push_back(copy.first);
+  }
+  std::vector<std::vector<Use>> uses(copies_in_.size());
+  for (Slot slot(0); slot < num_slots(); ++slot) {
+    const absl::Span<const Tensor> inputs = graph.inputs(nodes_[slot]);
+    for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+      if (poll.Tick()) return stop.status("strategy");
+      const auto copy = copies_of_.find({inputs[i].node, inputs[i].port});
+      if (copy == copies_of_.end()) continue;
+      uses[copy->second - num_buffers()].push_back(
+          {slot, {nodes_[slot], static_cast<int32_t>(i)}, inputs[i]});
+    }
+  }
+  for (const std::vector<Use>& of : uses) {
+    uses_.insert(uses_.end(), of.begin(), of.end());
+    first_use_.push_back(static_cast<int32_t>(uses_.size()));
+  }
   return absl::OkStatus();
+}
+
+OrderBuffer StepOrder::Find(Tensor tensor) const {
+  const BufferIndex buffer = of_graph_->buffer_of(tensor);
+  if (buffer != kNoBuffer && place_[buffer] != kNoOrderBuffer) return place_[buffer];
+  const auto copy = copies_of_.find({tensor.node, tensor.port});
+  return copy == copies_of_.end() ? kNoOrderBuffer : copy->second;
 }
 
 // Ready nodes without a launch come first; of kernels, the one that is launched first.

@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
@@ -27,8 +29,8 @@ namespace spillway::core {
 using Slot = StrongId<struct SlotTag>;
 inline constexpr Slot kNoSlot(-1);
 
-// A buffer that the step makes on the GPU: an index in StepOrder::buffers(). (BufferIndex is one in
-// Buffers::buffers(), of the whole graph.)
+// A buffer on the GPU that is not resident. (BufferIndex is one in Buffers::buffers(), of the whole
+// graph.) Those below StepOrder::num_buffers() are made there, the others are StepOrder::copies_in.
 using OrderBuffer = StrongId<struct OrderBufferTag>;
 inline constexpr OrderBuffer kNoOrderBuffer(-1);
 
@@ -71,8 +73,19 @@ class StepOrder {
   // The buffers of the GPU that the step makes, by OrderBuffer.
   const std::vector<BufferIndex>& buffers() const { return buffers_; }
   OrderBuffer num_buffers() const { return OrderBuffer(buffers_.size()); }
-  // Its bytes as the allocator rounds them, the slot that makes it, and its uses by slot. A buffer
-  // that is copied to the host is used when it is made.
+  // With the copies in, which follow them in the order of copies_in().
+  OrderBuffer num_all() const { return OrderBuffer(made_.size()); }
+  bool is_copied_in(OrderBuffer i) const { return i >= num_buffers(); }
+  OrderBuffer copied_in(size_t copy) const {
+    return OrderBuffer(num_buffers() + static_cast<int32_t>(copy));
+  }
+  // The first of the tensors that share it.
+  Tensor first_tensor(OrderBuffer i) const { return first_tensors_[i]; }
+  // The one behind a tensor, which for a copy in has to be the one copied; kNoOrderBuffer: none.
+  OrderBuffer Find(Tensor tensor) const;
+  // Its bytes as the allocator rounds them, the slot that makes it, or from which it is there, and
+  // its uses by slot; of a copy in, those of that tensor itself. A buffer that is copied to the
+  // host is used when it is made.
   int64_t bytes(OrderBuffer i) const { return bytes_[i]; }
   Slot made(OrderBuffer i) const { return made_[i]; }
   absl::Span<const Use> uses(OrderBuffer i) const {
@@ -92,6 +105,7 @@ class StepOrder {
   struct CopyIn {
     Slot first, last;
     int64_t bytes;
+    Tensor tensor;
   };
   const std::vector<CopyIn>& copies_in() const { return copies_in_; }
 
@@ -120,7 +134,12 @@ class StepOrder {
   // of i's; the leaves start at num_leaves_, in the order of far_waits_.
   std::vector<Slot> least_before_;
   size_t num_leaves_ = 1;
+  const Buffers* of_graph_ = nullptr;
   std::vector<BufferIndex> buffers_;
+  std::vector<OrderBuffer> place_;                                          // By BufferIndex.
+  absl::flat_hash_map<std::pair<NodeId, int32_t>, OrderBuffer> copies_of_;  // By tensor.
+  // By OrderBuffer, copies in included.
+  std::vector<Tensor> first_tensors_;
   std::vector<int64_t> bytes_;
   std::vector<Slot> made_;
   std::vector<Slot> copied_until_;
@@ -130,7 +149,7 @@ class StepOrder {
   int64_t launch_ns_ = 0;
   std::vector<int64_t> workspace_bytes_;
   std::vector<Use> uses_;
-  std::vector<int32_t> first_use_;  // buffers_.size() + 1 items.
+  std::vector<int32_t> first_use_;  // num_all() + 1 items.
   std::vector<int64_t> live_bytes_;
 };
 

@@ -269,6 +269,35 @@ TEST(VerifierTest, AReferenceIsNeverHandedOn) {
 // ---- Deadness ----
 
 // As in cond_v1: the gradient of a conditional depends on the same predicate.
+// A weight on a CPU, which b reads late: its update has to wait for b.
+TEST(VerifierTest, ALateReadOfAVariableComesBeforeItsUpdate) {
+  constexpr char kFrom[] = R"(
+    x = Placeholder() @/gpu:0 {dtype=float32}
+    w = VariableV2() @/cpu:0 {dtype=float32}
+    r = Identity(w) @/cpu:0 {T=float32}
+    a = Mul(x, r) @/gpu:0 {T=float32}
+    b = Mul(a, r) @/gpu:0 {T=float32}
+    u = AssignSub(w, a) @/cpu:0 {T=float32}
+)";
+  const auto after = [&](absl::string_view update) {
+    return absl::StrCat(
+        absl::StrReplaceAll(kFrom,
+                            {{"b = Mul(a, r) @/gpu:0 {T=float32}",
+                              "b = Mul(a, in) @/gpu:0 {T=float32, _spillway_undo=[\"1=r\"]}"},
+                             {"u = AssignSub(w, a) @/cpu:0 {T=float32}", update}}),
+        "out = Identity(r) @/cpu:0 {T=float32, _grappler_do_not_remove=true, "
+        "_spillway_undo=[\"added\"]}\n"
+        "in = Identity(out, ^a) @/cpu:0 {T=float32, _grappler_do_not_remove=true, "
+        "_spillway_undo=[\"added\"]}\n");
+  };
+  EXPECT_THAT(VerifyText(kFrom, after("u = AssignSub(w, a, ^b) @/cpu:0 {T=float32, "
+                                      "_spillway_undo=[\"^b\"]}")),
+              IsOk());
+  EXPECT_THAT(
+      VerifyText(kFrom, after("u = AssignSub(w, a) @/cpu:0 {T=float32}")),
+      FailsWith(absl::StatusCode::kInternal, v1::ERROR_REASON_VERIFY_FAILED, "(check variable)"));
+}
+
 constexpr char kCond[] = R"(
     p = Placeholder() {dtype=bool}
     x = Placeholder() {dtype=float32}

@@ -51,6 +51,26 @@ TEST_F(SwapPlanTest, PrintsALinePerSwapInAndPerControlEdge) {
             "t => c\n");
 }
 
+TEST_F(SwapPlanTest, SwapsOfOneTensorBecomeOne) {
+  std::vector<PlannedSwap> swaps(4);
+  swaps[0].tensor = swaps[2].tensor = {N("a"), 1};
+  swaps[1].tensor = {N("a"), 0};
+  swaps[3].tensor = {N("t"), 0};
+  swaps[0].swap_ins = {PlannedSwapIn{{{N("c"), 1}}, {N("t")}}};
+  swaps[2].swap_ins = {PlannedSwapIn{{{N("c"), 1}}, {N("u")}}};
+  SortSwaps(&swaps);
+  MergeSwaps(&swaps);
+  ASSERT_EQ(swaps.size(), 3u);
+  EXPECT_EQ(swaps[0].tensor.port, 0);
+  ASSERT_EQ(swaps[1].swap_ins.size(), 2u);
+  EXPECT_EQ(swaps[1].swap_ins[0].triggers[0], N("t"));
+  EXPECT_EQ(swaps[1].swap_ins[1].triggers[0], N("u"));
+  EXPECT_EQ(swaps[2].tensor.node, N("t"));
+  swaps.clear();
+  MergeSwaps(&swaps);
+  EXPECT_TRUE(swaps.empty());
+}
+
 TEST_F(SwapPlanTest, ASizeOfZeroIsNoUnknownSize) {
   SwapPlan plan;
   PlannedSwap swap;

@@ -368,11 +368,31 @@ TEST_F(ApplyStrategyTest, WhatMayNotBeSwapped) {
   };
   ExpectBad(swap("v:0", "node: 'r'"), "REFERENCE");
   ExpectBad(swap("r:0", "node: 'e'"), "VARIABLE_ALIAS");
-  ExpectBad(swap("h:0", "node: 'k'"), "CPU_PRODUCER");
   EXPECT_THAT(Apply("step { feeds { name: 'a' dims: 4 dims: 4 } } " + std::string(kSwap)),
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "FED"));
   EXPECT_THAT(Apply("step { feeds { name: 'd' dims: 4 dims: 4 } } " + std::string(kSwap)),
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "the node is fed"));
+}
+
+// A GPU may read what is on a CPU through a swap-in, as long as no update comes first.
+TEST_F(ApplyStrategyTest, ATensorOnACpu) {
+  EXPECT_THAT(Apply("swaps { tensor: 'h:0' swap_ins { consumers { node: 'k' } } }"), IsOk());
+  EXPECT_THAT(ApplyTo(GraphBytes(std::string(kGraph) + "q = Relu(h) @/cpu:0 {T=float32}\n"),
+                      "swaps { tensor: 'h:0' swap_ins { consumers { node: 'q' } } }"),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "CPU_PRODUCER"));
+  const std::string bytes = GraphBytes(
+      "x = Placeholder() @/gpu:0 {dtype=float32, shape=(4,4)}\n"
+      "v = VariableV2() @/cpu:0 {dtype=float32, shape=(4,4)}\n"
+      "r = Identity(v) @/cpu:0 {T=float32}\n"
+      "a = Mul(x, r) @/gpu:0 {T=float32}\n"
+      "b = Mul(a, r) @/gpu:0 {T=float32}\n"
+      "u = AssignSub(v, a) @/cpu:0 {T=float32}\n");
+  const std::string late =
+      "swaps { tensor: 'r:0' swap_ins { consumers { node: 'b' input_index: 1 } triggers: 'a' } } ";
+  EXPECT_THAT(ApplyTo(bytes, late),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "node 'u' may change the variable"));
+  EXPECT_THAT(ApplyTo(bytes, late + "controls { source: 'b' node: 'u' kind: EDGE_KIND_ORDER }"),
+              IsOk());
 }
 
 TEST_F(ApplyStrategyTest, ATensorOfAnotherDevice) {

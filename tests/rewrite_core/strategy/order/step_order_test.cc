@@ -46,6 +46,24 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
   EXPECT_EQ(order.uses(of_b).back().slot, step.SlotOf("d"));
 }
 
+// They follow the buffers that are made on the GPU.
+TEST(StepOrderTest, WhatIsCopiedInIsABuffer) {
+  const TestGpuStep step(
+      "x = Placeholder() @/gpu:0 {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+      "w = Placeholder() @/cpu:0 {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+      "a = MatMul(x, w) @/gpu:0 " KIB_256 "b = MatMul(a, a) @/gpu:0 " KIB_256
+      "c = MatMul(b, w) @/gpu:0 " KIB_256);
+  const StepOrder& order = step.order;
+  ASSERT_EQ(order.num_all(), order.num_buffers() + 2);  // x is fed from the host, too.
+  const OrderBuffer copy = order.Find(step.graph.Output("w"));
+  EXPECT_TRUE(order.is_copied_in(copy));
+  EXPECT_FALSE(order.is_copied_in(order.Find(step.graph.Output("a"))));
+  EXPECT_EQ(order.bytes(copy), 256 << 10);
+  std::vector<Slot> uses;
+  for (const StepOrder::Use& use : order.uses(copy)) uses.push_back(use.slot);
+  EXPECT_THAT(uses, ElementsAre(step.SlotOf("a"), step.SlotOf("c")));
+}
+
 // Launching runs ahead of the copy: over a slow link it ends after the last launch, over this one
 // among the launches.
 TEST(StepOrderTest, WhatIsCopiedToTheHostIsHeldForSoLong) {
