@@ -186,8 +186,12 @@ class Verifier {
     absl::optional<Writers> writers;
     std::vector<NodeId> now(before_.num_nodes(), kNoNode);
     for (NodeId id : changed_) {
+      if (poll.Tick(1 + static_cast<int64_t>(after_.readers(id).size()))) {
+        return stop_.status("verify");
+      }
       if (stands_for_[id] != kNoNode || NextReaders(id).empty()) continue;
       const NodeId tensor = stands_for_[BehindSwap({id, 0}).node];
+      if (tensor == kNoNode) return Fail("data", after_.name(id), "swap nodes form a chain");
       const OpInfo& info = before_.op_info(tensor);
       if (info.known && !info.forwards) continue;
       auto variables = ReadByReference(tensor, &poll);
