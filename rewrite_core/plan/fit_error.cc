@@ -20,7 +20,7 @@ std::string FailureText(const FitFailure& failure, int64_t budget_bytes) {
   if (IsProof(failure, budget_bytes)) {
     return absl::StrCat("node ", Quoted(failure.lower_bound_node), " alone takes ",
                         BytesText(failure.lower_bound_bytes),
-                        " while it runs, with the resident buffers");
+                        " while it runs, with what is resident, or held in lists");
   }
   if (failure.node.empty()) {
     return absl::StrCat("the resident buffers (variables, constants) take ",
