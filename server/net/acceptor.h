@@ -70,6 +70,11 @@ class Acceptor {
     absl::Time logged_at = absl::InfinitePast();
   };
 
+  struct Connection {
+    ino_t socket;
+    std::string host;  // Empty on a Unix socket.
+  };
+
   void Run();
   // Returns false if nothing can be accepted for now.
   bool AcceptOne(const Source& source);
@@ -78,11 +83,6 @@ class Acceptor {
   void ForgetClosed();
   std::unordered_map<int, Connection>::iterator Forget(
       std::unordered_map<int, Connection>::iterator connection);
-
-  struct Connection {
-    ino_t socket;
-    std::string host;  // Empty on a Unix socket.
-  };
 
   const size_t max_connections_;
   const int max_of_one_host_;
