@@ -23,6 +23,9 @@ using google::protobuf::FileDescriptor;
 using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 
+// Of a question, which is the name of a file or of what is in one.
+constexpr size_t kMaxRequestBytes = 16 << 10;
+
 // Each of these files defines one service.
 const FileDescriptor* const* ServiceFiles() {
   static const FileDescriptor* const files[] = {
@@ -125,6 +128,10 @@ class ReflectionService::Stream final
     if (!ok) return Finish(grpc::Status::OK);
     response_.Clear();
     const absl::Status status = Guarded([this] {
+      // The answer repeats it.
+      if (request_.ByteSizeLong() > kMaxRequestBytes) {
+        return absl::ResourceExhaustedError("a question of reflection is too long; ask by name");
+      }
       server::Answer(request_, &response_);
       return absl::OkStatus();
     });

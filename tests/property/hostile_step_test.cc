@@ -3,6 +3,7 @@
 // memory against a limit, and the odd ones against what TensorFlow documents.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -13,6 +14,7 @@
 #include "google/protobuf/arena.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/analysis/shapes/shapes.h"
+#include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
@@ -122,8 +124,9 @@ void AddInt(GraphDef* graph, const std::string& name, int32_t item) {
 }
 
 // A megabyte or so of attributes that nobody asks for.
+// As many as a node may have beside a dozen of its own, or `count`.
 void AddManyAttrs(NodeDef* node, int count) {
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < std::min(count, core::kMaxAttributes - 12); ++i) {
     (*node->mutable_attr())[absl::StrCat("attribute_", i)].set_i(i);
   }
 }

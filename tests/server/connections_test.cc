@@ -115,7 +115,7 @@ TEST(ConnectionsTest, WithTooFewDescriptorsToBeStoppedItDoesNotStart) {
 }
 
 TEST(ConnectionsTest, ThoseAboveMaxConnectionsAreRefusedCountedAndLoggedOnce) {
-  Daemon daemon({"--max-connections=10"});
+  Daemon daemon({"--max-connections=10", "--max-host-connections=10"});
   EXPECT_EQ(Sample(daemon.Scrape(), "spillway_connections_limit"), 10);
   {
     const IdleClients many(daemon.address(), 30);

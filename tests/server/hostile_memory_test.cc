@@ -127,7 +127,7 @@ TEST_F(HostileMemoryTest, WhatIsFreedGoesBack) {
   const pid_t pid = daemon_->process().pid();
   EXPECT_TRUE(Send(SmallGraph(), ScopeOptions()).ok());
   const int64_t at_first = ResidentOf(pid);
-  // Beside what the cache holds. One request takes four times as much.
+  // Beside what the cache holds. One request takes more than three times as much.
   constexpr int64_t kKept = 32 * kMiB;
   testing::TrainingGraphOptions graph_options;
   graph_options.nodes = 60'000;
@@ -144,7 +144,7 @@ TEST_F(HostileMemoryTest, WhatIsFreedGoesBack) {
     })) << i
         << " requests: " << (ResidentOf(pid) - at_first) / kMiB << " MiB";
   }
-  EXPECT_GT(PeakOf(pid), at_first + 4 * kKept) << "or this test tests nothing";
+  EXPECT_GT(PeakOf(pid), at_first + 3 * kKept) << "or this test tests nothing";
 }
 
 // One node with a name of a megabyte reads many swapped tensors: the report repeats the name for
@@ -240,7 +240,7 @@ v1::RewriteOptions AllInlined() {
 
 // As ManyAtOnce, but the files are small. Some of the large graphs fit concurrently.
 TEST_F(HostileMemoryTest, ManySmallFilesOfCalls) {
-  for (const int calls : {40, 300}) {
+  for (const int calls : {40, 280}) {
     const std::string graph = SmallFileOfCalls(calls, 1000);
     ASSERT_LT(graph.size(), 150'000);
     const grpc::Status status = Send(graph, AllInlined());

@@ -120,6 +120,14 @@ TEST_F(HealthTest, ReflectionTakesNoThreads) {
   EXPECT_TRUE(Eventually([&] { return reflect().has_value(); })) << "once there is room";
 }
 
+TEST_F(HealthTest, AQuestionOfReflectionIsShort) {
+  // file_by_filename (field 3) of 20,000 bytes.
+  RawStream stream(client_->channel(), kReflect,
+                   absl::StrCat("\x1a\xa0\x9c\x01", std::string(20'000, 'f')));
+  EXPECT_FALSE(stream.Next().has_value());
+  EXPECT_EQ(stream.End().error_code(), StatusCode::RESOURCE_EXHAUSTED);
+}
+
 TEST_F(HealthTest, AReflectionThatAsksNothingIsCancelledByTheIdleTimeout) {
   options_.clock = &clock_;
   options_.idle_timeout = absl::Seconds(60);
