@@ -28,7 +28,7 @@ from http2 import (ACKNOWLEDGE, DATA, END_HEADERS, END_STREAM, HEADERS, SETTINGS
 HONEST, CRASHING, SLOW, SILENT, DEAR, UNREAD, WATCHING = 2, 1, 4, 8, 1, 1, 2
 # Of the honest ones, one in a hundred may take longer: on a machine whose cores are all taken, small
 # requests wait for the operating system, and dear ones work until they look at the clock.
-MOST_P99_S = 5
+MOST_P99_S = 2
 BUDGET = 512 << 20
 OVERHEAD = 256 << 20  # Which README.md promises.
 PROGRESS_S = 10
