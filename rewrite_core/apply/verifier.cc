@@ -184,7 +184,7 @@ class Verifier {
     };
     std::vector<Late> late;
     absl::optional<Writers> writers;
-    std::vector<NodeId> now(before_.num_nodes(), kNoNode);
+    std::vector<NodeId> now;
     for (NodeId id : changed_) {
       if (poll.Tick(1 + static_cast<int64_t>(after_.readers(id).size()))) {
         return stop_.status("verify");
@@ -516,6 +516,7 @@ class Verifier {
   // Returns the nodes of before_ that write to variables by reference; `now`: their ids in after_.
   absl::StatusOr<Writers> FindWriters(std::vector<NodeId>* now, StopPoller* poll) const {
     Writers writers;
+    now->assign(before_.num_nodes(), kNoNode);
     for (NodeId id(0); id < after_.num_nodes(); ++id) {
       if (poll->Tick()) return stop_.status("verify");
       const NodeId was = original_[id];
@@ -537,7 +538,7 @@ class Verifier {
   // come after the node: these must wait for the clone.
   absl::Status Variables(const std::vector<NodeId>& clones) const {
     StopPoller poll(stop_);
-    std::vector<NodeId> now(before_.num_nodes(), kNoNode);
+    std::vector<NodeId> now;
     auto found_writers = FindWriters(&now, &poll);
     if (!found_writers.ok()) return found_writers.status();
     const Writers& writers = *found_writers;

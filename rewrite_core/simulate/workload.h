@@ -51,11 +51,11 @@ struct WorkloadBuffer {
   Place device{0};        // Or kHostPlace.
   bool resident = false;  // Live before the step and after it (variables, constants): never freed.
   bool copied = false;    // Resident, and its first value was copied there: a reference variable.
+  bool stays = false;     // No plan frees it before its last use: a list holds it.
   Tensor tensor;          // Its source: the first of its aliases.
   // For the buffers that such copies write.
   int32_t swap = -1;
   int32_t swap_in = -1;
-  bool stays = false;  // No plan frees it before its last use: a list holds it.
 };
 
 // Lists of Item, by the id List, in one array.

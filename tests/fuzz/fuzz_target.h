@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/stubs/logging.h"
 #include "rewrite_core/rewriter.h"
@@ -36,6 +37,11 @@ inline void RequireNone(absl::string_view failure) {
   if (failure.empty()) return;
   std::cerr << failure << std::endl;
   std::abort();
+}
+
+// Ends the program for an error that blames the program, not the input.
+inline void RequireBlamesInput(const absl::Status& status) {
+  RequireNone(absl::IsInternal(status) || absl::IsUnknown(status) ? status.ToString() : "");
 }
 
 }  // namespace spillway::testing

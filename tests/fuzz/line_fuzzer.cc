@@ -16,10 +16,6 @@
 namespace spillway::testing {
 namespace {
 
-void RequireBlamesInput(const absl::Status& status) {
-  RequireNone(absl::IsInternal(status) || absl::IsUnknown(status) ? status.ToString() : "");
-}
-
 void ReadMetrics(const std::string& text) {
   const cli::HookMetrics once = cli::AddToMetrics(text, cli::HookRun());
   const cli::HookMetrics twice = cli::AddToMetrics(once.state, cli::HookRun());

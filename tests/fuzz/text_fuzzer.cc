@@ -21,11 +21,6 @@ constexpr const char* kTexts[] = {
     "bytes",         "nanoseconds",        "near names"};
 constexpr size_t kNumTexts = sizeof(kTexts) / sizeof(kTexts[0]);
 
-// Ends the program for an error that blames the program.
-void RequireBlamesInput(const absl::Status& status) {
-  RequireNone(absl::IsInternal(status) || absl::IsUnknown(status) ? status.ToString() : "");
-}
-
 void CheckRunOf(const std::string& bytes) {
   const auto trace = text::ReadCheckTrace(bytes);
   RequireBlamesInput(trace.status());

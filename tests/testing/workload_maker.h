@@ -82,7 +82,10 @@ class WorkloadMaker {
 
  private:
   core::BufferId AddBuffer(int device, int64_t bytes, bool resident) {
-    buffers_.push_back({bytes, core::Place(device), resident, /*copied=*/false, core::Tensor()});
+    core::WorkloadBuffer& buffer = buffers_.emplace_back();
+    buffer.bytes = bytes;
+    buffer.device = core::Place(device);
+    buffer.resident = resident;
     return core::BufferId(buffers_.size() - 1);
   }
 
