@@ -133,12 +133,11 @@ TEST(WorkerPoolTest, ShortWorkDoesNotWaitForLongWork) {
   EXPECT_EQ(long_done, 4);
 }
 
-// Work that holds its thread until it is released.
+// Work that holds its thread until it is released. Must outlive the pool, whose end runs what is
+// still queued.
 class Holder {
  public:
-  explicit Holder(WorkerPool& pool) : pool_(pool) {}
-
-  WorkQueue::Verdict Submit(const std::string& caller, absl::Duration expected) {
+  WorkQueue::Verdict Submit(WorkerPool& pool, const std::string& caller, absl::Duration expected) {
     Work work;
     work.caller = work.peer = caller;
     work.expected = expected;
@@ -149,7 +148,7 @@ class Holder {
       }
       released_.wait();
     };
-    return pool_.TrySubmit(std::move(work));
+    return pool.TrySubmit(std::move(work));
   }
 
   int running(const std::string& caller) {
@@ -163,7 +162,6 @@ class Holder {
   void Release() { release_.set_value(); }
 
  private:
-  WorkerPool& pool_;
   std::promise<void> release_;
   const std::shared_future<void> released_ = release_.get_future().share();
   std::mutex mu_;
@@ -176,12 +174,12 @@ TEST(WorkerPoolTest, OneCallerHoldsUpNobody) {
   for (const int workers : {1, 2, 3}) {
     for (const absl::Duration theirs : {kShortWork, kLongWork}) {
       for (const absl::Duration ours : {kShortWork, kLongWork}) {
+        Holder holder;
         WorkerPool pool(workers, 100, absl::Milliseconds(1), RealClock());
-        Holder holder(pool);
-        for (int i = 0; i < 20; ++i) (void)holder.Submit("attacker", theirs);
+        for (int i = 0; i < 20; ++i) (void)holder.Submit(pool, "attacker", theirs);
         holder.Await("attacker", workers);
         absl::SleepFor(2 * WorkQueue::kPatience);  // From now on others are rejected.
-        EXPECT_EQ(holder.Submit("other", ours), WorkQueue::Verdict::kWaits) << "not rejected";
+        EXPECT_EQ(holder.Submit(pool, "other", ours), WorkQueue::Verdict::kWaits) << "not rejected";
         holder.Await("other", 1);
         EXPECT_LE(holder.running("attacker"), workers + 1);
         holder.Release();
@@ -193,18 +191,18 @@ TEST(WorkerPoolTest, OneCallerHoldsUpNobody) {
 // Each of two callers has a worker, with work that turns out to be long.
 TEST(WorkerPoolTest, ShortWorkOfAThirdCallerStillRuns) {
   ManualClock clock;
+  Holder holder;
   WorkerPool pool(2, 100, kNoTarget, clock);
-  Holder holder(pool);
   for (const char* caller : {"a", "b"}) {
-    (void)holder.Submit(caller, kShortWork);
+    (void)holder.Submit(pool, caller, kShortWork);
     holder.Await(caller, 1);
   }
-  (void)holder.Submit("c", kShortWork);
+  (void)holder.Submit(pool, "c", kShortWork);
   EXPECT_EQ(pool.queued(), 1u) << "what is short ends soon";
   clock.Advance(Work::kLong);
   holder.Await("c", 1);
-  (void)holder.Submit("a", kShortWork);
-  (void)holder.Submit("d", kLongWork);
+  (void)holder.Submit(pool, "a", kShortWork);
+  (void)holder.Submit(pool, "d", kLongWork);
   EXPECT_EQ(pool.queued(), 2u);
   holder.Release();
 }
