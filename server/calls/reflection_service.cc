@@ -7,9 +7,8 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "grpc/health/v1/health.pb.h"
-#include "server/access/credentials.h"
-#include "server/base/caller.h"
 #include "server/base/status_to_grpc.h"
+#include "server/calls/check_caller.h"
 #include "server/calls/idle_timer.h"
 #include "server/memory/guarded.h"
 #include "spillway/v1/rewrite_service.pb.h"
@@ -151,13 +150,10 @@ class ReflectionService::Stream final
 
  private:
   absl::Status Admit(const grpc::CallbackServerContext& context, int others) {
-    const auto& access = service_.state_.access;
-    if (access != nullptr) {
-      auto account = access->Find(CredentialsOf(context, CallerOf(context)));
-      if (!account.ok()) return account.status();
+    if (others >= kMaxStreams) {
+      return absl::ResourceExhaustedError("too many streams ask for reflection; try again later");
     }
-    if (others < kMaxStreams) return absl::OkStatus();
-    return absl::ResourceExhaustedError("too many streams ask for reflection; try again later");
+    return CheckCaller(context, "ServerReflectionInfo", service_.state_);
   }
 
   void Read() {

@@ -7,7 +7,6 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
-#include "absl/status/status.h"
 #include "server/calls/service_state.h"
 #include "spillway/v1/rewrite_service.grpc.pb.h"
 
@@ -29,9 +28,6 @@ class RewriteService final
                                             v1::GetCapabilitiesResponse* response) override;
 
  private:
-  // Checks whether the server knows the caller.
-  absl::Status CheckCaller(const grpc::CallbackServerContext& context);
-
   ServiceState& state_;
 };
 

@@ -151,6 +151,16 @@ TEST_F(AccessTest, HealthIsToldToEverybody) {
   EXPECT_EQ(check.Next(), kServing);
 }
 
+TEST_F(AccessTest, ReflectionIsForKnownCallers) {
+  StartWith(absl::StrCat("caller { ", kTokenOfAlice, " }"));
+  RawStream reflection(client_->channel(),
+                       "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                       "\x3a\x01*");
+  EXPECT_EQ(reflection.Next(), std::nullopt);
+  EXPECT_EQ(reflection.End().error_code(), StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(Rejected("unknown_caller"), 1);
+}
+
 TEST_F(AccessTest, CertificatesAreKnownByCommonNameOrAlternativeName) {
   const TestCa ca("test CA");
   const auto own = ca.Issue();
