@@ -23,8 +23,8 @@ nodes), packages (Debian's, in a bare Debian), image (by buildah) and versions (
 those of the API's release). It runs everything under the sanitizers (preset `asan`), fuzzes for
 40 s each, and runs the tests with threads under the thread sanitizer (preset `tsan`).
 
---all adds some 40 minutes: 5 minutes for each fuzz target, the preset `dev`, every graph with every
-parameter set, a memory limit for all graphs.
+--all adds some 60 minutes: 5 minutes for each fuzz target, 10 for each bad day of the server, the
+preset `dev`, every graph with every parameter set, a memory limit for all graphs.
 
 If installing or the release build fails, the script stops; nothing else stops what comes after it.
 Single entries: `ctest --preset release -L deploy`, `-R chart`, `--rerun-failed`; `-N` lists them. At

@@ -72,8 +72,9 @@ void Optimize(void* self, const TF_Buffer* graph, const TF_GrapplerItem* item, T
     }
   } catch (const std::exception& error) {
     planned.reset();
-    LogOnce(std::string("unexpected failure: ") + error.what() +
-            "; the program runs without swaps. Please report it");
+    const std::string failure = std::string("unexpected failure: ") + error.what();
+    if (TheSettings().fail_closed) FailClosed(failure + "; please report it");
+    LogOnce(failure + "; the program runs without swaps. Please report it");
   }
   if (planned.has_value()) {
     Fill(planned->data(), planned->size(), out);

@@ -70,7 +70,8 @@ std::string MakeOptions(const Library& library, const Settings& settings, const 
   // TensorFlow has already inlined calls.
   if (!options.contains("inline_calls")) options["inline_calls"] = "INLINE_CALLS_NEVER";
   if (settings.report_dir.empty()) options["decision_detail"] = "DECISION_DETAIL_NONE";
-  const std::string text = options.dump();
+  // The environment may have any bytes; the library names what it cannot use.
+  const std::string text = options.dump(-1, ' ', false, json::error_handler_t::replace);
   spillway_buffer* message = nullptr;
   *problem = TakeMessage(
       library, library.message_from_json("RewriteOptions", text.data(), text.size(), &message));

@@ -131,8 +131,11 @@ absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
                                 "the server is stopping; try another one"));
   }
   auto share = state_.shares.Take(CallerKey(), graph_bytes);
-  absl::StatusOr<Admission::Ticket> ticket =
-      share.ok() ? state_.admission.Reserve(graph_bytes) : share.status();
+  if (!share.ok()) {
+    Refund();
+    return Rejected(RejectReason::kCallerBytes, share.status());
+  }
+  absl::StatusOr<Admission::Ticket> ticket = state_.admission.Reserve(graph_bytes);
   if (!ticket.ok()) {
     Refund();
     return Rejected(RejectReason::kInflightBytes, ticket.status());

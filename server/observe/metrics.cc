@@ -38,8 +38,9 @@ constexpr std::array<const char*, kMethodCount> kMethods = {"Rewrite",  "StreamR
 constexpr std::array<const char*, kQuotaKindCount> kQuotas = {
     "requests_per_second", "requests_in_flight", "graph_bytes_per_second",
     "cpu_seconds_per_second"};
-constexpr const char* kRejectReasons[] = {"inflight_bytes", "queue_full",     "draining", "memory",
-                                          "queue_wait",     "unknown_caller", "quota"};
+constexpr std::array<const char*, kRejectReasonCount> kRejectReasons = {
+    "inflight_bytes", "queue_full",     "draining", "memory",
+    "queue_wait",     "unknown_caller", "quota",    "caller_bytes"};
 
 // Seconds, at most three steps per decade: from a small graph's rewrite to the longest useful
 // deadline.
@@ -155,7 +156,8 @@ void Metrics::BuildRequestMetrics(prometheus::Registry& registry) {
   refused_connections_ =
       &CounterFamily(
            registry, "spillway_refused_connections_total",
-           "Connections closed on arrival because as many were open as --max-connections allows.")
+           "Connections closed on arrival because as many were open as --max-connections, or of "
+           "their address as --max-host-connections, allows.")
            .Add({});
   accept_failures_ =
       &CounterFamily(

@@ -47,8 +47,9 @@ enum class RejectReason {
   kQueueWait,
   kUnknownCaller,
   kQuota,
+  kCallerBytes,
 };
-inline constexpr int kRejectReasonCount = 7;
+inline constexpr int kRejectReasonCount = 8;
 
 // The quotas of a named caller: the fields of AccessFile::Quota.
 enum class QuotaKind { kRequests, kRequestsInFlight, kGraphBytes, kCpu };

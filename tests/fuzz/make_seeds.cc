@@ -6,6 +6,7 @@
 //   plan/        plans of small_graphs.h, and the same with more or longer fields
 //   text/        messages that are shown, each behind the byte that chooses its kind; likewise
 //   line/        small texts, each behind the byte that chooses its kind
+//   json/        messages, settings and graphs, likewise
 //   simulate/    options of simulations, each with a graph or without
 //   file/        files round graphs, each behind the byte that chooses its format
 //   request/     calls of the server, and the same with more or longer fields
@@ -510,10 +511,37 @@ void WriteLines(const Folder& folder) {
       {3, "caller { name: \"\\001\" token_sha256: \"00\" }"},
       {4, "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"},
       {4, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"},
+      {5, R"({"graph_sha256":"YQ==","swaps":[{"tensor":"a:0"}]})"},
+      {5, R"({"meta_graphs":[{"index":0,"plan":{"version":1}},{"index":18446744073709551615}]})"},
+      {6, R"({"preset":"v100_nvlink2","gpu_memory_bytes":"1e3","d2h_bytes_per_second":1e999})"},
+      // The digest of the empty file.
+      {7, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 .pb\n\na note\n\nmore"},
+      {7, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 /../x\n\n"},
+      {7, "failed 1 2\n\nwhy"},
   };
   int number = 0;
   for (const auto& [choice, text] : kLines) {
     WriteScaled(folder, absl::StrCat("line_", number++), choice, text, 0);
+  }
+}
+
+// Choices are those of json_fuzzer.cc.
+void WriteJson(const Folder& folder) {
+  const std::pair<int, std::string> kTexts[] = {
+      {0, R"({"budget":{},"step":{"batch_size":128,"hardware":{"preset":"v100_nvlink2"}}})"},
+      {0, R"({"sizes":[1,2],"swapping":{"gpuMemoryBytes":"1"}})"},
+      {0, R"({"decisions":[{"tensor":"a:0","reason":"REASON_SWAPPED","bytes":"9e18"}]})"},
+      {0, "[[[[{"},
+      {1, R"({"batch_size":128,"options":{"step":3,"min_tensor_bytes":4096},"hardware":"\u00ff"})"},
+      {1, R"({"strategy":"scope","gpu_memory_bytes":"1.5GiB","cpu_device":"CPU:0","tls":"on"})"},
+      {1, R"({"options":"{\"budget\":{}}","timeout_s":86401})"},
+      {2, SmallGraphs()[0]},
+      {2, SmallGraphs()[2]},
+      {2, Field(1, Field(1, "a") + Field(2, "Relu") + Field(4, "/device:CPU:0"))},
+  };
+  int number = 0;
+  for (const auto& [choice, text] : kTexts) {
+    WriteScaled(folder, absl::StrCat("json_", number++), choice, text, choice == 2 ? 8 : 0);
   }
 }
 
@@ -538,5 +566,6 @@ int main(int argc, char** argv) {
   WritePlans(Folder(folder / "plan"));
   WriteTexts(Folder(folder / "text"));
   WriteLines(Folder(folder / "line"));
+  WriteJson(Folder(folder / "json"));
   return EXIT_SUCCESS;
 }

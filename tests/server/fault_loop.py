@@ -3,7 +3,7 @@
 while clients call: who fails at one asks the other. No call is lost, and each answer has the bytes of
 a rewrite in process.
 
-    fault_loop.py [--seconds N]
+    fault_loop.py [--seconds N] [--hostile]
 
 Progress is told every 5 seconds; the last line is `N passed, N failed`."""
 
@@ -15,6 +15,7 @@ import threading
 import time
 
 from replica import Replica, check, common, finish
+import hostile_clients
 
 CLIENTS = 4
 # Between a replica's return and the end of the other.
@@ -90,19 +91,28 @@ class Clients:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seconds", type=float, default=15, help="how long (default: 15)")
+    parser.add_argument("--hostile", action="store_true",
+                        help="with hostile_clients.py at both of them, of two workers each")
     arguments = parser.parse_args()
     import spillway  # pylint: disable=import-outside-toplevel
 
-    replicas = [Replica(), Replica()]
+    flags = ("--workers", "2", "--idle-timeout", "5s") if arguments.hostile else ()
+    replicas = [Replica(*flags), Replica(*flags)]
+    clients = Clients(replicas, spillway)
+    hostile = []
+    if arguments.hostile:
+        for replica in replicas:
+            hostile += hostile_clients.start(replica.port)
     try:
-        return run(arguments, replicas, Clients(replicas, spillway))
+        return run(arguments, replicas, clients, hostile)
     except BaseException:
+        hostile_clients.stop(hostile)
         for replica in replicas:  # They would outlive this, with its output.
             replica.kill()
         raise
 
 
-def run(arguments, replicas, clients):
+def run(arguments, replicas, clients, hostile):
     begin = told = time.monotonic()
     kills = 0
     for thread in clients.threads:
@@ -120,6 +130,7 @@ def run(arguments, replicas, clients):
     clients.ended.set()
     for thread in clients.threads:
         thread.join()
+    check("the hostile clients went on to the end", hostile_clients.stop(hostile))
     told = "%d kills, answers by replica %s, %d not at first" % (
         kills, dict(clients.answered), clients.asked_again)
     print("        " + told)

@@ -16,13 +16,45 @@ from free_port import free_port  # noqa: E402
 common.set_up()
 
 
+class MemoryGroup:
+    """A cgroup of so many bytes, as that of a container; the kernel kills who needs more."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    @classmethod
+    def make(cls, limit):
+        """None where that is not allowed."""
+        for root, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+                           ("/sys/fs/cgroup", "memory.max")):
+            folder = pathlib.Path(root) / ("spillway-test-%d" % os.getpid())
+            try:
+                if not (pathlib.Path(root) / "cgroup.procs").exists():
+                    continue  # A plain folder, of the other version of cgroups.
+                folder.mkdir()
+                (folder / file).write_text(str(limit))
+                return cls(folder)
+            except OSError:
+                if folder.exists():
+                    folder.rmdir()
+        return None
+
+    def enter(self):
+        """Moves this process there."""
+        (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def remove(self):
+        self.folder.rmdir()
+
+
 class Replica:
     """On a port that it keeps when it is started again, also as another `program`."""
 
-    def __init__(self, *flags, program=None):
+    def __init__(self, *flags, program=None, group=None):
         self.port = free_port()
         self.flags = flags
         self.program = program or common.BUILD / "bin/spillwayd"
+        self.group = group
         self.start()
 
     @property
@@ -33,7 +65,8 @@ class Replica:
         """Returns once it listens."""
         self.process = subprocess.Popen(
             [str(self.program), "--listen", self.address, "--metrics-listen", "none",
-             "--log-level", "off", *self.flags], stdout=subprocess.PIPE, text=True)
+             "--log-level", "off", *self.flags], stdout=subprocess.PIPE, text=True,
+            preexec_fn=self.group and self.group.enter)
         if not self.process.stdout.readline():
             raise RuntimeError("spillwayd does not listen on %s" % self.address)
 

@@ -118,6 +118,32 @@ TEST_F(LimitsTest, StreamedGraphAndChunk) {
   EXPECT_TRUE(client_->StreamRewrite(std::string(1000, 'g'), ScopeOptions(), 100).status.ok());
 }
 
+// Half an upload is held by its caller; a second one of the same is too much, of another is not.
+TEST_F(LimitsTest, BytesOfACaller) {
+  Options options = TestOptions();
+  options.rewrite = &FakeRewrite;
+  options.max_caller_bytes = 1500;
+  Start(options);
+  const std::string graph(1000, 'g');
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> half = client_->stub().StreamRewrite(&context);
+  ASSERT_TRUE(half->Write(HeaderMessage(1000)));
+  ASSERT_TRUE(half->Write(ChunkMessage(graph.substr(0, 500))));
+  EXPECT_TRUE(Eventually([&] { return Metric("spillway_inflight_bytes") == 1000; }));
+  const grpc::Status second = client_->StreamRewrite(graph, ScopeOptions(), 100).status;
+  EXPECT_EQ(second.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(InfoOf(second).reason(), "OVERLOADED");
+  EXPECT_THAT(second.error_message(), HasSubstr("--max-caller-bytes"));
+  EXPECT_EQ(Metric("spillway_rejected_requests_total{reason=\"caller_bytes\"}"), 1);
+  TestClient other(address());
+  EXPECT_TRUE(other.StreamRewrite(graph, ScopeOptions(), 100).status.ok());
+  ASSERT_TRUE(half->Write(ChunkMessage(graph.substr(500))));
+  half->WritesDone();
+  EXPECT_TRUE(ReadAnswer(*half).status.ok());
+  EXPECT_TRUE(NothingInFlight());
+  EXPECT_TRUE(client_->StreamRewrite(graph, ScopeOptions(), 100).status.ok()) << "given back";
+}
+
 TEST_F(LimitsTest, Metadata) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;

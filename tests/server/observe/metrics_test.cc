@@ -61,7 +61,7 @@ TEST_F(MetricsTest, EverySeriesIsThereAtZeroFromTheStart) {
         0);
   }
   for (const char* reason :
-       {"inflight_bytes", "queue_full", "draining", "unknown_caller", "quota"}) {
+       {"inflight_bytes", "caller_bytes", "queue_full", "draining", "unknown_caller", "quota"}) {
     EXPECT_EQ(
         Sample(text, std::string("spillway_rejected_requests_total{reason=\"") + reason + "\"}"),
         0);
