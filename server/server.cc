@@ -22,11 +22,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "google/protobuf/message.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "rewrite_core/base/steady_time.h"
 #include "rewrite_core/rewriter.h"
 #include "server/base/gauges.h"
 #include "server/base/logging.h"
@@ -205,7 +205,7 @@ struct Server::Parts {
   Acceptor acceptor;
 
   std::thread drain_thread;
-  absl::Notification drain_ended;
+  core::Event drain_ended;
   absl::Mutex drain_mu;
   bool drained ABSL_GUARDED_BY(drain_mu) = false;
   bool drained_cleanly ABSL_GUARDED_BY(drain_mu) = true;
@@ -440,13 +440,12 @@ bool Server::Drain() {
 
 bool Server::DrainOrLeave(absl::Duration grace) {
   const Options& options = parts_->state.options;
-  absl::Notification& ended = parts_->drain_ended;
+  core::Event& ended = parts_->drain_ended;
   parts_->drain_thread = std::thread([this, &ended] {
     Drain();
     ended.Notify();
   });
-  const bool all_ended =
-      ended.WaitForNotificationWithTimeout(options.drain_delay + options.drain_timeout + grace);
+  const bool all_ended = ended.WaitFor(options.drain_delay + options.drain_timeout + grace);
   if (!all_ended) {
     Log(LogLevel::kWarn, "a cancelled request does not end: the server exits regardless",
         {{"inflight_requests", parts_->state.tracker.inflight()}});

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/steady_time.h"
 
 namespace spillway::internal {
 namespace {
@@ -31,19 +31,19 @@ absl::StatusOr<v1::RewriteResponse> Hedge(absl::Duration delay, const CallLimits
     cancel_first.Cancel();
     cancel_second.Cancel();
   });
-  absl::Notification first_ended;
+  core::Event first_ended;
   absl::optional<absl::StatusOr<v1::RewriteResponse>> second_result;
   std::thread helper;
   // Runs even if the code below throws.
   const absl::Cleanup join = [&] {
     if (!helper.joinable()) return;
     cancel_second.Cancel();
-    if (!first_ended.HasBeenNotified()) first_ended.Notify();
+    first_ended.Notify();
     helper.join();
   };
   try {
     helper = std::thread([&] {
-      if (first_ended.WaitForNotificationWithTimeout(delay)) return;
+      if (first_ended.WaitFor(delay)) return;
       try {
         second_result = second(CallLimits(limits.deadline(), cancel_second));
       } catch (const std::bad_alloc&) {

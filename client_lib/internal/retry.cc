@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "absl/random/random.h"
-#include "absl/synchronization/notification.h"
 #include "client_lib/internal/status_conversion.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/steady_time.h"
@@ -24,9 +23,9 @@ bool MayTryAgain(const absl::Status& status, Pushback pushback) {
 }
 
 bool Sleep(absl::Duration pause, const CancellationToken& token) {
-  absl::Notification cancelled;
+  core::Event cancelled;
   CancellationCallback on_cancel(token, [&cancelled] { cancelled.Notify(); });
-  return !cancelled.WaitForNotificationWithTimeout(pause);
+  return !cancelled.WaitFor(pause);
 }
 
 }  // namespace
