@@ -13,6 +13,9 @@ import tensorflow.compat.v1 as tf1
 # One thread: sums are added in one order, and two runs give the same bits.
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.threading.set_inter_op_parallelism_threads(1)
+# Two devices, for MirroredStrategy; before the first op.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
 
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
 # With Keras 2; Estimators and Keras in graph mode are there, too.

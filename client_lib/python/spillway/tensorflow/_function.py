@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import types
 import warnings
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import concrete_function as concrete_lib
@@ -102,11 +104,19 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
     except errors.SpillwayError as error:
         if not (changed and _bodies.says_no_step(error)):
             raise
-    made = _from_graph_def(function, graph_def)
+    try:
+        made = _from_graph_def(function, graph_def)
+    except Exception as error:  # TensorFlow raises what it likes.
+        raise _not_taken(error) from error
     made._spillway_bodies = bodies.kept_alive  # pylint: disable=protected-access
     made.spillway_reports = reports
     made.spillway_report = _main_report(reports)
     return made
+
+
+def _not_taken(error: Exception) -> errors.SpillwayError:
+    return errors.InternalError("TensorFlow does not take the rewritten function (%s: %s)" % (
+        type(error).__name__, errors.shown(str(error))), code="INTERNAL")
 
 
 def _main_report(reports: Dict[str, Any]) -> Any:
@@ -146,6 +156,13 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
         handle_data_util.copy_handle_data(inner, twin(inner))
         new._function_captures.add_or_replace(  # pylint: disable=protected-access
             key=id(outer), external=outer, internal=twin(inner), is_by_ref=False)
+    # What is computed anew for each call, as the number of a replica in MirroredStrategy.
+    by_reference = old._function_captures  # pylint: disable=protected-access
+    for key, inner in by_reference.by_ref_internal.items():
+        new._function_captures.add_or_replace(  # pylint: disable=protected-access
+            key=key, external=by_reference.by_ref_external[key],
+            internal=tf.nest.map_structure(twin, inner, expand_composites=True),
+            tracetype=by_reference.by_ref_tracetype[key], is_by_ref=True)
     made = concrete_lib.ConcreteFunction.from_func_graph(new, function.function_type, {})
     # Needed for a SavedModel.
     for name in ("_arg_keywords", "_num_positional_args"):
@@ -161,8 +178,9 @@ def rewrite_train_function(model: tf.keras.Model, *,
                            **keywords: Unpack[_doors.TrainFunctionKeywords]) -> None:
     """Makes `model.fit` train with swaps. Call it after each `compile`.
 
-    The step is rewritten when `fit` first runs it, and again for data of another shape. A second
-    call with the same keywords changes nothing; other keywords replace the earlier ones.
+    The step is rewritten when `fit` first runs it, and again for data of another shape. Where the
+    data leave the batch size open, it is that of the first batch of an epoch. A second call with
+    the same keywords changes nothing; other keywords replace the earlier ones.
 
     Args:
       model: a compiled Keras model; not `run_eagerly`, not with `jit_compile`.
@@ -235,7 +253,10 @@ class _TrainFunction:
                  on_rewrite: Optional[Callable[[Any], None]], keywords: Dict[str, Any]) -> None:
         self.whole, self.original, self.keywords = whole, original, keywords
         self._rewrite, self._on_rewrite = rewrite, on_rewrite
-        self._made: Dict[Any, Any] = {}  # By the data's signature.
+        self._made: Dict[Any, Any] = {}  # By the data's signature and batch size.
+        # The last one, and the batch size if that leaves it open.
+        self._iterator: Callable[[], Any] = lambda: None
+        self._batch: Optional[int] = None
         self._spillway: Any = None  # On the object in the model: the replacement.
 
     def tell(self, on_rewrite: Optional[Callable[[Any], None]]) -> None:
@@ -250,12 +271,60 @@ class _TrainFunction:
     def __call__(self, iterator: Any) -> Any:
         if not hasattr(iterator, "element_spec"):
             return self.original(iterator)  # Keras 3's train_on_batch.
-        key = str(iterator.element_spec)
+        if self._iterator() is not iterator:
+            self._iterator, self._batch = weakref.ref(iterator), None
+            if not ("batch_size" in self.keywords or "feeds" in self.keywords):
+                iterator, self._batch = _batch_of(iterator)
+        key = (str(iterator.element_spec), self._batch)
         if key not in self._made:
             function = self.original.get_concrete_function(iterator)
             # A copy: the rewrite fills in values for this shape.
-            made = self._rewrite(function, **dict(self.keywords))
-            self._made[key] = made
+            keywords = dict(self.keywords)
+            if self._batch is not None:
+                keywords["batch_size"] = self._batch
+            made = self._rewrite(function, **keywords)
+            self._made[key] = self.original if made is function else made
             if self._on_rewrite is not None and made is not function:
                 self._on_rewrite(made)
-        return self._made[key](iterator)
+        try:
+            return self._made[key](iterator)
+        except (TypeError, ValueError) as error:
+            # What a step itself raises is an OpError: nothing has run.
+            if self._made[key] is self.original:
+                raise
+            failure = _not_taken(error)
+            if not self.keywords.get("fail_open"):
+                raise failure from error
+            _rewrite.warn(failure)
+            self._made[key] = self.original
+            return self.original(iterator)
+
+
+def _batch_of(iterator: Any) -> Tuple[Any, Optional[int]]:
+    """Returns an iterator over the same data, and their batch size if `iterator` leaves it open:
+    that of its next element, which is taken from `iterator`."""
+    spec = iterator.element_spec
+    if not (isinstance(iterator, tf.data.Iterator) and _open_batches(spec, spec)):
+        return iterator, None
+    taken: List[Any] = []
+    # As many elements as the step takes, which may be several.
+    replayed = tf.data.Dataset.from_generator(lambda: itertools.chain(taken, iterator),
+                                              output_signature=spec)
+    # It must not run ahead (inject_prefetch): what it takes is gone from `iterator`.
+    optimizations = tf.data.Options()
+    optimizations.autotune.enabled = False
+    optimizations.experimental_optimization.apply_default_optimizations = False
+    optimizations.experimental_optimization.inject_prefetch = False
+    replayed = replayed.with_options(optimizations)
+    try:
+        taken.append(next(iterator))
+    except StopIteration:
+        return iterator, None  # The step ends as it would.
+    batches = set(_open_batches(spec, taken[0]))
+    return iter(replayed), batches.pop() if len(batches) == 1 else None
+
+
+def _open_batches(spec: Any, element: Any) -> List[Any]:
+    """Returns the first dimension in `element` of each dense tensor for which `spec` leaves it open."""
+    return [part.shape[0] for whole, part in zip(tf.nest.flatten(spec), tf.nest.flatten(element))
+            if isinstance(whole, tf.TensorSpec) and whole.shape.rank and whole.shape[0] is None]
