@@ -111,6 +111,10 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
       "  spillway rewrite graph.pb -o out.pb\n\n",
       kExitCodeHelp,
       "\n\nspillway COMMAND --help shows a command's most common flags, --help-all all."));
+  if (argc == 1) {
+    std::cout << app.help();
+    return Finish(ExitCode::kUsage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

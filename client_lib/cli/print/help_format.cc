@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -36,19 +37,20 @@ std::string FirstSentence(const std::string& text) {
   return end == std::string::npos ? text : text.substr(0, end) + ".";
 }
 
-// The first sentence, and the default if that is short and more than "none".
+// The first sentences, as many as it takes to say something, and the default if that is short and
+// more than "none".
 std::string InShort(const std::string& text) {
   constexpr size_t kShortDefault = 22;
+  constexpr size_t kEnough = 40;  // "On any failure." is not.
   const size_t default_at = text.rfind(" [default: ");
   const std::string said = text.substr(0, default_at);
-  size_t end = std::min(said.find(": "), said.find("; "));
   size_t stop = said.find(". ");
-  while (stop != std::string::npos && absl::EndsWith(said.substr(0, stop), "e.g")) {
+  while (stop != std::string::npos &&
+         (stop < kEnough || absl::EndsWith(said.substr(0, stop), "e.g"))) {
     stop = said.find(". ", stop + 1);
   }
-  end = std::min(end, stop);
-  std::string first = said.substr(0, end);
-  if (end != std::string::npos) first += ".";
+  std::string first = said.substr(0, stop);
+  if (stop != std::string::npos) first += ".";
   if (default_at == std::string::npos) return first;
   const std::string value = text.substr(default_at);
   if (value.size() <= kShortDefault && value != " [default: none]") first += value;
@@ -106,6 +108,13 @@ std::string HelpFormatter::make_footer(const CLI::App* app) const {
   return absl::StrCat(examples == std::string::npos ? footer : footer.substr(examples),
                       "\nspillway ", app->get_name(), " --help-all shows all ", FlagCount(app),
                       " flags.\n");
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
+  std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+  if (app->get_name() != "run") return usage;
+  absl::StripTrailingAsciiWhitespace(&usage);
+  return absl::StrCat(usage, " -- COMMAND [ARGUMENT...]\n");
 }
 
 std::string HelpFormatter::make_description(const CLI::App* app) const {

@@ -25,6 +25,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_group(std::string group, bool is_positional,
                          std::vector<const CLI::Option*> options) const override;
   std::string make_footer(const CLI::App* app) const override;
+  std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_description(const CLI::App* app) const override;
   std::string make_option_opts(const CLI::Option* option) const override;
   std::string make_option_desc(const CLI::Option* option) const override;

@@ -18,8 +18,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// No longer than two screens of a terminal, as most have it.
-constexpr size_t kShortLines = 60;
+// What most need, in whole sentences: below three screens of a terminal, as most have it.
+constexpr size_t kShortLines = 85;
 
 ChildResult InColumns(const std::string& columns, const Words& words) {
   return RunChild(Words{"/usr/bin/env", "COLUMNS=" + columns, kProgram} + words);
@@ -44,6 +44,20 @@ size_t FlagCount(const std::string& help) {
   const std::vector<std::string> lines = LinesOf(help);
   return std::count_if(lines.begin(), lines.end(),
                        [](const std::string& line) { return absl::StartsWith(line, "  -"); });
+}
+
+TEST(HelpTest, WithoutACommandTheListIsPrinted) {
+  const ChildResult result = Spillway({});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, Spillway({"--help"}).out);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(HelpTest, UsageShowsTheOperands) {
+  EXPECT_THAT(Spillway({"run", "--help"}).out,
+              HasSubstr("Usage: spillway run [OPTIONS] -- COMMAND [ARGUMENT...]\n"));
+  EXPECT_THAT(Spillway({"rewrite", "--help"}).out,
+              HasSubstr("Usage: spillway rewrite [OPTIONS] IN"));
 }
 
 TEST(HelpTest, HelpIsShortAndHelpAllIsWhole) {
