@@ -1,10 +1,12 @@
 #include "spillway/client.h"
 
+#include <algorithm>
 #include <new>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client_lib/internal/this_machine.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway {
@@ -33,6 +35,28 @@ auto Guarded(const Call& call) -> decltype(call()) {
   }
 }
 
+// Calls `call` with the options, and where they leave open for which machine, with that of this
+// one's GPUs.
+template <typename Options, typename Call>
+auto OnMachine(const Options& options, const CallOptions& how, const Call& call)
+    -> decltype(call(options)) {
+  if (!internal::NeedsMachine(options)) return call(options);
+  Options complete = options;
+  const absl::StatusOr<std::string> filled = internal::FillHardware(
+      internal::MachineOfProcess(std::min(internal::kNvidiaSmiTime, how.timeout)),
+      complete.mutable_step()->mutable_hardware());
+  if (!filled.ok()) return filled.status();
+  return call(complete);
+}
+
+absl::StatusOr<v1::RewriteResponse> RewriteBy(Connection& connection, absl::string_view graph_def,
+                                              const v1::RewriteOptions& options,
+                                              const CallOptions& call) {
+  return OnMachine(options, call, [&](const v1::RewriteOptions& complete) {
+    return connection.Rewrite(graph_def, complete, call);
+  });
+}
+
 }  // namespace
 
 Client::Client(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -40,7 +64,7 @@ Client::Client(std::shared_ptr<Connection> connection) : connection_(std::move(c
 absl::StatusOr<v1::RewriteResponse> Client::Rewrite(absl::string_view graph_def,
                                                     const v1::RewriteOptions& options,
                                                     const CallOptions& call) const {
-  return connection_->Rewrite(graph_def, options, call);
+  return RewriteBy(*connection_, graph_def, options, call);
 }
 
 std::future<absl::StatusOr<v1::RewriteResponse>> Client::RewriteAsync(
@@ -51,7 +75,7 @@ std::future<absl::StatusOr<v1::RewriteResponse>> Client::RewriteAsync(
     return std::async(
         std::launch::async, [connection = connection_, graph_def = std::move(graph_def),
                              options = std::move(options), call = std::move(call), done] {
-          Result result = Guarded([&] { return connection->Rewrite(graph_def, options, call); });
+          Result result = Guarded([&] { return RewriteBy(*connection, graph_def, options, call); });
           if (done) done(result);
           return result;
         });
@@ -78,7 +102,7 @@ absl::StatusOr<v1::RewriteResponse> Client::Apply(absl::string_view graph_def, c
                                                   const CallOptions& call) const {
   v1::RewriteOptions options;
   plan.SerializeToString(options.mutable_apply()->mutable_plan());
-  return connection_->Rewrite(graph_def, options, call);
+  return RewriteBy(*connection_, graph_def, options, call);
 }
 
 absl::StatusOr<v1::GraphSummary> Client::Inspect(absl::string_view graph_def,
@@ -102,14 +126,18 @@ absl::StatusOr<v1::GraphSummary> Client::InspectTensors(absl::string_view graph_
 absl::StatusOr<v1::SimulateReport> Client::Simulate(absl::string_view graph_def,
                                                     const v1::SimulateOptions& options,
                                                     const CallOptions& call) const {
-  return connection_->Simulate(graph_def, options, call);
+  return OnMachine(options, call, [&](const v1::SimulateOptions& complete) {
+    return connection_->Simulate(graph_def, complete, call);
+  });
 }
 
 absl::StatusOr<v1::ExploreReport> Client::Explore(absl::string_view graph_def,
                                                   const v1::ExploreOptions& options,
                                                   const SizeCallback& on_size,
                                                   const CallOptions& call) const {
-  return connection_->Explore(graph_def, options, on_size, call);
+  return OnMachine(options, call, [&](const v1::ExploreOptions& complete) {
+    return connection_->Explore(graph_def, complete, on_size, call);
+  });
 }
 
 absl::StatusOr<v1::GraphDiff> Client::Diff(absl::string_view graph_a, absl::string_view graph_b,

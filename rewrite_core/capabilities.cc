@@ -1,5 +1,6 @@
 #include "rewrite_core/capabilities.h"
 
+#include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/strategy/strategies.h"
@@ -34,7 +35,10 @@ v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits) {
   for (v1::Strategy strategy : Strategies()) response.add_strategies(strategy);
   *response.mutable_limits() = limits;
   for (const HardwarePreset& preset : HardwarePresets()) {
-    *response.add_hardware_presets() = preset.hardware.ToReport();
+    v1::HardwareReport& row = *response.add_hardware_presets();
+    row = preset.hardware.ToReport();
+    row.set_about(std::string(preset.about));
+    row.set_source(absl::StrCat(preset.source, ": ", preset.says));
   }
   return response;
 }

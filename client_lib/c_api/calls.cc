@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/c_api/call_table.h"
 #include "client_lib/c_api/handles.h"
-#include "client_lib/internal/gpu_memory.h"
+#include "client_lib/internal/this_machine.h"
 #include "client_lib/plot/chrome_trace.h"
 #include "client_lib/plot/picture.h"
 #include "client_lib/text/check_run.h"
@@ -497,8 +497,8 @@ spillway_status* FindGpuMemory(int64_t* bytes) {
   return Guarded([&] {
     absl::Status status = CheckGiven({{bytes, "bytes"}});
     if (!status.ok()) return status;
-    const auto memory = internal::AskGpuMemory(internal::kNvidiaSmiTime);
-    *bytes = memory.has_value() ? memory->usable_bytes : 0;
+    const auto machine = internal::AskMachine(internal::kNvidiaSmiTime);
+    *bytes = machine.ok() ? machine->usable_bytes : 0;
     return absl::OkStatus();
   });
 }

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,32 +30,69 @@ std::vector<std::string> Candidates(const std::string& name) {
   return paths;
 }
 
-// Called after fork in a process with threads: only async-signal-safe functions are allowed.
-// `input` -1: none.
-[[noreturn]] void Exec(int input, int output, const std::vector<std::string>& paths,
-                       char** arguments) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  signal(SIGPIPE, SIG_DFL);
-  signal(SIGXFSZ, SIG_DFL);
-  // If this process has no standard streams, the pipe may have got the number of one.
-  output = fcntl(output, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  if (input >= 0) input = fcntl(input, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(input >= 0 ? input : null_fd, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(null_fd, STDERR_FILENO);
-  for (const std::string& path : paths) execve(path.c_str(), arguments, environ);
-  _exit(127);
+// The attributes of a program that is started in a process group of its own, with the signals of a
+// fresh process.
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    sigset_t signals;
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes_, &signals);
+    sigaddset(&signals, SIGPIPE);
+    sigaddset(&signals, SIGXFSZ);
+    posix_spawnattr_setsigdefault(&attributes_, &signals);
+  }
+  ~SpawnAttributes() { posix_spawnattr_destroy(&attributes_); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
+// Starts `command` and returns its process; -1: there is no such program. `input` -1: none.
+// posix_spawn neither copies the page tables of a large process nor runs the handlers that
+// libraries register for fork.
+pid_t Start(const std::vector<std::string>& command, int input, int output) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t streams;
+  posix_spawn_file_actions_init(&streams);
+  if (input >= 0) posix_spawn_file_actions_adddup2(&streams, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&streams, output, STDOUT_FILENO);
+  if (input < 0) posix_spawn_file_actions_addopen(&streams, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&streams, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  const SpawnAttributes attributes;
+  pid_t child = -1;
+  for (const std::string& path : Candidates(command[0])) {
+    if (posix_spawn(&child, path.c_str(), &streams, attributes.get(), arguments.data(), environ) ==
+        0) {
+      break;
+    }
+    child = -1;
+  }
+  posix_spawn_file_actions_destroy(&streams);
+  return child;
+}
+
+// Moves the descriptor above those of the standard streams, of which this process may have none.
+int AboveStandardStreams(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  close(fd);
+  return moved;
 }
 
 // Returns an in-memory file with these bytes, positioned at its start; -1: no memory. With a file,
 // the program may read and write in any order, and never blocks on us.
 int FileWith(absl::string_view bytes) {
-  const int fd = memfd_create("spillway", MFD_CLOEXEC);
+  const int fd = AboveStandardStreams(memfd_create("spillway", MFD_CLOEXEC));
   if (fd < 0) return -1;
   while (!bytes.empty()) {
     const ssize_t count = write(fd, bytes.data(), bytes.size());
@@ -71,20 +108,15 @@ int FileWith(absl::string_view bytes) {
 // `input` -1: none. It is not closed.
 absl::optional<std::string> Run(const std::vector<std::string>& command, int input,
                                 size_t max_output, const Deadline& deadline) {
-  const std::vector<std::string> paths = Candidates(command[0]);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return absl::nullopt;
-  const pid_t child = fork();
-  if (child == 0) Exec(input, fds[1], paths, arguments.data());
-  close(fds[1]);
+  const int write_end = AboveStandardStreams(fds[1]);
+  const pid_t child = write_end < 0 ? -1 : Start(command, input, write_end);
+  if (write_end >= 0) close(write_end);
   if (child < 0) {
     close(fds[0]);
     return absl::nullopt;
   }
-  setpgid(child, child);  // Here too: the child may not have done so before it is killed.
   std::string output;
   const bool complete = ReadUntil(deadline, fds[0], max_output, &output);
   close(fds[0]);

@@ -32,20 +32,25 @@ void AddLimits(const v1::Limits& limits, std::vector<std::vector<std::string>>* 
   }
 }
 
+// Aligned to the left in a column that is aligned to the right.
+constexpr int kAboutWidth = 44;
+
 std::string PresetTable(const v1::GetCapabilitiesResponse& response, Style style) {
   if (response.hardware_presets().empty()) return "";  // An older server.
   std::vector<std::vector<std::string>> rows = {
-      {"machine", "GPU memory", "TFLOP/s", "GB/s", "GB/s out", "GB/s in", "launch"}};
+      {"machine", "GPU memory", "TFLOP/s", "GB/s", "to host", "what it is"}};
   for (const v1::HardwareReport& machine : response.hardware_presets()) {
     const v1::Hardware& preset = machine.hardware();
     rows.push_back({preset.preset(), core::BytesText(preset.gpu_memory_bytes()),
                     absl::StrFormat("%.1f", preset.peak_flops() / 1e12),
                     absl::StrFormat("%.0f", preset.mem_bytes_per_s() / 1e9),
-                    absl::StrFormat("%.1f", preset.d2h_bytes_per_s() / 1e9),
-                    absl::StrFormat("%.1f", preset.h2d_bytes_per_s() / 1e9),
-                    absl::StrFormat("%.0f us", preset.launch_s() * 1e6)});
+                    absl::StrFormat("%.0f", preset.d2h_bytes_per_s() / 1e9),
+                    absl::StrFormat("%-*s", kAboutWidth, machine.about())});
   }
-  return absl::StrCat("\n", FormatTable(rows, style));
+  return absl::StrCat("\n", FormatTable(rows, style),
+                      "  GB/s: of its own memory, and to the host in each direction. Figures of "
+                      "data sheets, named by\n  --json; only p100_pcie is fitted to a measured "
+                      "run.\n");
 }
 
 }  // namespace

@@ -128,9 +128,10 @@ std::string StepText(const v1::SimulateReport& report) {
                       TargetsText(report.targets()));
 }
 
-template <typename Warnings>
-void AddWarnings(const Warnings& warnings, Style style, Rows* facts) {
-  for (const v1::Warning& warning : warnings) {
+template <typename Report>
+void AddWarnings(const Report& report, Style style, Rows* facts) {
+  AddAssumed(report.hardware(), facts);
+  for (const v1::Warning& warning : report.warnings()) {
     facts->push_back({"warning", style.WithOptions(warning.message())});
   }
 }
@@ -496,6 +497,14 @@ std::string LargestSwappedText(const v1::ExploreReport& report) {
 
 }  // namespace
 
+void AddAssumed(const v1::HardwareReport& report, Rows* facts) {
+  if (!report.preset_assumed()) return;
+  facts->push_back(
+      {"warning", absl::StrCat(report.hardware().preset(),
+                               " is assumed: no hardware is named, and no nvidia-smi here tells "
+                               "which GPU trains (spillway capabilities lists the presets)")});
+}
+
 std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
   if (!report.has_forecast_before()) return "";
   const v1::Forecast& before = report.forecast_before();
@@ -557,7 +566,7 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   facts.push_back({"machine", HardwareText(report.hardware())});
   facts.push_back({"step", StepText(report)});
   if (report.has_inlining()) facts.push_back({"calls", InliningText(report.inlining())});
-  AddWarnings(report.warnings(), style, &facts);
+  AddWarnings(report, style, &facts);
   return absl::StrCat(HeadlineText(Headline(report), style), GpuTables(forecast, style),
                       FormatFacts(facts, style));
 }
@@ -599,7 +608,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   const std::string distances = DistanceTable(report, style);
   if (!distances.empty()) absl::StrAppend(&text, "\n", distances);
   Rows facts = {{"step", StepText(report)}};
-  AddWarnings(report.warnings(), style, &facts);
+  AddWarnings(report, style, &facts);
   return absl::StrCat(text, "\n", FormatFacts(facts, style));
 }
 
@@ -643,7 +652,7 @@ std::string ExplorationText::Result(const v1::ExploreReport& report) const {
     AddUnknown("unknown", size->unswapped(), &facts);
     AddKnownShare("known", size->unswapped(), &facts);
   }
-  AddWarnings(report.warnings(), style_, &facts);
+  AddWarnings(report, style_, &facts);
   return absl::StrCat(HeadlineText(LargestText(report), style_),
                       columns_.swapping ? HeadlineText(LargestSwappedText(report), style_) : "",
                       FormatFacts(facts, style_));

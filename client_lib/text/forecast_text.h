@@ -11,6 +11,9 @@
 
 namespace spillway::text {
 
+// Adds the row of FormatFacts that says that the machine of an answer is assumed, if it is.
+void AddAssumed(const v1::HardwareReport& report, std::vector<std::vector<std::string>>* facts);
+
 // A step before and after a rewrite, side by side; nothing if `report` has no forecast.
 std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style);
 

@@ -168,6 +168,7 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
                      : with});
   }
   if (report.stages_size() > 0) facts.push_back({"time", StageText(report)});
+  AddAssumed(report.hardware(), &facts);
   for (const v1::Warning& warning : report.warnings()) {
     facts.push_back({"warning", style.WithOptions(warning.message())});
   }

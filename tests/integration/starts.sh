@@ -46,7 +46,7 @@ start_install() {
   local commands
   commands=$(block "To install on Debian 12" sh)
   command -v sudo >/dev/null || commands=${commands//sudo /}
-  (cd "$source" && bash -euxc "$commands") && ldconfig && spillway --version
+  (cd "$source" && bash -euxc "$commands") && spillway --version
 }
 
 # `run` trains on the rewritten graph: the trainer finds swap nodes in the file that it is given.

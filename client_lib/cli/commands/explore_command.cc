@@ -10,7 +10,7 @@
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/field_flag.h"
 #include "client_lib/cli/flags/file_flags.h"
-#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/machine.h"
 #include "client_lib/cli/flags/option_value.h"
 #include "client_lib/cli/flags/size_list.h"
 #include "client_lib/cli/flags/step_flags.h"

@@ -9,7 +9,7 @@
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/execution_flag.h"
 #include "client_lib/cli/flags/file_flags.h"
-#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/machine.h"
 #include "client_lib/cli/flags/option_value.h"
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/print/json.h"

@@ -5,7 +5,7 @@
 #include "client_lib/cli/commands/graph_run.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"
-#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/machine.h"
 #include "client_lib/cli/flags/option_flags.h"
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/print/progress_line.h"

@@ -28,9 +28,10 @@ constexpr FieldText kSyntax[] = {
      "--loop-count rnn/while/while_context=200 names the loop by the attribute frame_name of its "
      "Enter nodes. Give the flag once for each loop."},
     {"preset",
-     "auto: the preset of this machine's GPUs, as nvidia-smi names them. A name that ends in "
-     ".json or has a slash: a file with the fields of Hardware (hardware.proto) in JSON."},
-    {"gpu_memory_bytes", "Without it and --hardware, nvidia-smi is asked, where there is one."},
+     "A name that ends in .json or has a slash: a file with the fields of Hardware "
+     "(hardware.proto) in JSON."},
+    {"gpu_memory_bytes",
+     "Without it and a --hardware with a name, nvidia-smi is asked, where there is one."},
     {"gpu_memories", "--gpu-memory /gpu:1=12GiB. Give the flag once for each GPU."},
 };
 

@@ -16,7 +16,7 @@
 #include "client_lib/cli/base/own_version.h"
 #include "client_lib/cli/files/input_file.h"
 #include "client_lib/cli/files/output_file.h"
-#include "client_lib/cli/flags/gpu_memory.h"
+#include "client_lib/cli/flags/machine.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/rewrite/rewrite_graph_file.h"
 #include "client_lib/cli/rewrite/stored_profile.h"

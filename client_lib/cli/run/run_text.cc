@@ -29,6 +29,10 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
     notes.push_back(
         absl::StrCat(core::BytesText(hardware.gpu_memory_bytes()), " per GPU from nvidia-smi"));
   }
+  if (report.hardware().preset_assumed()) {
+    notes.push_back(absl::StrCat("assuming ", report.hardware().hardware().preset(),
+                                 ", as neither --hardware nor nvidia-smi names the GPU"));
+  }
   if (prepared.cached) notes.push_back("from the cache");
   const std::string end =
       absl::StrCat(notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, ", "), ")"),

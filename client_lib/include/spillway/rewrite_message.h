@@ -34,9 +34,9 @@ struct RewriteMessageOptions {
   std::string tls_cert_file;
   std::string tls_key_file;
   std::string tls_server_name;
-  // spillway.v1.RewriteOptions as JSON. Empty: the defaults, which plan for a machine (hardware)
-  // and need batch_size if the graph leaves it open:
-  // {"step": {"batch_size": 256, "hardware": {"preset": "v100_nvlink2"}}}.
+  // spillway.v1.RewriteOptions as JSON. Empty: the defaults, which plan for this machine's GPUs
+  // (nvidia-smi) and need batch_size if the graph leaves it open:
+  // {"step": {"batch_size": 256, "hardware": {"preset": "t4"}}}.
   std::string options_json;
   // The call fails with DEADLINE_EXCEEDED after this time. Negative: no limit.
   std::int64_t timeout_ms = -1;

@@ -1,7 +1,7 @@
 """Spillway: Large Model Support for TensorFlow graphs, from Python.
 
     import spillway
-    result = spillway.rewrite(graph_def, hardware="v100_nvlink2", batch_size=256)
+    result = spillway.rewrite(graph_def, batch_size=256)
     print(result)
     result.graph_def, result.report
 
@@ -23,10 +23,10 @@ from spillway._native import library as _library
 from spillway._plot import plot
 from spillway._questions import capabilities, diff, explore, inspect, simulate
 from spillway._rewrite import RewriteResult, apply, rewrite, strip
-from spillway.errors import (CancelledError, DeadlineExceededError, DoesNotFitError, InternalError,
-                             InvalidGraphError, InvalidOptionError, LimitExceededError,
-                             LiveGraphError, NativeLibraryError, NoBackwardPartError, SpillwayError,
-                             SpillwayWarning, UnavailableError)
+from spillway.errors import (AssumedMachineWarning, CancelledError, DeadlineExceededError,
+                             DoesNotFitError, InternalError, InvalidGraphError, InvalidOptionError,
+                             LimitExceededError, LiveGraphError, NativeLibraryError,
+                             NoBackwardPartError, SpillwayError, SpillwayWarning, UnavailableError)
 from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
                                SimulateReport, TensorSummary)
 from spillway.patch import Patch
@@ -34,13 +34,14 @@ from spillway.plan import Plan
 from spillway.report import Report
 
 __all__ = [
-    "CancelledError", "Capabilities", "Check", "Client", "DeadlineExceededError", "DoesNotFitError",
-    "ExploreReport", "ExploredSize", "GraphDiff", "GraphSummary", "InternalError",
-    "InvalidGraphError", "InvalidOptionError", "LimitExceededError", "LiveGraphError",
-    "NativeLibraryError", "NoBackwardPartError", "Patch", "Plan", "Progress", "Report",
-    "RewriteResult", "SimulateReport", "SpillwayError", "SpillwayWarning", "TensorSummary",
-    "UnavailableError", "__version__", "apply", "capabilities", "check", "diff", "explore",
-    "inspect", "library_version", "plot", "rewrite", "simulate", "strip",
+    "AssumedMachineWarning", "CancelledError", "Capabilities", "Check", "Client",
+    "DeadlineExceededError", "DoesNotFitError", "ExploreReport", "ExploredSize", "GraphDiff",
+    "GraphSummary", "InternalError", "InvalidGraphError", "InvalidOptionError",
+    "LimitExceededError", "LiveGraphError", "NativeLibraryError", "NoBackwardPartError", "Patch",
+    "Plan", "Progress", "Report", "RewriteResult", "SimulateReport", "SpillwayError",
+    "SpillwayWarning", "TensorSummary", "UnavailableError", "__version__", "apply",
+    "capabilities", "check", "diff", "explore", "inspect", "library_version", "plot", "rewrite",
+    "simulate", "strip",
 ]
 
 

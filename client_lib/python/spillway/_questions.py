@@ -11,7 +11,7 @@ import ctypes
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple,
                     Type, TypeVar, Union)
 
-from spillway import _call, _doors, _native, _near, _rewrite, errors, options
+from spillway import _call, _doors, _machine, _native, _near, _rewrite, errors, options
 from spillway._message import Message
 from spillway._types import (EXECUTIONS, RECOMPUTES, Duration, Execution, Feeds, Progress,
                              Recompute)
@@ -97,8 +97,10 @@ def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
     message, _ = _rewrite.serialized(graph)
     with _call.Call(_where(server, keywords), timeout, progress) as call:
         encoded = _encoded("SimulateOptions", wanted)
-        return _answer(call, SimulateReport, _native.library().spillway_simulate, message,
-                       len(message), encoded, len(encoded), call.handle)
+        report = _answer(call, SimulateReport, _native.library().spillway_simulate, message,
+                         len(message), encoded, len(encoded), call.handle)
+    _machine.warn_of(report.hardware)
+    return report
 
 
 @_doors.visible(_doors.SimulateKeywords)
@@ -145,9 +147,11 @@ def explore(graph: Any, *, server: Union[str, List[str], None] = None,
             assert on_size is not None
             on_size(ExploredSize.from_message(part))
 
-        return _answer(call, ExploreReport, _native.library().spillway_explore, message,
-                       len(message), encoded, len(encoded), call.handle,
-                       call.part(None if on_size is None else take), None)
+        report = _answer(call, ExploreReport, _native.library().spillway_explore, message,
+                         len(message), encoded, len(encoded), call.handle,
+                         call.part(None if on_size is None else take), None)
+    _machine.warn_of(report.hardware)
+    return report
 
 
 @_doors.visible(_doors.WhereKeywords)

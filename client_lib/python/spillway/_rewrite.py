@@ -7,7 +7,7 @@ import functools
 import warnings
 from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from spillway import _call, _doors, _native, _wire, errors, options
+from spillway import _call, _doors, _machine, _native, _wire, errors, options
 from spillway._types import Duration, Path, Progress
 from spillway._values import bool_of
 from spillway.patch import Patch
@@ -110,7 +110,7 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
       **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
         `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes or values; also
         `"128,224,224,3"`), `loop_counts={"rnn/while/while_context": 200}`,
-        `hardware="v100_nvlink2"`, `gpu_memory_bytes="16GiB"`,
+        `hardware="t4"` (a preset; the default, as `"auto"`: by nvidia-smi), `gpu_memory_bytes="16GiB"`,
         `gpu_memories={"/gpu:1": "12GiB"}` (exceptions for single GPUs),
         `already_rewritten="replan"`, `simulation=False`, ...
 
@@ -136,6 +136,7 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
             raise
         warn(error)
         return RewriteResult(message if kind is None else kind.FromString(message), error=error)
+    _machine.warn_of_report(answer.report, keywords)
     return RewriteResult(answer.graph if kind is None else kind.FromString(answer.graph),
                          report_message=answer.report,
                          patch=Patch.from_message(answer.patch or b"") if patch else None,

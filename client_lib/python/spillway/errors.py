@@ -120,6 +120,11 @@ class SpillwayWarning(UserWarning):
     """With `fail_open`: the graph was not rewritten, for the reason in the message."""
 
 
+class AssumedMachineWarning(UserWarning):
+    """Neither the caller nor nvidia-smi names the machine that trains: the answer is for the
+    default preset."""
+
+
 # The maximum length of a value in a sentence, in characters.
 _SHOWN_VALUE = 80
 

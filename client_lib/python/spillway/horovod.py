@@ -268,7 +268,7 @@ def _with_share(keywords: Dict[str, Any], local_size: int) -> Dict[str, Any]:
         known = [preset.hardware for preset in _questions.capabilities(**where).hardware_presets]
         whole = {preset.preset: preset.host_memory_bytes
                  for preset in known if preset is not None}.get(
-                     machine.get("preset") or _DEFAULT_PRESET)
+                     machine.get("preset", "auto").replace("auto", _DEFAULT_PRESET))
     if whole is None:
         return keywords  # No such preset: the rewrite reports it.
     return {**keywords,

@@ -116,6 +116,7 @@ absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
     if (hardware.preset.empty()) {
       return NoSuchPreset(name);
     }
+    hardware.preset_assumed = options.preset().empty();
   }
   for (const CountField& field : kCounts) {
     if (!(options.*field.has)()) continue;
@@ -191,6 +192,7 @@ v1::HardwareReport Hardware::ToReport() const {
   for (const RateField& field : kRates) (proto.*field.set)(this->*field.member);
   proto.set_gpu_memory_source(gpu_memory_source);
   report.set_device_budget_bytes(device_budget_bytes());
+  report.set_preset_assumed(preset_assumed);
   return report;
 }
 

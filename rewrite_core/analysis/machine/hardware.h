@@ -31,6 +31,7 @@ inline constexpr int64_t kDefaultMaxFragmentationBytes = int64_t{128} << 20;
 
 struct Hardware {
   std::string preset;             // Empty: every number was given.
+  bool preset_assumed = false;    // No preset was named, though not every number was given.
   int64_t gpu_memory_bytes = 0;   // Usable by TensorFlow's allocator on each GPU.
   int64_t host_memory_bytes = 0;  // Pinned host memory for the swaps of all GPUs.
   double peak_flops = 0;          // Operations per second; a multiply-add counts as two.

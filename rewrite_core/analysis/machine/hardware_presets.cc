@@ -3,7 +3,7 @@
 // Numbers that do not come from a row's own source:
 //   gpu_memory_bytes   the part of a card that the allocator gets: for 16 GB as observed with
 //                      TensorFlow 1.x, and about the same share for 40 and 80 GB. For the others,
-//                      nvidia-smi's memory.total less what client_lib/internal/gpu_memory.cc
+//                      nvidia-smi's memory.total less what client_lib/internal/this_machine.cc
 //                      deducts, rounded down to 0.1 GB.
 //   host_memory_bytes  that of a typical host with such a card: an assumption.
 //   peak_flops         fp32 up to Volta and on T4; from Ampere on TensorFloat-32 without sparsity,
@@ -101,11 +101,11 @@ class Preset {
   HardwarePreset preset_;
 };
 
-// In the order of --help and errors; the default first.
+// In the order of --help and errors: the default first, then by architecture.
 std::vector<HardwarePreset> MakePresets() {
   return {
       Preset("p100_pcie")
-          .About("P100 16 GB, PCIe 3.0; convolutions fitted to a published run of ResNet-50")
+          .About("P100 16 GB, PCIe 3.0")
           .Source(kP100Sheet, "fp32 10.6 TFLOPS (SXM2; 9.3 PCIe), 732 GB/s, PCIe x16 Gen3")
           .GpuMemory(kOf16Gb)
           .HostMemory(kHost)
@@ -114,7 +114,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Link(kPcie3)
           .Kernels(kFp32),
       Preset("v100_pcie")
-          .About("V100 16 GB, PCIe 3.0; not calibrated")
+          .About("V100 16 GB, PCIe 3.0")
           .Source(kV100Sheet, "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways")
           .GpuMemory(kOf16Gb)
           .HostMemory(kHost)
@@ -122,47 +122,8 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
           .Kernels(kFp32),
-      Preset("v100_nvlink2")
-          .About("V100 16 GB, NVLink 2.0 to the host (POWER9); not calibrated")
-          .Source(kV100Sheet,
-                  "fp32 15.7 TFLOPS (SXM2), 900 GB/s; three links of 25 GB/s each way to a POWER9")
-          .GpuMemory(kOf16Gb)
-          .HostMemory(kHost)
-          .PeakFlops(15.7e12)
-          .MemoryBandwidth(900e9)
-          .Link(68e9)
-          .Kernels(kFp32),
-      Preset("a100_40gb_pcie4")
-          .About("A100 40 GB, PCIe 4.0, TF32; not calibrated")
-          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
-          .GpuMemory(kOf40Gb)
-          .HostMemory(kHost)
-          .PeakFlops(156e12)
-          .MemoryBandwidth(1555e9)
-          .Link(kPcie4)
-          .Kernels(kTf32),
-      Preset("h100_pcie5")
-          .About("H100 80 GB, PCIe 5.0, TF32; not calibrated")
-          .Source(kH100Page,
-                  "PCIe: TF32 756 TFLOPS with sparsity, half without, 2 TB/s, PCIe Gen5 128 GB/s "
-                  "both ways")
-          .GpuMemory(kOf80Gb)
-          .HostMemory(kLargeHost)
-          .PeakFlops(378e12)
-          .MemoryBandwidth(2000e9)
-          .Link(kPcie5)
-          .Kernels(kTf32),
-      Preset("t4")
-          .About("T4 16 GB, PCIe 3.0; not calibrated")
-          .Source(kT4Sheet, "fp32 8.1 TFLOPS, up to 320 GB/s, x16 PCIe Gen3; nvidia-smi 15360 MiB")
-          .GpuMemory(14'200'000'000)
-          .HostMemory(kSmallHost)
-          .PeakFlops(8.1e12)
-          .MemoryBandwidth(320e9)
-          .Link(kPcie3)
-          .Kernels(kFp32),
       Preset("v100_32gb_pcie")
-          .About("V100 32 GB, PCIe 3.0; not calibrated")
+          .About("V100 32 GB, PCIe 3.0")
           .Source(kV100Sheet, "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways; nvidia-smi 32768 MiB")
           .GpuMemory(31'800'000'000)
           .HostMemory(kHost)
@@ -171,7 +132,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Link(kPcie3)
           .Kernels(kFp32),
       Preset("v100_16gb_sxm2")
-          .About("V100 16 GB SXM2, PCIe 3.0 to the host; not calibrated")
+          .About("V100 16 GB SXM2, PCIe 3.0 to the host")
           .Source(kV100Sheet, "fp32 15.7 TFLOPS, 900 GB/s; NVLink goes to other GPUs")
           .GpuMemory(kOf16Gb)
           .HostMemory(kHost)
@@ -180,7 +141,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Link(kPcie3)
           .Kernels(kFp32),
       Preset("v100_32gb_sxm2")
-          .About("V100 32 GB SXM2, PCIe 3.0 to the host; not calibrated")
+          .About("V100 32 GB SXM2, PCIe 3.0 to the host")
           .Source(kV100Sheet, "fp32 15.7 TFLOPS, 900 GB/s; nvidia-smi 32768 MiB")
           .GpuMemory(31'800'000'000)
           .HostMemory(kHost)
@@ -188,8 +149,27 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
           .Kernels(kFp32),
+      Preset("v100_nvlink2")
+          .About("V100 16 GB, NVLink to an IBM POWER9 host")
+          .Source(kV100Sheet,
+                  "fp32 15.7 TFLOPS (SXM2), 900 GB/s; three links of 25 GB/s each way to a POWER9")
+          .GpuMemory(kOf16Gb)
+          .HostMemory(kHost)
+          .PeakFlops(15.7e12)
+          .MemoryBandwidth(900e9)
+          .Link(68e9)
+          .Kernels(kFp32),
+      Preset("t4")
+          .About("T4 16 GB, PCIe 3.0")
+          .Source(kT4Sheet, "fp32 8.1 TFLOPS, up to 320 GB/s, x16 PCIe Gen3; nvidia-smi 15360 MiB")
+          .GpuMemory(14'200'000'000)
+          .HostMemory(kSmallHost)
+          .PeakFlops(8.1e12)
+          .MemoryBandwidth(320e9)
+          .Link(kPcie3)
+          .Kernels(kFp32),
       Preset("a10")
-          .About("A10 24 GB, PCIe 4.0, TF32; not calibrated")
+          .About("A10 24 GB, PCIe 4.0, TF32")
           .Source(kA10Sheet,
                   "TF32 62.5 TFLOPS, 600 GB/s, PCIe Gen4 64 GB/s both ways; nvidia-smi 23028 MiB")
           .GpuMemory(21'800'000'000)
@@ -198,8 +178,44 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(600e9)
           .Link(kPcie4)
           .Kernels(kTf32),
+      Preset("a100_40gb_pcie4")
+          .About("A100 40 GB, PCIe 4.0, TF32")
+          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
+          .GpuMemory(kOf40Gb)
+          .HostMemory(kHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(1555e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Preset("a100_40gb_sxm4")
+          .About("A100 40 GB SXM4, PCIe 4.0 to the host, TF32")
+          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
+          .GpuMemory(kOf40Gb)
+          .HostMemory(kHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(1555e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Preset("a100_80gb_pcie4")
+          .About("A100 80 GB, PCIe 4.0, TF32")
+          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,935 GB/s, PCIe Gen4 64 GB/s both ways")
+          .GpuMemory(kOf80Gb)
+          .HostMemory(kHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(1935e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
+      Preset("a100_80gb_sxm4")
+          .About("A100 80 GB SXM4, PCIe 4.0 to the host, TF32")
+          .Source(kA100Sheet, "TF32 156 TFLOPS, 2,039 GB/s, PCIe Gen4 64 GB/s both ways")
+          .GpuMemory(kOf80Gb)
+          .HostMemory(kLargeHost)
+          .PeakFlops(156e12)
+          .MemoryBandwidth(2039e9)
+          .Link(kPcie4)
+          .Kernels(kTf32),
       Preset("l4")
-          .About("L4 24 GB, PCIe 4.0, TF32; not calibrated")
+          .About("L4 24 GB, PCIe 4.0, TF32")
           .Source(kL4Page,
                   "TF32 120 TFLOPS with sparsity, half without, 300 GB/s, PCIe Gen4 x16 64 GB/s "
                   "both ways; nvidia-smi 23034 MiB")
@@ -210,7 +226,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Link(kPcie4)
           .Kernels(kTf32),
       Preset("l40s")
-          .About("L40S 48 GB, PCIe 4.0, TF32; not calibrated")
+          .About("L40S 48 GB, PCIe 4.0, TF32")
           .Source(
               kL40sPage,
               "TF32 183 TFLOPS, 864 GB/s, PCIe Gen4 x16 64 GB/s both ways; nvidia-smi 46068 MiB")
@@ -220,35 +236,19 @@ std::vector<HardwarePreset> MakePresets() {
           .MemoryBandwidth(864e9)
           .Link(kPcie4)
           .Kernels(kTf32),
-      Preset("a100_40gb_sxm4")
-          .About("A100 40 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated")
-          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
-          .GpuMemory(kOf40Gb)
-          .HostMemory(kHost)
-          .PeakFlops(156e12)
-          .MemoryBandwidth(1555e9)
-          .Link(kPcie4)
-          .Kernels(kTf32),
-      Preset("a100_80gb_pcie4")
-          .About("A100 80 GB, PCIe 4.0, TF32; not calibrated")
-          .Source(kA100Sheet, "TF32 156 TFLOPS, 1,935 GB/s, PCIe Gen4 64 GB/s both ways")
-          .GpuMemory(kOf80Gb)
-          .HostMemory(kHost)
-          .PeakFlops(156e12)
-          .MemoryBandwidth(1935e9)
-          .Link(kPcie4)
-          .Kernels(kTf32),
-      Preset("a100_80gb_sxm4")
-          .About("A100 80 GB SXM4, PCIe 4.0 to the host, TF32; not calibrated")
-          .Source(kA100Sheet, "TF32 156 TFLOPS, 2,039 GB/s, PCIe Gen4 64 GB/s both ways")
+      Preset("h100_pcie5")
+          .About("H100 80 GB, PCIe 5.0, TF32")
+          .Source(kH100Page,
+                  "PCIe: TF32 756 TFLOPS with sparsity, half without, 2 TB/s, PCIe Gen5 128 GB/s "
+                  "both ways")
           .GpuMemory(kOf80Gb)
           .HostMemory(kLargeHost)
-          .PeakFlops(156e12)
-          .MemoryBandwidth(2039e9)
-          .Link(kPcie4)
+          .PeakFlops(378e12)
+          .MemoryBandwidth(2000e9)
+          .Link(kPcie5)
           .Kernels(kTf32),
       Preset("h100_sxm5")
-          .About("H100 80 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated")
+          .About("H100 80 GB SXM5, PCIe 5.0 to the host, TF32")
           .Source(kH100Page,
                   "SXM: TF32 989 TFLOPS with sparsity, half without, 3.35 TB/s, PCIe Gen5 128 GB/s "
                   "both ways")
@@ -259,7 +259,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Link(kPcie5)
           .Kernels(kTf32),
       Preset("h200_sxm5")
-          .About("H200 141 GB SXM5, PCIe 5.0 to the host, TF32; not calibrated")
+          .About("H200 141 GB SXM5, PCIe 5.0 to the host, TF32")
           .Source(kH200Page,
                   "TF32 989 TFLOPS with sparsity, half without, 4.8 TB/s, PCIe Gen5 128 GB/s both "
                   "ways; nvidia-smi 143771 MiB")
@@ -270,8 +270,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Link(kPcie5)
           .Kernels(kTf32),
       Preset("gh200_nvlink_c2c")
-          .About("GH200: H100 96 GB with 480 GB of Grace's memory over NVLink-C2C, TF32; not "
-                 "calibrated")
+          .About("GH200 96 GB, NVLink-C2C to the host, TF32")
           .Source(kGh200Page,
                   "TF32 989 TFLOPS with sparsity, half without, 96 GB at 4 TB/s, 480 GB LPDDR5X, "
                   "NVLink-C2C 900 GB/s both ways; nvidia-smi 97871 MiB")

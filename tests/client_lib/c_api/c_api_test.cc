@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "client_lib/internal/gpu_memory.h"
+#include "client_lib/internal/this_machine.h"
 #include "gmock/gmock.h"
 #include "grpcpp/security/server_credentials.h"
 #include "gtest/gtest.h"

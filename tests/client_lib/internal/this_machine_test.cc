@@ -1,5 +1,5 @@
-// What nvidia-smi says becomes the budget, and nothing that it does stops a command.
-#include "client_lib/cli/flags/gpu_memory.h"
+// What nvidia-smi says becomes the machine of a request, and nothing that it does stops one.
+#include "client_lib/internal/this_machine.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -14,19 +15,16 @@
 #include "client_lib/internal/program_output.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rewrite_core/analysis/machine/hardware.h"
+#include "rewrite_core/base/error.h"
 #include "tests/client_lib/temp_dir.h"
 
-namespace spillway::cli {
+namespace spillway::internal {
 namespace {
 
-using ::spillway::internal::Deadline;
-using ::spillway::internal::kReapTime;
-using ::spillway::internal::OutputOf;
-using ::spillway::internal::UsableBytes;
 using ::spillway::testing::TempDir;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
@@ -35,10 +33,10 @@ constexpr absl::Duration kEnough = absl::Seconds(30);
 constexpr absl::Duration kSoon = absl::Milliseconds(300);
 
 // A folder in front of PATH for one test.
-class GpuMemoryTest : public ::testing::Test {
+class ThisMachineTest : public ::testing::Test {
  protected:
-  GpuMemoryTest() : path_(getenv("PATH")) { SetPath(absl::StrCat(dir_ / "", ":", path_)); }
-  ~GpuMemoryTest() override { SetPath(path_); }
+  ThisMachineTest() : path_(getenv("PATH")) { SetPath(absl::StrCat(dir_ / "", ":", path_)); }
+  ~ThisMachineTest() override { SetPath(path_); }
 
   static void SetPath(const std::string& path) { setenv("PATH", path.c_str(), 1); }
 
@@ -48,12 +46,13 @@ class GpuMemoryTest : public ::testing::Test {
     ASSERT_EQ(chmod(file.c_str(), 0700), 0);
   }
 
-  // What options without any memory become.
-  v1::Hardware Filled(absl::Duration limit = kEnough) {
-    v1::RewriteOptions options;
-    line_ = FillGpuMemory(limit, &options);
-    EXPECT_EQ(line_.empty(), !options.step().has_hardware());
-    return options.step().hardware();
+  // What hardware that says nothing, or so much, becomes.
+  v1::Hardware Filled(absl::Duration limit = kEnough, v1::Hardware hardware = {}) {
+    const absl::StatusOr<std::string> line = FillHardware(AskMachine(limit), &hardware);
+    EXPECT_TRUE(line.ok()) << line.status();
+    line_ = line.value_or("");
+    EXPECT_THAT(line_, Not(HasSubstr("\n")));
+    return hardware;
   }
 
   const std::string path_;
@@ -61,18 +60,17 @@ class GpuMemoryTest : public ::testing::Test {
   std::string line_;
 };
 
-TEST_F(GpuMemoryTest, TheSmallestGpuIsTheBudget) {
+TEST_F(ThisMachineTest, TheSmallestGpuIsTheBudget) {
   NvidiaSmi("echo '40960, 8.0'; echo '16280, 6.0'; echo '32480, 7.0'");
   const v1::Hardware hardware = Filled();
   EXPECT_EQ(hardware.gpu_memory_bytes(), UsableBytes(16280 * kMiB, 6));
   EXPECT_EQ(hardware.gpu_memory_source(), v1::MEMORY_SOURCE_NVIDIA_SMI);
-  EXPECT_THAT(line_, AllOf(HasSubstr("from nvidia-smi"), HasSubstr("15.90 GiB"),
-                           HasSubstr("the least of 3 GPUs"), HasSubstr("--gpu-memory-bytes"),
-                           Not(HasSubstr("\n"))));
+  EXPECT_THAT(line_, AllOf(HasSubstr("from nvidia-smi: 3 times"), HasSubstr("15.90 GiB"),
+                           HasSubstr("on the smallest")));
 }
 
-TEST_F(GpuMemoryTest, ItIsAskedInItsOwnWords) {
-  NvidiaSmi(absl::StrCat("echo \"$*\" > ", dir_ / "asked", "; echo 16280, 6.0"));
+TEST_F(ThisMachineTest, ItIsAskedInItsOwnWords) {
+  NvidiaSmi(absl::StrCat("echo \"$*\" >> ", dir_ / "asked", "; echo 16280, 6.0"));
   EXPECT_TRUE(Filled().has_gpu_memory_bytes());
   std::ifstream asked(dir_ / "asked");
   std::string words;
@@ -80,16 +78,16 @@ TEST_F(GpuMemoryTest, ItIsAskedInItsOwnWords) {
   EXPECT_EQ(words, "--query-gpu=memory.total,compute_cap --format=csv,noheader,nounits");
 }
 
-TEST_F(GpuMemoryTest, AnOldDriverDoesNotKnowTheCapability) {
+TEST_F(ThisMachineTest, AnOldDriverDoesNotKnowTheCapability) {
   NvidiaSmi(
       "case $1 in *compute_cap*) echo 'Field \"compute_cap\" is not a valid field to query.'; exit "
       "2;; esac; echo 16280");
   EXPECT_EQ(Filled().gpu_memory_bytes(), UsableBytes(16280 * kMiB, 0));
-  EXPECT_THAT(line_, Not(HasSubstr("least")));
+  EXPECT_THAT(line_, Not(HasSubstr("smallest")));
 }
 
 // As nvidia-smi does it without a driver, without a GPU, and others of its name.
-TEST_F(GpuMemoryTest, WhatIsNoAnswerLeavesThePreset) {
+TEST_F(ThisMachineTest, WhatIsNoAnswerLeavesTheMemory) {
   for (const char* script : {
            "echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA "
            "driver.\"; exit 9",
@@ -109,11 +107,10 @@ TEST_F(GpuMemoryTest, WhatIsNoAnswerLeavesThePreset) {
        }) {
     NvidiaSmi(script);
     EXPECT_FALSE(Filled().has_gpu_memory_bytes()) << script;
-    EXPECT_THAT(line_, IsEmpty()) << script;
   }
 }
 
-TEST_F(GpuMemoryTest, NoProgramLeavesThePreset) {
+TEST_F(ThisMachineTest, NoProgramLeavesThePreset) {
   SetPath(dir_ / "");
   EXPECT_FALSE(Filled().has_gpu_memory_bytes());
   SetPath("");
@@ -123,7 +120,7 @@ TEST_F(GpuMemoryTest, NoProgramLeavesThePreset) {
 }
 
 // A file without #! is for a shell, which is not asked; nor is what lies in a relative folder.
-TEST_F(GpuMemoryTest, NoShellAndNoRelativeFolder) {
+TEST_F(ThisMachineTest, NoShellAndNoRelativeFolder) {
   NvidiaSmi("");
   dir_.Write("nvidia-smi", "echo 16280, 6.0\n");
   EXPECT_FALSE(Filled().has_gpu_memory_bytes());
@@ -141,7 +138,7 @@ TEST_F(GpuMemoryTest, NoShellAndNoRelativeFolder) {
 
 // The pipe stays open for reading here; its other end closes when the last process of the script
 // is gone.
-TEST_F(GpuMemoryTest, OneThatHangsIsKilledWithAllThatItStarted) {
+TEST_F(ThisMachineTest, OneThatHangsIsKilledWithAllThatItStarted) {
   const std::string alive = dir_ / "live";
   ASSERT_EQ(mkfifo(alive.c_str(), 0600), 0);
   for (const char* how : {"sleep 1000", "echo 16280, 6.0; sleep 1000", "exec 1>&-; sleep 1000",
@@ -160,42 +157,219 @@ TEST_F(GpuMemoryTest, OneThatHangsIsKilledWithAllThatItStarted) {
   }
 }
 
-TEST_F(GpuMemoryTest, ItIsNotAskedWhereTheMemoryIsKnownOrOfNoUse) {
-  NvidiaSmi(absl::StrCat("echo asked > ", dir_ / "asked", "; echo 16280, 6.0"));
-  const auto expect_not_asked = [this](v1::RewriteOptions options) {
-    const std::string before = options.DebugString();
-    EXPECT_EQ(FillGpuMemory(kEnough, &options), "");
-    EXPECT_EQ(options.DebugString(), before);
-    EXPECT_THAT(dir_.Names(), ::testing::ElementsAre("nvidia-smi")) << before;
-  };
+TEST_F(ThisMachineTest, WithoutAProgramNothingIsFilledIn) {
+  SetPath(dir_ / "");
+  EXPECT_EQ(Filled().ByteSizeLong(), 0u);
+  EXPECT_EQ(line_, "");
+  v1::Hardware hardware;
+  hardware.set_preset("auto");
+  const auto line = FillHardware(AskMachine(kEnough), &hardware);
+  EXPECT_EQ(core::GetErrorInfo(line.status()).reason(), "BAD_OPTION");
+  EXPECT_THAT(std::string(line.status().message()), HasSubstr("no nvidia-smi here says"));
+}
+
+// Both queries, of which a real one knows all columns.
+TEST_F(ThisMachineTest, ACardWithAPresetIsPlannedForAsThat) {
+  NvidiaSmi(
+      "case $1 in *=name) echo NVIDIA H100 80GB HBM3; echo NVIDIA H100 80GB HBM3;; *memory*) echo "
+      "81559, 9.0; echo 81559, 9.0;; *) echo GPU-0, Disabled, 5, 16; echo GPU-1, Disabled, 5, "
+      "16;; esac");
+  v1::Hardware hardware = Filled();
+  EXPECT_EQ(hardware.preset(), "h100_sxm5");
+  EXPECT_EQ(hardware.gpu_memory_bytes(), UsableBytes(81559 * kMiB, 9));
+  EXPECT_FALSE(hardware.has_d2h_bytes_per_s());
+  EXPECT_THAT(line_, HasSubstr("2 times NVIDIA H100 80GB HBM3, "));
+  // What is given counts first.
+  v1::Hardware given;
+  given.set_preset("auto");
+  given.set_gpu_memory_bytes(1);
+  hardware = Filled(kEnough, given);
+  EXPECT_EQ(hardware.preset(), "h100_sxm5");
+  EXPECT_EQ(hardware.gpu_memory_bytes(), 1);
+  EXPECT_EQ(hardware.gpu_memory_source(), v1::MEMORY_SOURCE_UNSPECIFIED);
+}
+
+TEST_F(ThisMachineTest, OnlyVisibleGpusCount) {
+  NvidiaSmi(
+      "case $1 in *=name) echo NVIDIA A100-SXM4-40GB; echo Tesla T4;; *memory*) echo 40960, 8.0; "
+      "echo 15360, 7.5;; *) echo GPU-1234; echo GPU-5678;; esac");
+  setenv("CUDA_VISIBLE_DEVICES", "GPU-12", 1);
+  EXPECT_EQ(Filled().preset(), "a100_40gb_sxm4");
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(Filled().preset(), "");
+  EXPECT_THAT(line_, HasSubstr("'NVIDIA A100-SXM4-40GB' and 'Tesla T4'"));
+}
+
+TEST(NeedsMachineTest, OnlyWhereItIsOpenAndOfUse) {
   v1::RewriteOptions rewrite;
-  rewrite.mutable_step()->mutable_hardware()->set_preset("v100_pcie");
-  expect_not_asked(rewrite);
-  rewrite.mutable_step()->mutable_hardware()->Clear();
-  rewrite.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(1);
-  expect_not_asked(rewrite);
+  EXPECT_TRUE(NeedsMachine(rewrite));
+  v1::Hardware& hardware = *rewrite.mutable_step()->mutable_hardware();
+  hardware.set_preset("v100_pcie");
+  EXPECT_FALSE(NeedsMachine(rewrite));
+  hardware.Clear();
+  // Its rates are open.
+  hardware.set_gpu_memory_bytes(1);
+  EXPECT_TRUE(NeedsMachine(rewrite));
+  hardware.Clear();
+  hardware.set_allocator_reserve(7);  // The core says what is wrong with it.
+  EXPECT_FALSE(NeedsMachine(rewrite));
   rewrite.Clear();
   rewrite.mutable_strip();
-  expect_not_asked(rewrite);
+  EXPECT_FALSE(NeedsMachine(rewrite));
   rewrite.mutable_scope();
   rewrite.set_simulation(v1::SIMULATION_OFF);
-  expect_not_asked(rewrite);
-  v1::Step step;
-  v1::SimulateOptions unlimited;
-  unlimited.set_no_budget(true);
-  EXPECT_EQ(*FillHardware(kEnough, &unlimited), "");
-  EXPECT_FALSE(unlimited.step().has_hardware());
-  step.mutable_hardware()->set_preset("v100_pcie");
-  EXPECT_EQ(FillGpuMemory(kEnough, &step), "");
-  EXPECT_FALSE(step.hardware().has_gpu_memory_bytes());
-  EXPECT_THAT(dir_.Names(), ::testing::ElementsAre("nvidia-smi"));
-  // The tuner needs it also where nothing is to be simulated; other numbers say nothing of memory.
+  EXPECT_FALSE(NeedsMachine(rewrite));
+  rewrite.mutable_step()->mutable_hardware()->set_preset("auto");
+  EXPECT_TRUE(NeedsMachine(rewrite));
+  // The tuner needs it also where nothing is to be simulated.
+  rewrite.mutable_step()->clear_hardware();
   rewrite.mutable_level();
-  EXPECT_NE(FillGpuMemory(kEnough, &rewrite), "");
-  step.Clear();
-  step.mutable_hardware()->set_launch_s(0);
-  EXPECT_NE(FillGpuMemory(kEnough, &step), "");
-  EXPECT_TRUE(step.hardware().has_launch_s());
+  EXPECT_TRUE(NeedsMachine(rewrite));
+  v1::SimulateOptions unlimited;
+  unlimited.set_no_budget(true);  // Its speed is open.
+  EXPECT_TRUE(NeedsMachine(unlimited));
+  EXPECT_TRUE(NeedsMachine(v1::ExploreOptions()));
+  // Every number is given.
+  *rewrite.mutable_step()->mutable_hardware() =
+      core::HardwarePresets()[0].hardware.ToReport().hardware();
+  rewrite.mutable_step()->mutable_hardware()->clear_preset();
+  EXPECT_FALSE(NeedsMachine(rewrite));
+}
+
+ThisMachine Parsed(const NvidiaSmiOutput& output,
+                   absl::optional<absl::string_view> visible = absl::nullopt) {
+  const auto machine = ParseMachine(output, Host::kOther, visible);
+  EXPECT_TRUE(machine.ok()) << machine.status();
+  return machine.value_or(ThisMachine());
+}
+
+// Their architecture by https://developer.nvidia.com/cuda-gpus.
+TEST(ParseMachineTest, OtherCardsAreLikeTheMostSimilarMachine) {
+  constexpr struct {
+    const char *gpu, *capability, *preset;
+  } kCards[] = {
+      {"NVIDIA GeForce GTX 1080 Ti", "6.1", "p100_pcie"},
+      {"NVIDIA TITAN V", "7.0", "v100_pcie"},
+      {"Quadro RTX 8000", "7.5", "t4"},
+      {"NVIDIA A30", "8.0", "a100_40gb_pcie4"},
+      {"NVIDIA A10G", "8.6", "a10"},
+      {"NVIDIA GeForce RTX 3090", "8.6", "a10"},
+      {"NVIDIA GeForce RTX 4090", "8.9", "l40s"},
+      {"NVIDIA H100 NVL", "9.0", "h100_pcie5"},
+      {"NVIDIA B200", "10.0", "h100_pcie5"},
+  };
+  for (const auto& card : kCards) {
+    const ThisMachine machine =
+        Parsed({absl::StrCat("24564, ", card.capability), card.gpu, "GPU-1, [N/A], 4, 8\n"});
+    EXPECT_EQ(machine.preset, card.preset) << card.gpu;
+    EXPECT_TRUE(machine.estimated) << card.gpu;
+    EXPECT_EQ(machine.link_bytes_per_s, 12.5e9) << card.gpu;  // Half the lanes of PCIe 4.0.
+    v1::Hardware hardware;
+    EXPECT_THAT(*FillHardware(machine, &hardware), HasSubstr("an estimate")) << card.gpu;
+    EXPECT_EQ(hardware.preset(), card.preset);
+    EXPECT_EQ(hardware.h2d_bytes_per_s(), 12.5e9);
+  }
+  // A driver that does not tell the architecture, or one older than all of these.
+  for (const char* memory : {"24564", "24564, [N/A]", "11441, 3.7"}) {
+    const ThisMachine machine = Parsed({memory, "NVIDIA GeForce RTX 4090\n", "GPU-1, , 4, 16\n"});
+    EXPECT_EQ(machine.preset, "");
+    EXPECT_GT(machine.usable_bytes, 0);
+    v1::Hardware hardware;
+    EXPECT_THAT(*FillHardware(machine, &hardware),
+                HasSubstr("there is no preset for 'NVIDIA GeForce RTX 4090'"));
+    hardware.set_preset("auto");
+    EXPECT_FALSE(FillHardware(machine, &hardware).ok());
+  }
+}
+
+// As the CUDA programming guide says it of CUDA_VISIBLE_DEVICES.
+TEST(ParseMachineTest, CudaVisibleDevices) {
+  const NvidiaSmiOutput alike = {"40960, 8.0\n40960, 8.0\n40960, 8.0\n",
+                                 "NVIDIA A10\nNVIDIA A10\nNVIDIA A10\n",
+                                 "GPU-aa1\nGPU-ab2\nGPU-b3\n"};
+  EXPECT_EQ(Parsed(alike).gpu_count, 3);
+  for (const auto& [visible, count] : {std::pair<const char*, int>{"0", 1},
+                                       {"2,0", 2},
+                                       {" 1 , 2 ", 2},
+                                       {"0,7,1", 1},
+                                       {"0,-1,1", 1},
+                                       {"GPU-aa,GPU-b3", 2},
+                                       {"1,nonsense", 1}}) {
+    EXPECT_EQ(Parsed(alike, visible).gpu_count, count) << visible;
+  }
+  for (const char* visible : {"", "-1", "NoDevFiles", "3", "GPU-c", "MIG-aa1/1/0"}) {
+    const auto machine = ParseMachine(alike, Host::kOther, visible);
+    EXPECT_EQ(core::GetErrorInfo(machine.status()).reason(), "BAD_OPTION") << visible;
+    EXPECT_THAT(std::string(machine.status().message()), HasSubstr("CUDA_VISIBLE_DEVICES"))
+        << visible;
+  }
+  // Of different kinds, an index may mean any of them.
+  const NvidiaSmiOutput mixed = {"40960, 8.0\n15360, 7.5\n", "NVIDIA A10\nTesla T4\n",
+                                 "GPU-1\nGPU-2\n"};
+  EXPECT_EQ(Parsed(mixed, "0").usable_bytes, UsableBytes(15360 * kMiB, 7));
+  EXPECT_EQ(Parsed(mixed, "GPU-1").usable_bytes, UsableBytes(40960 * kMiB, 8));
+}
+
+TEST(ParseMachineTest, OfMigSlicesNothingIsKnown) {
+  const auto machine =
+      ParseMachine({"40960, 8.0\n", "NVIDIA A100-SXM4-40GB", "GPU-1, Enabled, 4, 16"}, Host::kOther,
+                   absl::nullopt);
+  EXPECT_THAT(std::string(machine.status().message()), HasSubstr("divided by MIG"));
+}
+
+TEST(PresetOfGpuTest, TheNamesThatDriversGive) {
+  const std::pair<const char*, const char*> kGpus[] = {
+      {"Tesla T4", "t4"},
+      {"NVIDIA T4", "t4"},
+      {"NVIDIA Tesla T4", "t4"},
+      {"Tesla V100-SXM2-32GB", "v100_32gb_sxm2"},
+      {"Tesla V100-PCIE-32GB", "v100_32gb_pcie"},
+      {"NVIDIA A10", "a10"},
+      {"NVIDIA L4", "l4"},
+      {"NVIDIA L40S", "l40s"},
+      {"A100-SXM4-40GB", "a100_40gb_sxm4"},
+      {"NVIDIA A100-SXM4-80GB", "a100_80gb_sxm4"},
+      {"NVIDIA A100 80GB PCIe", "a100_80gb_pcie4"},
+      {"NVIDIA H100 PCIe", "h100_pcie5"},
+      {"NVIDIA H100 80GB HBM3", "h100_sxm5"},
+      {"NVIDIA H200", "h200_sxm5"},
+      {"NVIDIA GH200 480GB", "gh200_nvlink_c2c"},
+      // Others, for all that their names begin alike.
+      {"NVIDIA A10G", ""},
+      {"NVIDIA L40", ""},
+      {"NVIDIA H100 NVL", ""},
+      {"NVIDIA GeForce RTX 3090", ""},
+      {"", ""},
+  };
+  std::set<std::string> known;
+  for (const core::HardwarePreset& preset : core::HardwarePresets()) {
+    known.insert(preset.hardware.preset);
+  }
+  for (const auto& [gpu, preset] : kGpus) {
+    EXPECT_EQ(PresetOfGpu(gpu, Host::kOther), preset) << gpu;
+    EXPECT_TRUE(*preset == '\0' || known.count(preset) > 0) << preset;
+  }
+  EXPECT_EQ(PresetOfGpu("Tesla V100-SXM2-16GB", Host::kOther), "v100_16gb_sxm2");
+  EXPECT_EQ(PresetOfGpu("Tesla V100-SXM2-16GB", Host::kPower), "v100_nvlink2");
+}
+
+TEST(ParseMachineTest, AMachineHasOneKind) {
+  const ThisMachine one = Parsed({"", "NVIDIA L4\nNVIDIA L4\n", ""});
+  EXPECT_EQ(one.preset, "l4");
+  EXPECT_EQ(one.gpu_count, 2);
+  EXPECT_EQ(one.usable_bytes, 0);
+  for (const auto& [names, says] : {std::pair<const char*, const char*>{"", "no nvidia-smi here"},
+                                    {"No devices were found\n", "no preset for 'No devices"},
+                                    {"NVIDIA L4\nTesla T4\n", "'NVIDIA L4' and 'Tesla T4'"},
+                                    {"NVIDIA A10G\n", "no preset for 'NVIDIA A10G'"}}) {
+    v1::Hardware hardware;
+    hardware.set_preset("auto");
+    const absl::Status status =
+        FillHardware(ParseMachine({"", names, ""}, Host::kOther, absl::nullopt), &hardware)
+            .status();
+    EXPECT_EQ(core::GetErrorInfo(status).reason(), "BAD_OPTION") << names;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(says)) << names;
+  }
 }
 
 // What TensorFlow said that it has, in logs that users published ("Created device ... with N MB
@@ -243,4 +417,4 @@ TEST(OutputOfTest, ReturnsWhatAProgramPrintsUnlessItFails) {
 }
 
 }  // namespace
-}  // namespace spillway::cli
+}  // namespace spillway::internal

@@ -136,11 +136,12 @@ class Transports:
     def test_one_answer_for_all_and_each_keeps_its_own(self):
         graph = common.graph("cond_v1", shapes=True)
         graphs = [with_rank(graph, rank) for rank in range(3)]
-        answers = self.job(graphs, keywords=SCOPE)
+        keywords = dict(SCOPE, hardware="p100_pcie")
+        answers = self.job(graphs, keywords=keywords)
         for rank, (rewritten, message, caught) in answers.items():
             self.assertEqual(caught, [])
             # What a rewrite of its own would have given, to the byte.
-            expected = spillway.rewrite(graphs[rank], **SCOPE)
+            expected = spillway.rewrite(graphs[rank], **keywords)
             self.assertGreater(expected.report.swapped_tensor_count, 0)
             self.assertTrue(rewritten == expected.graph_def)
             self.assertEqual(message, answers[0][1])

@@ -256,7 +256,7 @@ class AllowedTest(unittest.TestCase):
             elsewhere.run("init")
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                rewrite_graph(graph, strategy="scope")
+                rewrite_graph(graph, strategy="scope", hardware="p100_pcie")
             # The session takes the edited graph: its swap nodes can be run.
             session.run("init")
             swap_out = next(n for n in tf_common.swap_names(graph) if "swapout" in n)

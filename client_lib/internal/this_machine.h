@@ -1,0 +1,87 @@
+// The GPUs of this machine, according to `nvidia-smi`: the one place that says for which machine a
+// request is planned that does not say so itself. client_lib/README.md, "The machine", has the
+// rule.
+//
+// nvidia-smi is optional: if it is missing, fails, hangs or prints something unexpected, nothing is
+// known, and the request stays as it is.
+#ifndef SPILLWAY_CLIENT_LIB_INTERNAL_THIS_MACHINE_H_
+#define SPILLWAY_CLIENT_LIB_INTERNAL_THIS_MACHINE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "spillway/v1/hardware.pb.h"
+#include "spillway/v1/options.pb.h"
+#include "spillway/v1/simulate.pb.h"
+
+namespace spillway::internal {
+
+// The visible GPUs. Of several, the one with the least usable memory counts, in use or not.
+struct ThisMachine {
+  std::string gpu;           // Its name.
+  int gpu_count = 0;         // 1 and up.
+  int64_t usable_bytes = 0;  // For TensorFlow's allocator. 0: unknown.
+  int64_t total_bytes = 0;   // As nvidia-smi reports it.
+  std::string preset;        // Empty: none is like it, or the GPUs are of several kinds,
+  std::string why_none;      // as this says.
+  // Whether the preset is that of another card of the same architecture, and then the rate of this
+  // one's PCIe link in each direction. 0: unknown.
+  bool estimated = false;
+  double link_bytes_per_s = 0;
+};
+
+// How long nvidia-smi may take. It loads the driver if nothing else has (no persistence mode),
+// which takes a second or more.
+inline constexpr absl::Duration kNvidiaSmiTime = absl::Seconds(5);
+
+// Asks nvidia-smi, waiting at most `limit`. An error (BAD_OPTION for hardware.preset) says why
+// nothing is known, and what to give instead.
+absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit);
+
+// The same, asked once in this process, the first time: GPUs do not change, and a trainer may call
+// often.
+const absl::StatusOr<ThisMachine>& MachineOfProcess(absl::Duration limit = kNvidiaSmiTime);
+
+// The V100s of an IBM POWER host are connected to it by NVLink.
+enum class Host { kPower, kOther };
+
+// What nvidia-smi answers to queries of CSV without headers and units, a line for each GPU. Several
+// queries, since old drivers refuse one with a column that they do not know. Each may be empty.
+struct NvidiaSmiOutput {
+  std::string memory;  // memory.total,compute_cap: MiB. The second column may be missing.
+  std::string names;   // name.
+  std::string places;  // uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max.
+};
+
+// Parses it. `visible`: CUDA_VISIBLE_DEVICES, if set.
+absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host host,
+                                         absl::optional<absl::string_view> visible);
+
+// Returns the preset for the GPU of exactly that name, or empty if there is none.
+std::string PresetOfGpu(absl::string_view name, Host host);
+
+// Returns the memory that TensorFlow's allocator takes on an otherwise idle GPU. `compute_major`:
+// the major compute capability; 0: unknown. A conservative estimate: the driver's share differs
+// between versions.
+int64_t UsableBytes(int64_t total_bytes, int compute_major);
+
+// Whether a request leaves open for which machine it is: its preset is `auto`, or there is none and
+// the answer depends on it.
+bool NeedsMachine(const v1::RewriteOptions& options);
+bool NeedsMachine(const v1::SimulateOptions& options);
+bool NeedsMachine(const v1::ExploreOptions& options);
+
+// Fills in what `hardware`, of a request that needs it, does not give: the preset, and its memory
+// and link as nvidia-smi reports them. Returns a sentence for the user that says what was filled
+// in; empty if nothing was, and the answer will say which machine is assumed. An error if the
+// preset is `auto`, and `machine` is one or has no preset.
+absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& machine,
+                                         v1::Hardware* hardware);
+
+}  // namespace spillway::internal
+
+#endif  // SPILLWAY_CLIENT_LIB_INTERNAL_THIS_MACHINE_H_
