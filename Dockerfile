@@ -1,7 +1,7 @@
 # An image with spillwayd and spillway, on Debian 12, from the packages of deploy/debian.
 #
 #   docker build -t spillway .
-#   docker run --rm -p 7070:7070 -p 9464:9464 spillway
+#   docker run --rm -p 127.0.0.1:7070:7070 spillway --listen 0.0.0.0:7070 --insecure
 #   docker run --rm -v "$PWD:/data" -u "$(id -u)" --entrypoint spillway spillway \
 #       rewrite /data/graph.pb -o /data/swapped.pb
 #   docker build --target packages --output build-debian .      # the packages alone
@@ -48,5 +48,6 @@ EXPOSE 7070 9464
 # The process is PID 1: it takes SIGTERM itself, and drains.
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["spillwayd"]
-# Nothing but the network round the container decides who connects: give --tls-cert for more.
-CMD ["--listen", "0.0.0.0:7070", "--insecure", "--metrics-listen", "0.0.0.0:9464"]
+# Without arguments it ends with exit code 2, and says that it takes certificates, or --insecure where
+# nothing but a private network decides who connects.
+CMD ["--listen", "0.0.0.0:7070", "--metrics-listen", "0.0.0.0:9464"]

@@ -102,6 +102,7 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
   AddStatsCommand(&app, &session);
   AddCapabilitiesCommand(&app, &session);
   AddHealthCommand(&app, &session);
+  AddDoctorCommand(&app, &session);
   for (CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) AddColorFlag(command);
   AddCompletionCommand(&app, &session);
   AddHelpCommand(&app, &session);

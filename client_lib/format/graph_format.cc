@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client_lib/format/message_fields.h"
 #include "client_lib/format/text_places.h"
@@ -84,6 +85,29 @@ bool LooksLikeText(absl::string_view bytes) {
   return std::none_of(bytes.begin(), bytes.end(), IsControlCharacter) && StartsLikeText(bytes);
 }
 
+// What the file is if it is none of TensorFlow's graphs but one of the files that people take for
+// one; else empty.
+absl::string_view OtherFile(absl::string_view bytes) {
+  // The formats' own signatures: HDF5 File Format Specification, III.A; PKWARE's APPNOTE, 4.3.7;
+  // RFC 1952, 2.3.1; kTableMagicNumber in tensorflow/tsl/lib/io/format.h.
+  constexpr absl::string_view kHdf5 = "\x89HDF\r\n\x1a\n", kZip = "PK\x03\x04", kGzip = "\x1f\x8b";
+  constexpr absl::string_view kTableEnd = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+  if (absl::StartsWith(bytes, kHdf5)) return "an HDF5 file (.h5), in which Keras keeps a model";
+  if (absl::StartsWith(bytes, kZip)) return "a zip archive, such as a model of Keras (.keras)";
+  if (absl::StartsWith(bytes, kGzip)) return "compressed by gzip (unpack it if it is a graph)";
+  if (absl::EndsWith(bytes, kTableEnd)) return "the index of a checkpoint, which keeps variables";
+  if (absl::StartsWith(bytes, "model_checkpoint_path:")) return "a list of checkpoints";
+  // ModelProto in onnx.proto: ir_version is field 1, graph is field 7.
+  constexpr int kIrVersion = 1, kGraph = 7;
+  WireReader reader(bytes);
+  bool has_version = false;
+  while (reader.Next()) {
+    has_version |= reader.IsVarint(kIrVersion);
+    if (reader.IsBytes(kGraph) && has_version) return "a model in ONNX";
+  }
+  return "";
+}
+
 }  // namespace
 
 const char kFormatNames[] =
@@ -131,6 +155,14 @@ absl::StatusOr<GraphFormat> ParseFormatName(absl::string_view name) {
 }
 
 absl::StatusOr<GraphFormat> RecogniseFormat(absl::string_view bytes) {
+  if (const absl::string_view other = OtherFile(bytes); !other.empty()) {
+    return core::InvalidError(
+        v1::ERROR_REASON_MALFORMED_GRAPH,
+        absl::StrCat("this is ", other,
+                     ", no training graph; write one where the program trains, after minimize: "
+                     "open('graph.pb', 'wb').write(graph.as_graph_def(add_shapes=True)."
+                     "SerializeToString()); for Keras there is rewrite_train_function in Python"));
+  }
   if (LooksLikeText(bytes)) return RecogniseText(bytes);
   bool first_is_number = false;
   bool has_first = false;

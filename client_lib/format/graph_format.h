@@ -41,7 +41,8 @@ extern const char kFormatNames[];
 //   GraphDef     field 1 is a node: it has a name, and an op that is printable. Also any protobuf
 //                that is none of the above: reading it as a graph gives a precise error.
 // Bytes that match two of these, or none, are MALFORMED_GRAPH with a message that asks for the
-// format.
+// format; files that people take for a graph (.keras, .h5, ONNX, a checkpoint, something
+// compressed), one that says what they are and where a training graph comes from.
 absl::StatusOr<GraphFormat> RecogniseFormat(absl::string_view bytes);
 
 }  // namespace spillway::format

@@ -1,8 +1,10 @@
 #include "client_lib/internal/this_machine.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -110,7 +112,7 @@ absl::Status CannotTell(absl::string_view why) {
       absl::StrCat("hardware.preset is auto, and ", why,
                    "; name a preset (spillway capabilities lists them) or give the machine's "
                    "numbers"),
-      {{"option", "hardware.preset"}, {"value", kAuto}});
+      {{"option", "hardware.preset"}, {"value", kAuto}, {"why", why}});
 }
 
 std::vector<std::vector<std::string>> Cells(absl::string_view csv) {
@@ -229,6 +231,20 @@ void FindPreset(const std::vector<Gpu>& gpus, const Gpu& least, Host host, ThisM
   machine->why_none = CannotLike(least.name);
 }
 
+// The limit of the cgroup (version 2) that a container gives its processes; 0: none.
+int64_t CgroupBytes() {
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  int64_t bytes = 0;
+  return file >> bytes ? bytes : 0;  // "max" is no number.
+}
+
+int64_t HostBytes() {
+  const int64_t all =
+      std::max<int64_t>(sysconf(_SC_PHYS_PAGES), 0) * std::max<int64_t>(sysconf(_SC_PAGESIZE), 0);
+  const int64_t limit = CgroupBytes();
+  return limit > 0 && (all == 0 || limit < all) ? limit : all;
+}
+
 std::string Asked(const char* columns, const Deadline& deadline) {
   return OutputOf(
              {"nvidia-smi", absl::StrCat("--query-gpu=", columns), "--format=csv,noheader,nounits"},
@@ -255,9 +271,11 @@ absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit) {
   output.names = Asked("name", deadline);
   output.places = Asked("uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max", deadline);
   const char* visible = getenv("CUDA_VISIBLE_DEVICES");
-  return ParseMachine(
+  absl::StatusOr<ThisMachine> machine = ParseMachine(
       output, kThisHost,
       visible == nullptr ? absl::nullopt : absl::make_optional<absl::string_view>(visible));
+  if (machine.ok()) machine->host_bytes = HostBytes();
+  return machine;
 }
 
 const absl::StatusOr<ThisMachine>& MachineOfProcess(absl::Duration limit) {
@@ -357,6 +375,9 @@ absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& mach
     absl::StrAppend(&note, ", ", core::BytesText(machine->usable_bytes), " of ",
                     core::BytesText(machine->total_bytes),
                     machine->gpu_count > 1 ? " on the smallest" : "", " for TensorFlow");
+  }
+  if (machine->host_bytes > 1 && !hardware->has_host_memory_bytes()) {
+    hardware->set_host_memory_bytes(machine->host_bytes / 2);
   }
   if (machine->preset.empty()) return absl::StrCat(note, "; ", machine->why_none);
   return absl::StrCat(note, "; planned for ", machine->preset,

@@ -32,6 +32,7 @@ struct ThisMachine {
   // one's PCIe link in each direction. 0: unknown.
   bool estimated = false;
   double link_bytes_per_s = 0;
+  int64_t host_bytes = 0;  // The memory of the host, or of the cgroup of this process. 0: unknown.
 };
 
 // How long nvidia-smi may take. It loads the driver if nothing else has (no persistence mode),
@@ -39,7 +40,7 @@ struct ThisMachine {
 inline constexpr absl::Duration kNvidiaSmiTime = absl::Seconds(5);
 
 // Asks nvidia-smi, waiting at most `limit`. An error (BAD_OPTION for hardware.preset) says why
-// nothing is known, and what to give instead.
+// nothing is known, in its metadata as `why`, and what to give instead.
 absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit);
 
 // The same, asked once in this process, the first time: GPUs do not change, and a trainer may call
@@ -75,10 +76,12 @@ bool NeedsMachine(const v1::RewriteOptions& options);
 bool NeedsMachine(const v1::SimulateOptions& options);
 bool NeedsMachine(const v1::ExploreOptions& options);
 
-// Fills in what `hardware`, of a request that needs it, does not give: the preset, and its memory
-// and link as nvidia-smi reports them. Returns a sentence for the user that says what was filled
-// in; empty if nothing was, and the answer will say which machine is assumed. An error if the
-// preset is `auto`, and `machine` is one or has no preset.
+// Fills in what `hardware`, of a request that needs it, does not give: the preset, its memory and
+// link as nvidia-smi reports them, and half of the host's memory, since TensorFlow's pinned
+// allocator takes up to twice the bytes of the tensors (it rounds them up to powers of two).
+// Returns a sentence for the user that says what was filled in; empty if nothing was, and the
+// answer will say which machine is assumed. An error if the preset is `auto`, and `machine` is one
+// or has no preset.
 absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& machine,
                                          v1::Hardware* hardware);
 

@@ -75,4 +75,26 @@ Axis NumberAxis(double most, int count, AxisEnd end) {
   return MakeAxis(most, count, end, kUnits);
 }
 
+Axis PowersAxis(double least, double most, int count) {
+  const double first = std::ceil(std::log2(least)), last = std::floor(std::log2(most));
+  if (!(least > 0) || !std::isfinite(most) || !(last > first)) {
+    return NumberAxis(most, count, AxisEnd::kValue);
+  }
+  Axis axis;
+  axis.start = least;
+  axis.end = most;
+  const double step = std::ceil((last - first + 1) / count);
+  for (double power = first; power <= last; power += step) {
+    axis.ticks.push_back({std::exp2(power), absl::StrFormat("%.0f", std::exp2(power))});
+  }
+  return axis;
+}
+
+double ShareOf(const Axis& axis, double value) {
+  const double share = axis.start > 0
+                           ? std::log(value / axis.start) / std::log(axis.end / axis.start)
+                           : value / axis.end;
+  return std::min(std::max(share, 0.0), 1.0);
+}
+
 }  // namespace spillway::plot

@@ -15,9 +15,9 @@ struct Tick {
   std::string label;
 };
 
-// Starts at 0.
 struct Axis {
-  double end = 1;    // Above 0.
+  double start = 0;  // Above 0: the axis is logarithmic.
+  double end = 1;    // Above `start`.
   std::string unit;  // `GiB`; empty if the numbers have none.
   std::vector<Tick> ticks;
 };
@@ -29,6 +29,14 @@ enum class AxisEnd { kTick, kValue };
 Axis BytesAxis(double most, int count, AxisEnd end);
 Axis TimeAxis(double most_ns, int count, AxisEnd end);
 Axis NumberAxis(double most, int count, AxisEnd end);
+
+// Returns a logarithmic axis from `least` to `most`, with powers of two as ticks, as batches mostly
+// are; a NumberAxis that ends at `most` if there are less than two of them in between.
+Axis PowersAxis(double least, double most, int count);
+
+// Returns where the value lies, from 0 at the start of the axis to 1 at its end; values beyond an
+// end lie there.
+double ShareOf(const Axis& axis, double value);
 
 }  // namespace spillway::plot
 

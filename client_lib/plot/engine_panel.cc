@@ -14,7 +14,10 @@
 namespace spillway::plot {
 namespace {
 
-constexpr double kTripHeight = 9;
+constexpr double kTripHeight = 13;
+// Letters of a swapped tensor's name beside its arrow.
+constexpr size_t kTripName = 27;
+constexpr double kTripNameGap = 20;
 constexpr double kEngineHeight = 18;
 constexpr double kEngineGap = 5;
 constexpr double kWaitHeight = 4;
@@ -22,9 +25,9 @@ constexpr double kWaitHeight = 4;
 constexpr double kSeenPixels = 1;
 constexpr double kTogetherPixels = 2;
 constexpr double kGapPixels = 0.5;
-// Shapes and similar small tensors go to the host and back in every graph: those are not swaps. A
-// swap below this part of the peak would not be visible in the memory anyway.
-constexpr int64_t kMinShare = 1000;
+// Shapes and similar small tensors go to the host and back in every graph: those are not swaps. The
+// smallest swaps seen in plans are some 1/10,000 of the peak.
+constexpr int64_t kMinShare = 100'000;
 
 using core::BytesText;
 
@@ -148,7 +151,8 @@ double SwapsHeight(size_t trips) {
   return kTripHeight * static_cast<double>(std::min(trips, kMaxTrips)) + kTripHeight;
 }
 
-void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* svg) {
+void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, double names_width,
+               Svg* svg) {
   DrawXGrid(area, svg);
   svg->Rect({area.left, area.top}, area.width, area.height, "frame");
   svg->Text({area.left - 6, area.top + 14}, Svg::Anchor::kEnd, "swaps", "text",
@@ -166,13 +170,18 @@ void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* sv
   for (size_t i = 0; i < shown.size(); ++i) {
     const double y = area.top + kTripHeight * static_cast<double>(i + 1);
     const SwapTrip& trip = shown[i];
+    const std::string tip =
+        absl::StrCat("swap of ", trip.out->node(), ": ", BytesText(trip.out->bytes()), ", out at ",
+                     core::DurationText(absl::Nanoseconds(StartOf(*trip.out))), ", back at ",
+                     core::DurationText(absl::Nanoseconds(EndOf(*trip.in))));
     svg->Arrow(
         {area.X(StartOf(*trip.out)), y}, {area.X(EndOf(*trip.in)), y}, "swap",
-        {absl::StrCat("swap of ", trip.out->node(), ": ", BytesText(trip.out->bytes()), ", out at ",
-                      core::DurationText(absl::Nanoseconds(StartOf(*trip.out))), ", back at ",
-                      core::DurationText(absl::Nanoseconds(EndOf(*trip.in)))),
-         absl::StrCat(Data("out-ns", trip.out->start_ns()), Data("in-ns", trip.in->start_ns()),
-                      Data("bytes", trip.out->bytes()))});
+        {tip, absl::StrCat(Data("out-ns", trip.out->start_ns()), Data("in-ns", trip.in->start_ns()),
+                           Data("bytes", trip.out->bytes()))});
+    const double left = area.right() + kTripNameGap;
+    svg->Text({left, y + 4}, Svg::Anchor::kStart, Shortened(trip.out->node(), kTripName), "note",
+              {tip, ""});
+    svg->Text({left + names_width, y + 4}, Svg::Anchor::kEnd, BytesText(trip.out->bytes()), "note");
   }
 }
 

@@ -27,8 +27,10 @@ std::vector<SwapTrip> SwapTrips(const GpuStep& step);
 // The maximum number of trips that are drawn, and the height of that.
 inline constexpr size_t kMaxTrips = 12;
 double SwapsHeight(size_t trips);
-// Draws the trips as arrows from the end of the copy out to the copy in.
-void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, Svg* svg);
+// Draws the trips as arrows from the copy out to the end of the copy in, with the tensors' names
+// and sizes at the right of the area, `names_width` wide.
+void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, double names_width,
+               Svg* svg);
 
 // Whether the span is of a node that runs a second time in the step, and the style of such spans.
 bool RunsAgain(const v1::TraceSpan& span);

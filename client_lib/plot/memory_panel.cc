@@ -14,11 +14,8 @@
 namespace spillway::plot {
 namespace {
 
-// The size of a label beside a mark.
+// From the labels' base line to the panel.
 constexpr double kLabelGap = 8;
-constexpr double kLabelHeight = 14;
-// Two labels closer than this would overlap.
-constexpr double kLabelWidth = 190;
 // The layout of the list of live buffers.
 constexpr double kListRowHeight = 21;
 constexpr double kListHead = 18;
@@ -45,31 +42,35 @@ std::string StepPath(const PlotArea& area, const std::vector<Sample>& samples, d
   return path;
 }
 
-struct Mark {
-  Point at;
-  std::string label;
-};
-
-Mark PeakOf(const PlotArea& area, const GpuStep& step, const char* name) {
+// `before: peak 1.27 GiB at 45.0 ms`.
+std::string PeakText(const GpuStep& step, const char* name) {
   const v1::DeviceMemory& memory = step.memory();
-  return {{area.X(static_cast<double>(memory.peak_ns())),
-           area.Y(static_cast<double>(memory.peak_bytes()))},
-          absl::StrCat(name, "peak ", BytesText(memory.peak_bytes()), " at ",
-                       core::DurationText(absl::Nanoseconds(memory.peak_ns())))};
+  return absl::StrCat(name, "peak ", BytesText(memory.peak_bytes()), " at ",
+                      core::DurationText(absl::Nanoseconds(memory.peak_ns())));
 }
 
-// Above the mark, or below it if that place is taken or outside the panel.
-void DrawMark(const PlotArea& area, const Mark& mark, const GpuStep& step, bool below,
-              const char* style, Svg* svg) {
+void DrawPeak(const PlotArea& area, const GpuStep& step, const std::string& text, const char* style,
+              Svg* svg) {
   const v1::DeviceMemory& memory = step.memory();
-  svg->Circle(mark.at, 4, style,
-              {mark.label, absl::StrCat(Data("peak-bytes", memory.peak_bytes()),
-                                        Data("peak-ns", memory.peak_ns()))});
-  below = below || mark.at.y - kLabelGap - kLabelHeight < area.top;
-  const bool at_right = mark.at.x > area.left + area.width / 2;
-  svg->Text({mark.at.x + (at_right ? -kLabelGap : kLabelGap),
-             mark.at.y + (below ? kLabelGap + kLabelHeight - 4 : -kLabelGap)},
-            at_right ? Svg::Anchor::kEnd : Svg::Anchor::kStart, mark.label, "label");
+  svg->Circle({area.X(static_cast<double>(memory.peak_ns())),
+               area.Y(static_cast<double>(memory.peak_bytes()))},
+              4, style,
+              {text, absl::StrCat(Data("peak-bytes", memory.peak_bytes()),
+                                  Data("peak-ns", memory.peak_ns()))});
+}
+
+// What the lines are, above the panel, where no label lies on a curve or on another one.
+void DrawLabels(const PlotArea& area, const std::string& before, const std::string& after,
+                int64_t budget, int64_t resident, Svg* svg) {
+  using Shape = LegendEntry::Shape;
+  std::vector<LegendEntry> labels;
+  if (!before.empty()) labels.push_back({Shape::kLine, "before", before});
+  labels.push_back({Shape::kLine, "after", after});
+  if (budget > 0) {
+    labels.push_back({Shape::kLine, "budget", absl::StrCat("budget ", BytesText(budget))});
+  }
+  labels.push_back({Shape::kBox, "resident", absl::StrCat("resident ", BytesText(resident))});
+  DrawLegend({area.left, area.top - kLabelGap}, labels, svg);
 }
 
 void DrawLine(const PlotArea& area, const GpuStep& step, const char* style, bool filled, Svg* svg) {
@@ -96,8 +97,12 @@ double MostBytes(const GpuStep& step, const GpuStep& before) {
 }
 
 void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before, Svg* svg) {
-  DrawAxes(area, "memory in use", svg);
   const v1::DeviceMemory& memory = step.memory();
+  const int64_t budget = step.budget_bytes();
+  const std::string after_text = PeakText(step, before.has_memory() ? "after: " : "");
+  const std::string before_text = before.has_memory() ? PeakText(before, "before: ") : "";
+  DrawLabels(area, before_text, after_text, budget, memory.resident_bytes(), svg);
+  DrawAxes(area, "memory in use", svg);
   const double resident_y = area.Y(static_cast<double>(memory.resident_bytes()));
   svg->Rect({area.left, resident_y}, area.width, area.bottom() - resident_y, "resident",
             {absl::StrCat("resident: ", BytesText(memory.resident_bytes()),
@@ -105,7 +110,6 @@ void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before
              Data("resident-bytes", memory.resident_bytes())});
   DrawLine(area, step, "after", /*filled=*/true, svg);
   if (before.has_memory()) DrawLine(area, before, "before", /*filled=*/false, svg);
-  const int64_t budget = step.budget_bytes();
   const double budget_y = area.Y(static_cast<double>(budget));
   if (budget > 0) {
     svg->Line({area.left, budget_y}, {area.right(), budget_y}, "budget",
@@ -115,32 +119,17 @@ void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before
   svg->Rect({area.left, area.top}, area.width, area.height, "hit",
             {"", absl::StrFormat(" data-end-ns=\"%.0f\" data-end-bytes=\"%.0f\"", area.x.end,
                                  area.y.end)});
-  const Mark after = PeakOf(area, step, before.has_memory() ? "after: " : "");
-  bool below = budget > 0 && after.at.y > budget_y && after.at.y - budget_y < 2 * kLabelHeight;
-  if (before.has_memory()) {
-    const Mark mark = PeakOf(area, before, "before: ");
-    DrawMark(area, mark, before, /*below=*/false, "before-mark halo", svg);
-    const double apart_y = after.at.y - mark.at.y, apart_x = after.at.x - mark.at.x;
-    below = below || (apart_y < 2 * kLabelHeight && apart_y > -2 * kLabelHeight &&
-                      apart_x < kLabelWidth && apart_x > -kLabelWidth);
-  }
-  DrawMark(area, after, step, below, "after-mark halo", svg);
-  if (budget > 0) {
-    const bool has_room = budget_y - kLabelHeight - 4 > area.top;
-    svg->Text({area.left + kLabelGap, has_room ? budget_y - 5 : budget_y + kLabelHeight},
-              Svg::Anchor::kStart, absl::StrCat("budget ", BytesText(budget)), "label");
-  }
-  if (area.bottom() - resident_y > kLabelHeight + 2) {
-    svg->Text({area.right() - kLabelGap, area.bottom() - 5}, Svg::Anchor::kEnd,
-              absl::StrCat("resident ", BytesText(memory.resident_bytes())), "label");
-  }
+  if (before.has_memory()) DrawPeak(area, before, before_text, "before-mark halo", svg);
+  DrawPeak(area, step, after_text, "after-mark halo", svg);
 }
 
-void DrawAlive(Point corner, double width, double height, const GpuStep& step, Svg* svg) {
+void DrawAlive(Point corner, double width, double height, const GpuStep& step, bool is_after,
+               Svg* svg) {
   const v1::DeviceMemory& memory = step.memory();
   const int all = memory.live_at_peak_size();
   const int rows = std::min(all, static_cast<int>((height - kListHead) / kListRowHeight) - 1);
-  svg->Text({corner.x, corner.y + 10}, Svg::Anchor::kStart, "live at the peak, largest first");
+  svg->Text({corner.x, corner.y + 10}, Svg::Anchor::kStart,
+            is_after ? "live at the peak after, largest first" : "live at the peak, largest first");
   int64_t rest = 0;
   for (int i = 0; i < all; ++i) {
     const v1::LiveTensor& live = memory.live_at_peak(i);

@@ -30,11 +30,15 @@ struct GpuStep {
 // Returns the maximum of everything that the panel shows, in bytes.
 double MostBytes(const GpuStep& step, const GpuStep& before);
 
-// Draws the panel. `area.y` is in bytes, `area.x` in nanoseconds.
+// The height of the row of labels above the panel.
+inline constexpr double kLabelsHeight = 22;
+// Draws the panel, and the labels above it. `area.y` is in bytes, `area.x` in nanoseconds.
 void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before, Svg* svg);
 
 // Draws the largest buffers that are live at the peak, `height` high, starting at `corner`.
-void DrawAlive(Point corner, double width, double height, const GpuStep& step, Svg* svg);
+// `is_after`: of the step after the rewrite, as the heading then says.
+void DrawAlive(Point corner, double width, double height, const GpuStep& step, bool is_after,
+               Svg* svg);
 
 }  // namespace spillway::plot
 

@@ -4,7 +4,6 @@
 #ifndef SPILLWAY_CLIENT_LIB_PLOT_PLOT_AREA_H_
 #define SPILLWAY_CLIENT_LIB_PLOT_PLOT_AREA_H_
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,12 +19,8 @@ struct PlotArea {
 
   double bottom() const { return top + height; }
   double right() const { return left + width; }
-  double X(double value) const { return left + width * Within(value / x.end); }
-  double Y(double value) const { return bottom() - height * Within(value / y.end); }
-
- private:
-  // Clamps values beyond an axis to its end.
-  static double Within(double share) { return std::min(std::max(share, 0.0), 1.0); }
+  double X(double value) const { return left + width * ShareOf(x, value); }
+  double Y(double value) const { return bottom() - height * ShareOf(y, value); }
 };
 
 // Returns `memory in use (GiB)`.

@@ -104,14 +104,10 @@ absl::Status CheckMemory(const v1::SimulateReport& report) {
       {{"option", "memory"}});
 }
 
-// The kinds of marks that occur in the picture.
-std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step, bool has_before) {
+// The kinds of marks that occur in the picture; each GPU's memory has labels of its own.
+std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step) {
   using Shape = LegendEntry::Shape;
   std::vector<LegendEntry> entries;
-  if (has_before) entries.push_back({Shape::kLine, "before", "before"});
-  entries.push_back({Shape::kLine, "after", has_before ? "after" : "memory"});
-  if (GpuStep{&step, 0}.budget_bytes() > 0) entries.push_back({Shape::kLine, "budget", "budget"});
-  entries.push_back({Shape::kBox, "resident", "resident"});
   bool swaps = false;
   for (int gpu = 0; gpu < std::min(step.memory_size(), kMaxGpus) && !swaps; ++gpu) {
     swaps = !SwapTrips({&step, gpu}).empty();
@@ -135,15 +131,16 @@ std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step, bool has_bef
 
 // Draws one GPU from `y` down; returns its bottom.
 double DrawGpu(const GpuStep& step, const GpuStep& before, const Axis& time, double y, Svg* svg) {
+  y += kLabelsHeight;
   PlotArea area{kStepLeft,     y,    kPlotWidth,
                 kMemoryHeight, time, BytesAxis(MostBytes(step, before), kYTicks, AxisEnd::kTick)};
   DrawMemory(area, step, before, svg);
-  DrawAlive({kListLeft, y}, kListWidth, kMemoryHeight, step, svg);
+  DrawAlive({kListLeft, y}, kListWidth, kMemoryHeight, step, before.has_memory(), svg);
   const std::vector<SwapTrip> trips = SwapTrips(step);
   if (!trips.empty()) {
     area.top = area.bottom() + kPanelGap;
     area.height = SwapsHeight(trips.size());
-    DrawSwaps(area, trips, svg);
+    DrawSwaps(area, trips, kListWidth, svg);
   }
   const std::vector<EngineRow> rows = EngineRows(step, before);
   if (!rows.empty()) {
@@ -171,8 +168,10 @@ absl::StatusOr<std::string> DrawStep(const v1::SimulateReport& step,
   Svg svg;
   double y = DrawHeading(title, StepLines(step, before, options.notes), kStepMargin,
                          kStepWidth - 2 * kStepMargin, &svg);
-  DrawLegend({kStepMargin, y + 8}, StepLegend(step, before != nullptr), &svg);
-  y += kStepLegend;
+  if (const auto legend = StepLegend(step); !legend.empty()) {
+    DrawLegend({kStepMargin, y + 8}, legend, &svg);
+    y += kStepLegend;
+  }
   double end_ns = static_cast<double>(std::max<int64_t>(step.simulated().step_time_ns(), 1));
   if (before != nullptr) {
     end_ns = std::max(end_ns, static_cast<double>(before->simulated().step_time_ns()));

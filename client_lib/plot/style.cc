@@ -40,7 +40,7 @@ constexpr Colour kColours[] = {
     {".again", "fill", kYellow, kYellow},
     {".copy-out", "fill", kOrange, kOrange},
     {".copy-in", "fill", kSkyBlue, kSkyBlue},
-    {".wait", "fill", kVermillion, kVermillion},
+    {".wait", "fill", "#1A1A1A", "#E9EAEC"},
     {".host", "fill", "#878D96", "#878D96"},
     {".swap", "stroke", kPurple, kPurple},
     {".swap", "fill", kPurple, kPurple},

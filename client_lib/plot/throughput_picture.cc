@@ -56,6 +56,17 @@ std::vector<Series> SeriesOf(const v1::ExploreReport& report) {
     if (size.has_sizes_per_s()) AddRate(at, size.sizes_per_s() / per, &plain);
     if (size.has_swapped_sizes_per_s()) AddRate(at, size.swapped_sizes_per_s() / per, &swapped);
   }
+  // Sizes that nothing fits would take the place of those that are of use.
+  double largest = 0;
+  for (const Series* series : {&plain, &swapped}) {
+    for (const Rate& rate : series->rates) largest = std::max(largest, rate.size);
+  }
+  for (Series* series : {&full, &bound}) {
+    std::vector<Rate>& rates = series->rates;
+    rates.erase(std::remove_if(rates.begin(), rates.end(),
+                               [&](const Rate& r) { return largest > 0 && r.size > largest; }),
+                rates.end());
+  }
   std::vector<Series> all;
   // The two coincide if nothing needs to be swapped: the dashed line is drawn on top.
   for (Series* series : {&full, &bound, &swapped, &plain}) {
@@ -105,9 +116,10 @@ void DrawSeries(const PlotArea& area, const Series& series, const char* unit, Sv
 absl::StatusOr<std::string> DrawThroughput(const v1::ExploreReport& report,
                                            const PictureOptions& options) {
   const std::vector<Series> all = SeriesOf(report);
-  double most_size = 0, most_rate = 0;
+  double least_size = HUGE_VAL, most_size = 0, most_rate = 0;
   for (const Series& series : all) {
     for (const Rate& rate : series.rates) {
+      least_size = std::min(least_size, rate.size);
       most_size = std::max(most_size, rate.size);
       most_rate = std::max(most_rate, rate.per_s);
     }
@@ -142,7 +154,7 @@ absl::StatusOr<std::string> DrawThroughput(const v1::ExploreReport& report,
                       y,
                       kRateWidth - kRateLeft - kRateMargin - 12,
                       kPlotHeight,
-                      NumberAxis(most_size, kRateSteps, AxisEnd::kTick),
+                      PowersAxis(least_size, most_size, kRateSteps),
                       NumberAxis(most_rate, kRateSteps, AxisEnd::kTick)};
   DrawAxes(area, unit, &svg);
   DrawXTicks(area, is_batch ? "examples in a batch" : "size", &svg);

@@ -62,8 +62,11 @@ std::string StepText(const v1::DeviceFit& fit) {
   if (fit.has_step_time_ns()) {
     std::string step = core::DurationText(absl::Nanoseconds(fit.step_time_ns()));
     if (fit.full_speed_step_time_ns() > 0 && fit.step_time_ns() > 0) {
-      absl::StrAppendFormat(&step, " (%.0f%% of full speed)",
-                            100.0 * fit.full_speed_step_time_ns() / fit.step_time_ns());
+      const double share = 100.0 * fit.full_speed_step_time_ns() / fit.step_time_ns();
+      // Full speed is that of TensorFlow's own order of the ops.
+      constexpr double kMuch = 100.5;
+      absl::StrAppendFormat(&step, " (%.0f%% of full speed%s)", std::min(share, 100.0),
+                            share > kMuch ? ", in a faster order" : "");
     }
     parts.push_back(std::move(step));
   }

@@ -439,8 +439,8 @@ std::string SwappedRateText(bool size_is_batch, const v1::ExploredSize& size) {
 // The share that remains of the speed with unlimited memory.
 std::string FullSpeedShare(const v1::ExploredSize& size) {
   if (!size.has_swapped_sizes_per_s() || !(size.full_speed_sizes_per_s() > 0)) return kNotKnown;
-  return absl::StrFormat("%.0f%%",
-                         100 * size.swapped_sizes_per_s() / size.full_speed_sizes_per_s());
+  return absl::StrFormat(
+      "%.0f%%", std::min(100.0, 100 * size.swapped_sizes_per_s() / size.full_speed_sizes_per_s()));
 }
 
 // An upper bound of that share for any plan. (The bound leaves out launch times.)

@@ -24,7 +24,7 @@ namespace spillway::core {
 namespace {
 
 // TensorFlow's own limit on pinned host memory if the variable is not set (gpu_process_state: 64
-// GiB). Advising less than this would only reduce it.
+// GiB). Up to this, nothing has to be set.
 constexpr int64_t kDefaultHostLimitMib = 65536;
 constexpr int64_t kBytesPerMib = 1 << 20;
 
@@ -39,13 +39,14 @@ constexpr char kSameBits[] = "graph_options { rewrite_options { arithmetic_optim
 void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
   // Twice the peak of swapped-out bytes: the host allocator rounds sizes up to powers of two.
   const int64_t needed_mib = swap_out_bytes / kBytesPerMib * 2 + 1;
-  const int64_t mib = std::max(kDefaultHostLimitMib, needed_mib);
-  advice->set_host_memory_variable(absl::StrCat("TF_GPU_HOST_MEM_LIMIT_IN_MB=", mib));
-  advice->set_host_memory_variable_before_1_14(absl::StrCat("TF_CUDA_HOST_MEM_LIMIT_IN_MB=", mib));
-  advice->set_explanation(
-      absl::StrCat("twice the bytes swapped out per step, at least TensorFlow's default of ",
-                   kDefaultHostLimitMib, " MiB; IBM's rule of thumb is 4 x GPU memory x GPUs"));
   advice->set_config_proto_text(kSchedulingHeuristics);
+  if (needed_mib <= kDefaultHostLimitMib) return;
+  advice->set_host_memory_variable(absl::StrCat("TF_GPU_HOST_MEM_LIMIT_IN_MB=", needed_mib));
+  advice->set_host_memory_variable_before_1_14(
+      absl::StrCat("TF_CUDA_HOST_MEM_LIMIT_IN_MB=", needed_mib));
+  advice->set_explanation(
+      absl::StrCat("twice the bytes swapped out per step; TensorFlow's default is ",
+                   kDefaultHostLimitMib, " MiB"));
 }
 
 // With as many digits as needed to parse to the same number.

@@ -150,6 +150,8 @@ def await_serving(chroot, address):
 def test_image(image_root, config):
     check("runs as a user that is not root", config["User"] == "65532:65532", config["User"])
     check("starts spillwayd", config["Entrypoint"] == ["spillwayd"], config["Entrypoint"])
+    check("starts nothing without TLS unless it is told to", "--insecure" not in config["Cmd"],
+          config["Cmd"])
     check("exposes gRPC and metrics", set(config["ExposedPorts"]) == {"7070/tcp", "9464/tcp"},
           config["ExposedPorts"])
     there = [path for path in NOT_IN_THE_IMAGE if (image_root / path).exists()]
@@ -221,6 +223,10 @@ def test_run(image_root):
         check("without a server the job goes on with the original graph",
               code == 0 and (graph / "graph.pb").read_bytes() == GRAPH.read_bytes(), err)
         check("and one line says so", err.count("\n") == 1 and "spillway" in err, err)
+
+        code, out, err = chroot.run(["spillwayd", "--listen", "0.0.0.0:7070"])
+        check("without arguments it says what it takes",
+              code == 2 and "--tls-cert" in err and "--insecure" in err, err)
 
         started = time.monotonic()
         process = chroot.popen(["spillwayd", *server["args"]])

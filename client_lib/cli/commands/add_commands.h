@@ -23,6 +23,7 @@ void AddStatsCommand(CLI::App* app, Session* session);
 void AddAnonymizeCommand(CLI::App* app, Session* session);
 void AddCapabilitiesCommand(CLI::App* app, Session* session);
 void AddHealthCommand(CLI::App* app, Session* session);
+void AddDoctorCommand(CLI::App* app, Session* session);
 
 // Completes all commands of `app`.
 void AddCompletionCommand(CLI::App* app, Session* session);

@@ -81,8 +81,8 @@ absl::StatusOr<JournalReader> JournalReader::Open(const std::vector<std::string>
       }
       if (error) return FileError(error.value(), "read", path, kJournalAdvice);
       if (files.empty()) {
-        return FileError(ENOENT, "read", path,
-                         absl::StrCat("it holds no ", fields::kFile, "; ", kJournalAdvice));
+        return FileError(absl::NotFoundError(absl::StrCat("it holds no ", fields::kFile)), path,
+                         kJournalAdvice);
       }
       // The names of full files contain the time, and are less than that of the current file.
       absl::c_sort(files);

@@ -125,7 +125,9 @@ absl::Status CheckOutputs(const InputPath& input, const std::vector<OutputPath>&
 absl::Status CheckFiles(const GraphFiles& files) {
   const std::vector<OutputPath> outputs = files.Outputs();
   if (std::none_of(outputs.begin(), outputs.end(), [](const OutputPath& o) { return o.given(); })) {
-    return Conflict("nothing to write; give -o FILE, or --report FILE for the report alone", "-o");
+    return core::InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        "nothing to write; give -o FILE, or --report FILE for the report alone", {{"flag", "-o"}});
   }
   return CheckOutputs(files.input, outputs);
 }

@@ -79,10 +79,27 @@ TEST(GraphFormatTest, RecognisesTexts) {
 TEST(GraphFormatTest, SaysSoWhereNothingOrTooMuchFits) {
   const std::string graph = GraphBytes("a = NoOp()");
   ExpectUnknown("\x0a\xff\xff", "none of");
-  ExpectUnknown("PK\x03\x04 zip", "none of");
   ExpectUnknown(graph + RawField(2, graph), "one format or another");
   ExpectUnknown(graph + RawNumber(1, 1), "one format or another");
   ExpectUnknown(RawField(2, RawField(2, graph)) + RawField(2, graph), "one format or another");
+}
+
+// Each as the program that writes it begins or ends it.
+TEST(GraphFormatTest, FilesThatPeopleTakeForAGraphAreNamed) {
+  const std::string onnx = RawNumber(1, 8) + RawField(2, "pytorch") + RawField(3, "2.1") +
+                           RawField(7, RawField(1, RawField(4, "Relu")) + RawField(2, "main"));
+  for (const auto& [bytes, name] :
+       {std::pair<std::string, const char*>{"\x89HDF\r\n\x1a\n and more", "an HDF5 file"},
+        {"PK\x03\x04 zip", "a model of Keras (.keras)"},
+        {"\x1f\x8b\x08 packed", "compressed by gzip"},
+        {"table\x57\xfb\x80\x8b\x24\x75\x47\xdb", "index of a checkpoint"},
+        {"model_checkpoint_path: \"m-1\"\n", "a list of checkpoints"},
+        {onnx, "a model in ONNX"}}) {
+    const auto found = RecogniseFormat(bytes);
+    EXPECT_EQ(core::GetErrorReason(found.status()), v1::ERROR_REASON_MALFORMED_GRAPH) << name;
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr(name));
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr("after minimize"));
+  }
 }
 
 TEST(GraphFormatTest, NamesAreThoseOfTheHelp) {

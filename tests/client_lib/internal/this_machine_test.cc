@@ -178,6 +178,8 @@ TEST_F(ThisMachineTest, ACardWithAPresetIsPlannedForAsThat) {
   EXPECT_EQ(hardware.preset(), "h100_sxm5");
   EXPECT_EQ(hardware.gpu_memory_bytes(), UsableBytes(81559 * kMiB, 9));
   EXPECT_FALSE(hardware.has_d2h_bytes_per_s());
+  EXPECT_GT(hardware.host_memory_bytes(), int64_t{64} << 20);
+  EXPECT_LE(hardware.host_memory_bytes(), sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2);
   EXPECT_THAT(line_, HasSubstr("2 times NVIDIA H100 80GB HBM3, "));
   // What is given counts first.
   v1::Hardware given;

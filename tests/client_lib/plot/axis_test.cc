@@ -36,6 +36,24 @@ TEST(PlotAxisTest, TicksAreRound) {
   EXPECT_THAT(Labels(TimeAxis(3e9, 5, AxisEnd::kValue)), ElementsAre("0", "1000", "2000", "3000"));
 }
 
+TEST(PlotAxisTest, PowersOfTwoOnALogarithmicAxis) {
+  const Axis axis = PowersAxis(160, 1368, 8);
+  EXPECT_THAT(Labels(axis), ElementsAre("256", "512", "1024"));
+  EXPECT_EQ(ShareOf(axis, 160), 0);
+  EXPECT_EQ(ShareOf(axis, 1368), 1);
+  EXPECT_EQ(ShareOf(axis, 0), 0);
+  EXPECT_EQ(ShareOf(axis, 2000), 1);
+  // Equal steps for equal factors: ln(2) / ln(1368 / 160) is 0.323.
+  EXPECT_NEAR(ShareOf(axis, 512) - ShareOf(axis, 256), 0.323, 0.0005);
+  EXPECT_NEAR(ShareOf(axis, 1024) - ShareOf(axis, 512), 0.323, 0.0005);
+  EXPECT_THAT(Labels(PowersAxis(1, 4096, 8)),
+              ElementsAre("1", "4", "16", "64", "256", "1024", "4096"));
+  // Too narrow for that: from 0, and to the largest.
+  EXPECT_EQ(PowersAxis(224, 256, 8).start, 0);
+  EXPECT_EQ(PowersAxis(64, 64, 8).end, 64);
+  EXPECT_EQ(PowersAxis(0, 64, 8).start, 0);
+}
+
 // Whatever the size: a step of 1, 2 or 5 times a power of ten, not too many, and no value beyond.
 TEST(PlotAxisTest, AnySize) {
   for (double most = 1; most < 9e18; most *= 1.37) {

@@ -246,6 +246,7 @@ TEST(StepPictureTest, EnginesAndSwaps) {
   EXPECT_THAT(drawn.Tips("compute"),
               Contains("conv2: 30.0 ms from 30.0 ms, waited 10.0 ms for memory"));
   EXPECT_THAT(drawn.Tips("swap"), Contains(HasSubstr("swap of conv1: 300.00 MiB")));
+  EXPECT_THAT(drawn.Texts(), AllOf(Contains("conv1"), Contains("300.00 MiB")));
 }
 
 // A node that runs again is seen beside the others, and in the legend.
@@ -284,6 +285,45 @@ TEST(StepPictureTest, BeforeAndAfter) {
   EXPECT_THAT(Drawn(DrawStep(Step(), &before, PictureOptions())).Texts(),
               AllOf(Contains(HasSubstr("before: synchronous")),
                     Contains(HasSubstr("after: launched ahead"))));
+}
+
+// The rectangle of a text in the picture, by what a letter of 12 px takes at most.
+struct Box {
+  double left, right, top, bottom;
+};
+Box BoxOf(const XmlElement& text) {
+  constexpr double kLetter = 6.5, kHeight = 11;
+  const double x = Number(text, "x"), y = Number(text, "y");
+  const double width = kLetter * static_cast<double>(text.text.size());
+  const std::string anchor = text.attributes.at("text-anchor");
+  const double left = anchor == "start" ? x : anchor == "end" ? x - width : x - width / 2;
+  return {left, left + width, y - kHeight, y};
+}
+
+// Budget, peak before and peak after close together, on each of four GPUs.
+TEST(StepPictureTest, LabelsLieNeitherOnAPanelNorOnEachOther) {
+  v1::SimulateReport step = Step();
+  while (step.memory_size() < 4) *step.add_memory() = step.memory(0);
+  v1::SimulateReport before = step;
+  for (v1::DeviceMemory& memory : *before.mutable_memory())
+    AddSample(41 * kMs, 990 * kMiB, &memory);
+  const Drawn drawn(DrawStep(step, &before, PictureOptions()));
+  std::vector<Box> boxes;
+  for (const XmlElement& element : drawn.Of("legend", "text")) boxes.push_back(BoxOf(element));
+  ASSERT_GE(boxes.size(), 4u * 4u);
+  const auto panels = drawn.Of("hit");
+  ASSERT_THAT(panels, SizeIs(4));
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      EXPECT_TRUE(boxes[i].right <= boxes[j].left || boxes[j].right <= boxes[i].left ||
+                  boxes[i].bottom <= boxes[j].top || boxes[j].bottom <= boxes[i].top)
+          << i << " " << j;
+    }
+    for (const XmlElement& panel : panels) {
+      const double top = Number(panel, "y");
+      EXPECT_TRUE(boxes[i].bottom <= top || boxes[i].top >= top + Number(panel, "height")) << i;
+    }
+  }
 }
 
 TEST(StepPictureTest, HostileNames) {
@@ -560,7 +600,9 @@ TEST(ThroughputPictureTest, PointsAreTheReports) {
     const auto& [b, at_b] = ticks.back();
     return at_a + (at_b - at_a) * (value - a) / (b - a);
   };
-  EXPECT_NEAR(Number(swapped[2], "cx"), place(x_ticks, 128), 0.2);
+  // The axis of sizes is logarithmic.
+  for (auto& [value, x] : x_ticks) value = std::log(value);
+  EXPECT_NEAR(Number(swapped[2], "cx"), place(x_ticks, std::log(128)), 0.2);
   EXPECT_NEAR(Number(swapped[2], "cy"), place(y_ticks, 150), 0.2);
   EXPECT_THAT(drawn.Of("bound", "path"), SizeIs(1));
   EXPECT_THAT(drawn.Of("full", "path"), SizeIs(1));
@@ -568,6 +610,16 @@ TEST(ThroughputPictureTest, PointsAreTheReports) {
               AllOf(Contains("examples in a batch"), Contains("examples/s"),
                     Contains("largest batch without swapping: 64; with swapping: 128"),
                     Contains(HasSubstr("launched ahead"))));
+}
+
+// What no plan fits has no point, and takes no place.
+TEST(ThroughputPictureTest, EndsWhereTheDataEnds) {
+  v1::ExploreReport report = Sizes();
+  v1::ExploredSize* too_large = report.add_sizes();
+  too_large->set_size(256);
+  too_large->set_full_speed_sizes_per_s(225);
+  const Drawn drawn(DrawThroughput(report, PictureOptions()));
+  EXPECT_THAT(drawn.Texts(), AllOf(Contains("128"), Not(Contains("256"))));
 }
 
 TEST(ThroughputPictureTest, OfImagesAndOfNothing) {

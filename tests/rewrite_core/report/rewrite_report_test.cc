@@ -216,7 +216,21 @@ TEST(ReportFiguresTest, CountsByDeviceAndByKindOfEdge) {
   EXPECT_THAT(report.warnings(0).message(), HasSubstr("1 of 3 swapped tensors"));
   EXPECT_EQ(report.warnings(1).code(), v1::WARNING_CODE_NO_TRIGGER);
   EXPECT_THAT(report.warnings(1).message(), HasSubstr("1 swap-ins have no trigger"));
-  EXPECT_EQ(report.advice().host_memory_variable(), "TF_GPU_HOST_MEM_LIMIT_IN_MB=65536");
+  // TensorFlow's default is enough.
+  EXPECT_EQ(report.advice().host_memory_variable(), "");
+  EXPECT_NE(report.advice().config_proto_text(), "");
+}
+
+TEST(ReportFiguresTest, AdvisesOnHostMemoryWhereTheDefaultIsTooSmall) {
+  const TestGraph graph(kTwoGpus);
+  SwapPlan plan = ThreeSwaps(graph);
+  plan.swaps[0].size_bytes = int64_t{40} << 30;
+  v1::RewriteReport report;
+  ReportFigures(*graph, ClonePlan(), plan, &report);
+  // Twice 40 GiB, and a bit.
+  EXPECT_EQ(report.advice().host_memory_variable(), "TF_GPU_HOST_MEM_LIMIT_IN_MB=81921");
+  EXPECT_EQ(report.advice().host_memory_variable_before_1_14(),
+            "TF_CUDA_HOST_MEM_LIMIT_IN_MB=81921");
 }
 
 TEST(ReportFiguresTest, NothingForAnEmptyPlan) {

@@ -215,8 +215,9 @@ TEST(CheckFilesTest, OutputsMustDiffer) {
   EXPECT_TRUE(check("-", "report", "").ok());
   EXPECT_TRUE(check("out", "-", "").ok());
   EXPECT_TRUE(check("", "", "", "plan").ok());
+  EXPECT_EQ(core::GetErrorReason(check("", "", "")), v1::ERROR_REASON_BAD_OPTION);
   for (const absl::Status& status :
-       {check("", "", ""), check("in", "", ""), check("out", "in", ""), check("out", "out", ""),
+       {check("in", "", ""), check("out", "in", ""), check("out", "out", ""),
         check("out", "r", "./r"), check("-", "-", ""), check("out", "-", "-"),
         check("", "", "", "in"), check("out", "", "", "out"), check("", "-", "", "-")}) {
     EXPECT_EQ(core::GetErrorReason(status), v1::ERROR_REASON_CONFLICTING_OPTIONS) << status;

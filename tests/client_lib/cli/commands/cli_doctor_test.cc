@@ -1,0 +1,70 @@
+// What `spillway doctor` finds, and what it says of what it does not find.
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client_lib/cli_program.h"
+#include "tests/client_lib/temp_dir.h"
+#include "tests/client_lib/test_server.h"
+
+namespace spillway::cli {
+namespace {
+
+using ::spillway::testing::ChildResult;
+using ::spillway::testing::Spillway;
+using ::spillway::testing::TempDir;
+using ::spillway::testing::TestServer;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// With nothing in PATH but these programs, as shell scripts.
+class DoctorTest : public ::testing::Test {
+ protected:
+  DoctorTest() : path_(getenv("PATH")) { setenv("PATH", (dir_ / "").c_str(), 1); }
+  ~DoctorTest() override { setenv("PATH", path_.c_str(), 1); }
+
+  void Install(const char* program, const std::string& script) {
+    const std::string file = dir_.Write(program, absl::StrCat("#!/bin/sh\n", script, "\n"));
+    ASSERT_EQ(chmod(file.c_str(), 0700), 0);
+  }
+
+  const std::string path_;
+  const TempDir dir_;
+};
+
+TEST_F(DoctorTest, WithNothingThereEachLineSaysWhatToDo) {
+  const ChildResult result = Spillway({"doctor"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(
+      result.out,
+      AllOf(HasSubstr("  GPU       not known: no nvidia-smi here says which GPU this is\n"),
+            HasSubstr("the default is assumed, the first that spillway capabilities lists: name"),
+            HasSubstr("none in PATH answers"), HasSubstr("give --server HOST:PORT")));
+}
+
+TEST_F(DoctorTest, WhatIsThere) {
+  Install("nvidia-smi",
+          "case $1 in *=name) echo NVIDIA L4;; *=memory*) echo 23034, 8.9;; *=driver*) echo "
+          "550.54.15;; *) echo GPU-1, [N/A], 4, 16;; esac");
+  Install("python3", "echo /usr/bin/python3; echo 2.15.1; echo -; echo found");
+  const TestServer server;
+  const ChildResult result = Spillway({"doctor", "--server", server.target()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("NVIDIA L4\n"), HasSubstr("20.31 GiB of 22.49 GiB for TensorFlow\n"),
+                    HasSubstr("550.54.15\n"), HasSubstr(" l4\n"), HasSubstr(" 2.15.1\n"),
+                    HasSubstr("not in this Python; pip install its wheel"),
+                    HasSubstr("found by the loader\n"), HasSubstr(" SERVING\n")));
+  const ChildResult gone =
+      Spillway({"doctor", "--server", "127.0.0.1:1", "--retries", "0", "--timeout", "2s"});
+  EXPECT_EQ(gone.exit_code, 1) << gone.err;
+  EXPECT_THAT(gone.out, HasSubstr("127.0.0.1:1"));
+}
+
+}  // namespace
+}  // namespace spillway::cli
