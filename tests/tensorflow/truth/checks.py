@@ -494,6 +494,13 @@ class _Flow:
         return (placed is not None and placed.op == "Switch" and placed.device == HOST
                 and names.node(placed.inputs[0]) in swap_ins)
 
+    def was_on_host(self, node):
+        """Whether the node and all that it reads are on the host, as the reads of a parameter
+        server's variables: what is copied late from there need not leave a device."""
+        placed = self.placed.get(node)
+        return (placed is not None and placed.device == HOST and bool(placed.inputs) and
+                all(self.where(names.node(tensor)) == HOST for tensor in placed.inputs))
+
     def to_moved(self):
         """What a Switch needs besides: its predicate goes to the host with it."""
         return {c for c in self.found if c.target == HOST and c.consumer in self.moved}
@@ -505,7 +512,7 @@ def check_crossings(graph, after, report, trained, expected_others, result):
     flow = _Flow(after, trained, grappler=expected_others is None)
     running = ancestors(after, graph)
     swap_ins = {swap_in["name"] for _, swap_in in swap_ins_of(report)}
-    explained, switched, stayed, gone = set(), 0, 0, 0
+    explained, switched, stayed, gone, there = set(), 0, 0, 0, 0
     idle = [0, 0]  # swap-outs and swap-ins that the step does not run
     problems = []
     for swap in swaps_of(report):
@@ -524,6 +531,8 @@ def check_crossings(graph, after, report, trained, expected_others, result):
             stayed += 1
         elif not leaving and flow.grappler and flow.is_gone(producer):
             gone += 1
+        elif not leaving and flow.was_on_host(producer):
+            there += 1
         elif not leaving:
             problems.append("%s does not leave the device: %s is on %s" %
                             (swap["tensor"], out, flow.where(out)))
@@ -558,6 +567,8 @@ def check_crossings(graph, after, report, trained, expected_others, result):
     result.problems_from("crossings", problems)
     if any(idle):
         result.notes.append("%d swap-outs and %d swap-ins are no part of a step" % tuple(idle))
+    if there:
+        result.notes.append("%d tensors are copied late, which were on the host already" % there)
     if gone:
         result.notes.append("Grappler removed %d consumers or producers" % gone)
     if switched:
