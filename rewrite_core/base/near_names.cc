@@ -26,21 +26,28 @@ size_t EditDistance(absl::string_view a, absl::string_view b, size_t limit) {
   const size_t beyond = limit + 1;
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > limit) return beyond;
-  std::vector<size_t> before(a.size() + 1), above(a.size() + 1), row(a.size() + 1);
-  const auto same = [&](size_t i, size_t j) {
-    return absl::ascii_tolower(a[i]) == absl::ascii_tolower(b[j]);
-  };
-  for (size_t i = 0; i <= a.size(); ++i) above[i] = i;
+  const std::string low_a = absl::AsciiStrToLower(a), low_b = absl::AsciiStrToLower(b);
+  const size_t width = a.size() + 1;
+  std::vector<size_t> rows(3 * width, beyond);
+  size_t *before = rows.data(), *above = before + width, *row = above + width;
+  for (size_t i = 0; i < width; ++i) above[i] = i;
   for (size_t j = 0; j < b.size(); ++j) {
-    row[0] = j + 1;
-    size_t least = row[0];
-    for (size_t i = 0; i < a.size(); ++i) {
-      row[i + 1] = std::min({row[i] + 1, above[i + 1] + 1, above[i] + (same(i, j) ? 0 : 1)});
-      if (i > 0 && j > 0 && same(i, j - 1) && same(i - 1, j)) {
-        row[i + 1] = std::min(row[i + 1], before[i - 1] + 1);
+    // A cell is at least as far as it is from the diagonal (Ukkonen, 1985): the others are beyond.
+    const size_t begin = j > limit ? j - limit : 0;
+    const size_t end = std::min(a.size(), j + limit + 1);
+    row[begin] = begin == 0 ? j + 1 : beyond;
+    size_t least = row[begin], left = row[begin];
+    const char b_j = low_b[j];
+    for (size_t i = begin; i < end; ++i) {
+      const char a_i = low_a[i];
+      size_t cell = std::min(std::min(left, above[i + 1]) + 1, above[i] + (a_i != b_j));
+      if (i > 0 && j > 0 && a_i == low_b[j - 1] && low_a[i - 1] == b_j) {
+        cell = std::min(cell, before[i - 1] + 1);
       }
-      least = std::min(least, row[i + 1]);
+      left = row[i + 1] = cell;
+      least = std::min(least, cell);
     }
+    if (end < a.size()) row[end + 1] = beyond;  // Read by the next row, which goes one further.
     if (least > limit) return beyond;
     std::swap(before, above);
     std::swap(above, row);

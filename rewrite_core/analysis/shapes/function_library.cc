@@ -132,7 +132,7 @@ const CallFacts* FunctionLibrary::Call(absl::string_view function,
   if (arguments.size() != body.arguments.size()) return nullptr;
   // Known calls take time, too: their lookup key is as long as the arguments.
   const int64_t lookup = CallSteps(arguments.size() + body.results.size());
-  if (steps_ > kMaxSteps || stop_.ShouldStop(lookup)) return nullptr;
+  if (steps_ > kMaxSteps || Stops(lookup)) return nullptr;
   steps_ += lookup;
   std::string key(reinterpret_cast<const char*>(&entry.number), sizeof(entry.number));
   for (const TensorFact& argument : arguments) {
@@ -142,7 +142,7 @@ const CallFacts* FunctionLibrary::Call(absl::string_view function,
   const auto memo = calls_.find(key);
   if (memo != calls_.end()) return memo->second.get();
   // A body may be too short for its own loop to check the clock.
-  if (stop_.ShouldStop(body.steps)) return nullptr;
+  if (Stops(body.steps)) return nullptr;
   steps_ += body.steps;
 
   absl::flat_hash_map<NodeId, TensorFact> facts;

@@ -63,6 +63,8 @@ class FunctionLibrary : public FunctionCaller {
   };
 
   std::unique_ptr<Body> Build(absl::string_view function_def);
+  // Counts the steps; once the token has fired, it is not asked for each call that is left.
+  bool Stops(int64_t steps) { return stopped_ = stopped_ || stop_.ShouldStop(steps); }
 
   const int producer_;
   ShapePool& pool_;
@@ -72,6 +74,7 @@ class FunctionLibrary : public FunctionCaller {
   absl::flat_hash_map<std::string, std::unique_ptr<CallFacts>> calls_;
   int depth_ = 0;
   int64_t steps_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace spillway::core
