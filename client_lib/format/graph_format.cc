@@ -97,15 +97,16 @@ absl::string_view OtherFile(absl::string_view bytes) {
   if (absl::StartsWith(bytes, kGzip)) return "compressed by gzip (unpack it if it is a graph)";
   if (absl::EndsWith(bytes, kTableEnd)) return "the index of a checkpoint, which keeps variables";
   if (absl::StartsWith(bytes, "model_checkpoint_path:")) return "a list of checkpoints";
-  // ModelProto in onnx.proto: ir_version is field 1, graph is field 7.
-  constexpr int kIrVersion = 1, kGraph = 7;
-  WireReader reader(bytes);
-  bool has_version = false;
-  while (reader.Next()) {
-    has_version |= reader.IsVarint(kIrVersion);
-    if (reader.IsBytes(kGraph) && has_version) return "a model in ONNX";
-  }
   return "";
+}
+
+absl::Status NoTrainingGraph(absl::string_view what) {
+  return core::InvalidError(
+      v1::ERROR_REASON_MALFORMED_GRAPH,
+      absl::StrCat("this is ", what,
+                   ", no training graph; write one where the program trains, after minimize: "
+                   "open('graph.pb', 'wb').write(graph.as_graph_def(add_shapes=True)."
+                   "SerializeToString()); for Keras there is rewrite_train_function in Python"));
 }
 
 }  // namespace
@@ -156,12 +157,7 @@ absl::StatusOr<GraphFormat> ParseFormatName(absl::string_view name) {
 
 absl::StatusOr<GraphFormat> RecogniseFormat(absl::string_view bytes) {
   if (const absl::string_view other = OtherFile(bytes); !other.empty()) {
-    return core::InvalidError(
-        v1::ERROR_REASON_MALFORMED_GRAPH,
-        absl::StrCat("this is ", other,
-                     ", no training graph; write one where the program trains, after minimize: "
-                     "open('graph.pb', 'wb').write(graph.as_graph_def(add_shapes=True)."
-                     "SerializeToString()); for Keras there is rewrite_train_function in Python"));
+    return NoTrainingGraph(other);
   }
   if (LooksLikeText(bytes)) return RecogniseText(bytes);
   bool first_is_number = false;
@@ -172,6 +168,8 @@ absl::StatusOr<GraphFormat> RecogniseFormat(absl::string_view bytes) {
   WireReader reader(bytes);
   while (reader.Next()) {
     if (reader.IsVarint(saved_model::kSchemaVersion)) first_is_number = true;
+    // ModelProto in onnx.proto: ir_version is field 1, a number, too, and graph is field 7.
+    if (reader.IsBytes(7) && first_is_number) return NoTrainingGraph("a model in ONNX");
     if (reader.IsBytes(1)) {
       // One is enough, since files have many.
       if (!has_first) has_node = LooksLikeNode(reader.bytes());

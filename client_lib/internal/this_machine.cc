@@ -202,10 +202,6 @@ double LinkRate(int generation, int width) {
   return kRates[generation] * width / 16;
 }
 
-std::string CannotLike(absl::string_view gpu) {
-  return absl::StrCat("there is no preset for ", core::Quoted(gpu));
-}
-
 // Sets the preset, or why there is none.
 void FindPreset(const std::vector<Gpu>& gpus, const Gpu& least, Host host, ThisMachine* machine) {
   for (const Gpu& gpu : gpus) {
@@ -228,7 +224,7 @@ void FindPreset(const std::vector<Gpu>& gpus, const Gpu& least, Host host, ThisM
     machine->link_bytes_per_s = LinkRate(least.pcie_generation, least.pcie_width);
     return;
   }
-  machine->why_none = CannotLike(least.name);
+  machine->why_none = absl::StrCat("there is no preset for ", core::Quoted(least.name));
 }
 
 // The limit of the cgroup (version 2) that a container gives its processes; 0: none.
@@ -254,8 +250,9 @@ std::string Asked(const char* columns, const Deadline& deadline) {
 
 bool IsAuto(const v1::Hardware& hardware) { return hardware.preset() == kAuto; }
 
-// Whether the core would assume a machine.
+// Whether the machine is that of this process: `auto`, or else the core would assume one.
 bool IsOpen(const v1::Hardware& hardware) {
+  if (IsAuto(hardware)) return true;
   if (!hardware.preset().empty()) return false;
   const absl::StatusOr<core::Hardware> assumed = core::Hardware::FromOptions(hardware);
   return assumed.ok() && assumed->preset_assumed;
@@ -281,6 +278,17 @@ absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit) {
 const absl::StatusOr<ThisMachine>& MachineOfProcess(absl::Duration limit) {
   static const auto& machine = *new absl::StatusOr<ThisMachine>(AskMachine(limit));
   return machine;
+}
+
+std::string GpuText(const ThisMachine& machine) {
+  return absl::StrCat(machine.gpu_count > 1 ? absl::StrCat(machine.gpu_count, " times ") : "",
+                      machine.gpu);
+}
+
+std::string MemoryText(const ThisMachine& machine) {
+  return absl::StrCat(core::BytesText(machine.usable_bytes), " of ",
+                      core::BytesText(machine.total_bytes),
+                      machine.gpu_count > 1 ? " on the smallest" : "", " for TensorFlow");
 }
 
 absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host host,
@@ -341,16 +349,12 @@ bool NeedsMachine(const v1::RewriteOptions& options) {
   const v1::Hardware& hardware = options.step().hardware();
   const bool idle =
       options.has_strip() || (options.has_scope() && options.simulation() == v1::SIMULATION_OFF);
-  return IsAuto(hardware) || (!idle && IsOpen(hardware));
+  return idle ? IsAuto(hardware) : IsOpen(hardware);
 }
 
-bool NeedsMachine(const v1::SimulateOptions& options) {
-  return IsAuto(options.step().hardware()) || IsOpen(options.step().hardware());
-}
+bool NeedsMachine(const v1::SimulateOptions& options) { return IsOpen(options.step().hardware()); }
 
-bool NeedsMachine(const v1::ExploreOptions& options) {
-  return IsAuto(options.step().hardware()) || IsOpen(options.step().hardware());
-}
+bool NeedsMachine(const v1::ExploreOptions& options) { return IsOpen(options.step().hardware()); }
 
 absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& machine,
                                          v1::Hardware* hardware) {
@@ -360,9 +364,7 @@ absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& mach
   }
   if (must && machine->preset.empty()) return CannotTell(machine->why_none);
   hardware->set_preset(machine->preset);
-  std::string note = "from nvidia-smi: ";
-  absl::StrAppend(&note, machine->gpu_count > 1 ? absl::StrCat(machine->gpu_count, " times ") : "",
-                  machine->gpu);
+  std::string note = absl::StrCat("from nvidia-smi: ", GpuText(*machine));
   if (machine->link_bytes_per_s > 0 && !hardware->has_d2h_bytes_per_s() &&
       !hardware->has_h2d_bytes_per_s()) {
     hardware->set_d2h_bytes_per_s(machine->link_bytes_per_s);
@@ -372,9 +374,7 @@ absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& mach
   if (machine->usable_bytes > 0 && !hardware->has_gpu_memory_bytes()) {
     hardware->set_gpu_memory_bytes(machine->usable_bytes);
     hardware->set_gpu_memory_source(v1::MEMORY_SOURCE_NVIDIA_SMI);
-    absl::StrAppend(&note, ", ", core::BytesText(machine->usable_bytes), " of ",
-                    core::BytesText(machine->total_bytes),
-                    machine->gpu_count > 1 ? " on the smallest" : "", " for TensorFlow");
+    absl::StrAppend(&note, ", ", MemoryText(*machine));
   }
   if (machine->host_bytes > 1 && !hardware->has_host_memory_bytes()) {
     hardware->set_host_memory_bytes(machine->host_bytes / 2);

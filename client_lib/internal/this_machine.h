@@ -44,8 +44,12 @@ inline constexpr absl::Duration kNvidiaSmiTime = absl::Seconds(5);
 absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit);
 
 // The same, asked once in this process, the first time: GPUs do not change, and a trainer may call
-// often.
+// often. Nor is an nvidia-smi waited for again that did not answer within the first limit.
 const absl::StatusOr<ThisMachine>& MachineOfProcess(absl::Duration limit = kNvidiaSmiTime);
+
+// For people: `2 times NVIDIA L4`; `20.31 GiB of 22.49 GiB for TensorFlow`, if it is known.
+std::string GpuText(const ThisMachine& machine);
+std::string MemoryText(const ThisMachine& machine);
 
 // The V100s of an IBM POWER host are connected to it by NVLink.
 enum class Host { kPower, kOther };

@@ -25,9 +25,9 @@ struct Colour {
 // one thing.
 constexpr Colour kColours[] = {
     {".paper", "fill", "#FFFFFF", "#15181D"},
-    {".title,.text,.label,.legend", "fill", "#1A1A1A", "#E9EAEC"},
+    {".title,.text,.legend", "fill", "#1A1A1A", "#E9EAEC"},
     {".note", "fill", "#555B63", "#A7AEB8"},
-    {".label,.halo", "stroke", "#FFFFFF", "#15181D"},
+    {".halo", "stroke", "#FFFFFF", "#15181D"},
     {".grid", "stroke", "#E3E5E8", "#2B3038"},
     {".frame", "stroke", "#878D96", "#6C737E"},
     {".budget", "stroke", "#1A1A1A", "#E9EAEC"},
@@ -54,7 +54,6 @@ constexpr char kShapes[] =
     "font-size:12px}\n"
     ".title{font-size:18px;font-weight:600}\n"
     ".note{font-size:11px}\n"
-    ".label{font-size:11px;stroke-width:3px;paint-order:stroke;stroke-linejoin:round}\n"
     ".grid,.frame{fill:none;stroke-width:1px}\n"
     ".budget{fill:none;stroke-width:1.5px;stroke-dasharray:7 4}\n"
     ".before,.after,.bound,.full{fill:none;stroke-width:1.6px;stroke-linejoin:round}\n"

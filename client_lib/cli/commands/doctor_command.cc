@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client_lib/cli/base/own_version.h"
@@ -66,15 +65,9 @@ void AddMachine(Rows* rows) {
     const auto found = why.find("why");
     rows->push_back({"GPU", absl::StrCat("not known: ", found == why.end() ? "" : found->second)});
   } else {
-    rows->push_back(
-        {"GPU",
-         absl::StrCat(machine->gpu_count > 1 ? absl::StrCat(machine->gpu_count, " times ") : "",
-                      machine->gpu)});
-    rows->push_back(
-        {"memory", machine->usable_bytes > 0
-                       ? absl::StrCat(core::BytesText(machine->usable_bytes), " of ",
-                                      core::BytesText(machine->total_bytes), " for TensorFlow")
-                       : "not known: give --gpu-memory-bytes"});
+    rows->push_back({"GPU", internal::GpuText(*machine)});
+    rows->push_back({"memory", machine->usable_bytes > 0 ? internal::MemoryText(*machine)
+                                                         : "not known: give --gpu-memory-bytes"});
     rows->push_back({"host memory", machine->host_bytes > 0
                                         ? absl::StrCat(core::BytesText(machine->host_bytes),
                                                        ", half of it for swaps")
