@@ -258,42 +258,41 @@ std::string Slices(int count) {
   return text;
 }
 
-absl::StatusOr<v1::RewriteResponse> RewriteOf(const std::string& graph, const std::string& options,
-                                              const core::StopToken& stop) {
-  return core::Rewrite(graph, Parse<v1::RewriteOptions>(options), core::DefaultLimits(), stop);
+// The options are read before the call, whose time counts: their text is the test's.
+Call Rewriting(const std::string& graph, const std::string& text) {
+  return
+      [graph, options = Parse<v1::RewriteOptions>(text)](const core::StopToken& stop, Kept* kept) {
+        return Keep(core::Rewrite(graph, options, core::DefaultLimits(), stop), kept);
+      };
 }
 
-std::string Rewritten(const std::string& graph, const std::string& options) {
-  return ValueOrDie(RewriteOf(graph, options, {}), "rewrite").graph_def();
-}
-
-Call Rewriting(const std::string& graph, const std::string& options) {
-  return [=](const core::StopToken& stop, Kept* kept) {
-    return Keep(RewriteOf(graph, options, stop), kept);
-  };
+std::string Rewritten(const std::string& graph, const std::string& text) {
+  return ValueOrDie(
+             core::Rewrite(graph, Parse<v1::RewriteOptions>(text), core::DefaultLimits(), {}),
+             "rewrite")
+      .graph_def();
 }
 
 Call Inspecting(const std::string& graph) {
-  return [=](const core::StopToken& stop, Kept*) {
-    return core::Inspect(graph, Parse<v1::InspectOptions>("tensors: true"), core::DefaultLimits(),
-                         stop, [](v1::InspectResponse&&) { return true; });
+  return [graph, options = Parse<v1::InspectOptions>("tensors: true")](const core::StopToken& stop,
+                                                                       Kept*) {
+    return core::Inspect(graph, options, core::DefaultLimits(), stop,
+                         [](v1::InspectResponse&&) { return true; });
   };
 }
 
 Call Simulating(const std::string& graph, const std::string& step) {
-  return [=](const core::StopToken& stop, Kept* kept) {
-    return Keep(core::SimulateGraph(graph, Parse<v1::SimulateOptions>("memory: true " + step),
-                                    core::DefaultLimits(), stop),
-                kept);
+  return [graph, options = Parse<v1::SimulateOptions>("memory: true " + step)](
+             const core::StopToken& stop, Kept* kept) {
+    return Keep(core::SimulateGraph(graph, options, core::DefaultLimits(), stop), kept);
   };
 }
 
-Call Exploring(const std::string& graph, const std::string& options) {
-  return [=](const core::StopToken& stop, Kept* kept) {
-    return Keep(
-        core::Explore(graph, Parse<v1::ExploreOptions>(options), core::DefaultLimits(), stop),
-        kept);
-  };
+Call Exploring(const std::string& graph, const std::string& text) {
+  return
+      [graph, options = Parse<v1::ExploreOptions>(text)](const core::StopToken& stop, Kept* kept) {
+        return Keep(core::Explore(graph, options, core::DefaultLimits(), stop), kept);
+      };
 }
 
 Call Comparing(const std::string& a, const std::string& b) {
