@@ -317,10 +317,11 @@ bool CallInliner::BindNodes(int32_t function, Call* call) {
 }
 
 // As AddStrictInputSemantics of function_optimizer.cc.
-void CallInliner::AddStrictInputs(const Call& call, std::vector<Tensor>* controls) const {
+void CallInliner::AddStrictInputs(const Call& call, std::vector<Tensor>* controls) {
   const absl::Span<const Tensor> inputs = work_.inputs(call.id);
   bool strict = false;
   for (int i = 0; i < call.num_data; ++i) {
+    if (poll_.Tick()) return;
     if (controls->empty() && call.input_types[i] == kDtResource) strict = true;
     const NodeId source = work_.Resolve(inputs[i]).node;
     if (absl::EndsWith(work_.op(source), "Enter")) {
@@ -332,6 +333,7 @@ void CallInliner::AddStrictInputs(const Call& call, std::vector<Tensor>* control
   absl::flat_hash_set<NodeId> sources;
   for (Tensor control : *controls) sources.insert(work_.Resolve(control).node);
   for (int i = 0; i < call.num_data; ++i) {
+    if (poll_.Tick()) return;
     const NodeId source = work_.Resolve(inputs[i]).node;
     if (!sources.insert(source).second || work_.op(source) == "Placeholder") continue;
     controls->push_back({inputs[i].node, ControlOf(inputs[i].port)});
@@ -437,6 +439,7 @@ void CallInliner::Replace(const Call& call) {
   };
   made.first_argument = NodeId(work_.num_nodes());
   for (int i = 0; i < call.num_data; ++i) {
+    if (poll_.Tick()) return;
     WorkNode node = identity("input", TypeOf(body.arguments[i], call), {});
     node.device = made.is_native ? device : work_.device(work_.Resolve(inputs[i]).node);
     if (!made.is_native) node.colocated_with = inputs[i];
@@ -467,6 +470,7 @@ void CallInliner::Replace(const Call& call) {
     reads.clear();
     bool waits = false;
     for (Tensor input : graph.inputs(id)) {
+      if (poll_.Tick()) return;
       reads.push_back({made.NodeOf(input.node), input.port});
       waits |= input.is_control();
     }
@@ -480,6 +484,7 @@ void CallInliner::Replace(const Call& call) {
   const std::vector<absl::string_view> shapes = StatedShapes(call.node_def);
   std::vector<Tensor> ends;  // Nodes that the end of the call waits for.
   for (size_t i = 0; i < body.results.size(); ++i) {
+    if (poll_.Tick()) return;
     WorkNode node = identity("output", TypeOf(body.results[i], call),
                              shapes.size() == body.results.size() ? shapes[i] : "");
     const Tensor source{made.NodeOf(body.result_tensors[i].node), body.result_tensors[i].port};

@@ -84,7 +84,7 @@ class CallInliner {
   void LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
                  const std::vector<Tensor>& controls, LoweredNodes* nodes, Expansion* made);
   // Adds the further control inputs that TensorFlow gives a call before inlining it.
-  void AddStrictInputs(const Call& call, std::vector<Tensor>* controls) const;
+  void AddStrictInputs(const Call& call, std::vector<Tensor>* controls);
   absl::optional<Tensor> FrameControl(NodeId call);
   bool IsReference(Tensor tensor, const InlineBody& current) const;
   DataType TypeOf(const BorderType& type, const Call& call) const;

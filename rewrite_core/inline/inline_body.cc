@@ -100,6 +100,7 @@ class BodyReader {
     if (!graph.ok() || !Topology::Build(*graph, stop_).ok()) return false;
     body_->graph = *std::move(graph);
     for (const std::string& spelling : text.results) {
+      if (poll_.Tick()) return false;
       const std::pair<absl::string_view, absl::string_view> parts =
           absl::StrSplit(spelling, absl::MaxSplits(':', 1));
       Tensor tensor{body_->graph->Find(parts.first), 0};

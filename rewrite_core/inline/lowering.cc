@@ -253,6 +253,7 @@ void CallInliner::LowerBranches(const Call& call, const std::vector<Tensor>& inp
   }
   std::vector<NodeId> switches;
   for (int i = 1; i < call.num_data; ++i) {
+    if (poll_.Tick()) return;
     const std::string what(work_.name(work_.Resolve(inputs[i]).node));
     switches.push_back(
         maker->AddBeside(what, choose, call.input_types[i], {inputs[i], inputs[0]}, outputs).node);
@@ -276,6 +277,7 @@ void CallInliner::LowerBranches(const Call& call, const std::vector<Tensor>& inp
     }
   };
   for (size_t i = 0; i < call.result_types.size(); ++i) {
+    if (poll_.Tick()) return;
     merged([&](int32_t branch) { return Tensor{calls[branch].node, static_cast<int32_t>(i)}; });
     made->results.push_back(maker->Add(is_if ? "output" : "merge", "Merge", call.result_types[i],
                                        reads, device, count));
@@ -305,6 +307,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
   std::vector<absl::string_view> devices(count);
   const auto is_constant = [&types](size_t i) { return types[i] == kDtResource; };
   for (size_t i = 0; i < count; ++i) {
+    if (poll_.Tick()) return;
     devices[i] = work_.device(work_.Resolve(inputs[i]).node);
     std::string attrs;
     AppendAttrField("frame_name", StringAttr(work_.name(call.id)), &attrs);
@@ -324,6 +327,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
   const std::string two = NumberField("N", 2);
   NodeId pivot = kNoNode;
   for (size_t i = 0; i < count; ++i) {
+    if (poll_.Tick()) return;
     if (is_constant(i)) {
       for_condition.push_back(enters[i]);
       continue;
@@ -339,6 +343,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
       "cond", call.functions[0], FunctionAttrs(call.kind, call.node_def, 0), for_condition);
   const Tensor goes_on = maker->Add("LoopCond", "LoopCond", kDtInvalid, {condition}, device);
   for (size_t i = 0; i < count; ++i) {
+    if (poll_.Tick()) return;
     if (is_constant(i)) continue;
     const std::string what = absl::StrCat(work_.name(work_.Resolve(inputs[i]).node), "_switch");
     switches[i] = maker->Add(what, "Switch", types[i], {merges[i], goes_on}, devices[i]);
@@ -346,6 +351,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
   size_t first = 0;
   while (is_constant(first)) ++first;
   for (size_t i = 0; i < count; ++i) {
+    if (poll_.Tick()) return;
     for_body.push_back(is_constant(i) ? enters[i] : Tensor{switches[i].node, 1});
   }
   const Tensor runs = maker->Add("loop_body_control", "Identity", types[first],
@@ -355,6 +361,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
                                      FunctionAttrs(call.kind, call.node_def, 1), for_body);
   std::vector<Tensor> ends;
   for (size_t i = 0; i < count; ++i) {
+    if (poll_.Tick()) return;
     if (is_constant(i)) {
       made->results.push_back(inputs[i]);
       continue;
@@ -365,6 +372,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
   }
   made->output_control = maker->Add("LoopExecuted", "NoOp", kDtInvalid, ends, device).node;
   for (size_t i = 0; i < count; ++i) {
+    if (poll_.Tick()) return;
     if (is_constant(i)) continue;
     maker->Add("next_iteration", "NextIteration", types[i],
                {Tensor{body.node, static_cast<int32_t>(i)}, Control(body)}, devices[i]);

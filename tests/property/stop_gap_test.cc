@@ -204,6 +204,39 @@ std::string ManyResults(int results, int calls, int readers) {
       {callee, caller});
 }
 
+// A node that is lowered, with functions of `count` arguments and results: an If, or a loop with
+// that many variables.
+std::string ManyOfLowered(absl::string_view op, int count) {
+  std::vector<std::string> arguments, results, returns;
+  for (int i = 0; i < count; ++i) {
+    arguments.push_back(absl::StrCat("a", i, ":float32"));
+    results.push_back(absl::StrCat("o", i, ":float32"));
+    returns.push_back(absl::StrCat("o", i, "=a", i));
+  }
+  const std::string all = absl::StrJoin(arguments, " ");
+  const std::string types =
+      absl::StrCat("[", absl::StrJoin(std::vector<std::string>(count, "float32"), ", "), "]");
+  const std::string inputs = absl::StrJoin(std::vector<std::string>(count, "x"), ", ");
+  const FunctionDef same = Function("same", all, absl::StrJoin(results, " "), "", returns);
+  const FunctionDef more =
+      Function("more", all, "y:bool", "k = Const() {dtype=bool}", {"y=k:output:0"});
+  const std::string lowered =
+      op == "While"
+          ? absl::StrCat("n = While(", inputs, ") {T=", types, ", cond=\"more\", body=\"same\"")
+          : absl::StrCat("n = If(p, ", inputs, ") {Tcond=bool, Tin=", types, ", Tout=", types,
+                         ", then_branch=\"same\", else_branch=\"same\"");
+  GraphDef padding;  // What calls may become when inlined is in proportion to the graph's bytes.
+  NodeDef* node = padding.add_node();
+  node->set_name("padding");
+  node->set_op("NoOp");
+  (*node->mutable_attr())["bytes"].set_s(std::string(size_t{16} << 20, ' '));
+  return GraphWithFunctions(absl::StrCat("x = Placeholder() {dtype=float32, shape=(4)}\n",
+                                         "p = Placeholder() {dtype=bool, shape=()}\n", lowered,
+                                         ", _lower_using_switch_merge=true}\n"),
+                            {same, more}) +
+         WriteProto(padding);
+}
+
 // Nodes of which each has an op type of its own.
 std::string ManyTypes(int count) {
   std::string text;
@@ -464,6 +497,9 @@ const std::vector<Case>& Cases() {
       {"SimulateResults", [] { return Simulating(ManyResults(kMany, 1, kMany), ""); }},
       {"SimulateResultsOfCalls", [] { return Simulating(ManyResults(kMany, kMany / 5, 1), ""); }},
       {"InspectResultsOfCalls", [] { return Inspecting(ManyResults(kMany, kMany / 5, 1)); }},
+      {"SimulateResultsOfIf", [] { return Simulating(ManyOfLowered("If", kMany / 4), ""); }},
+      {"SimulateVariablesOfWhile",
+       [] { return Simulating(ManyOfLowered("While", kMany / 4), ""); }},
       {"FiltersAndNodes",
        [] {
          return Rewriting(
