@@ -92,6 +92,12 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const RemoteOptions& 
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   // A rewrite may take minutes during which neither side sends anything.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Retries are the client's own (retry.h). With gRPC's retry filter, a call that ends by its
+  // deadline or a cancellation between the headers and the first message of its answer never
+  // returns, in gRPC 1.51 (retry_filter.cc, MaybeAddClosureForRecvInitialMetadataCallback leaves a
+  // null closure in the pending batch, with which PendingBatchesFail holds the call combiner for
+  // ever).
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // Calls to this machine bypass http_proxy.
   if (StaysOnMachine(address)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (routing == Routing::kHealthyServers) {

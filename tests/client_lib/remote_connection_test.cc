@@ -257,6 +257,28 @@ TEST_P(StoppedCallTest, TheDeadlineFreesACallThatHangsAndTheServer) {
 INSTANTIATE_TEST_SUITE_P(All, StoppedCallTest, ::testing::Values(kNever, 64 << 20),
                          [](const auto& test) { return test.param < 0 ? "Stream" : "Unary"; });
 
+// gRPC 1.51 would wait for ever (channel.cc). For a slow connection that is the time of the
+// answer's first message.
+TEST(RemoteConnectionTest, AStopBetweenTheHeadersAndTheAnswerEndsTheCall) {
+  TestServer server(WithFault(Fault::kHangsInAnswer));
+  const Client client = MakeClient(server, kNever);
+  const std::string graph = GraphWithPadding(8 << 20);
+  // Long enough for the headers to arrive, and anything longer will do.
+  constexpr absl::Duration kHeaders = absl::Milliseconds(200);
+  CallOptions timed;
+  timed.timeout = kHeaders;
+  EXPECT_EQ(client.Rewrite(graph, MnistOptions(), timed).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  CallOptions cancelled;
+  std::thread canceller([token = cancelled.cancellation]() mutable {
+    absl::SleepFor(kHeaders);
+    token.Cancel();
+  });
+  EXPECT_EQ(client.Rewrite(graph, MnistOptions(), cancelled).status().code(),
+            absl::StatusCode::kCancelled);
+  canceller.join();
+}
+
 TEST(RemoteConnectionTest, AnUnreachableServerIsNamedWithWhatToDo) {
   std::string target;
   {

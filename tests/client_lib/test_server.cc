@@ -137,6 +137,7 @@ grpc::Status TestServer::Begin(grpc::ServerContext* context) {
       if (hanging_ > 0) return grpc::Status::OK;
       [[fallthrough]];
     case Fault::kHang:
+    case Fault::kHangsInAnswer:
       ++hanging_;
       while (!context->IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
       ++released_;
@@ -161,6 +162,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
   v1::StreamRewriteRequest message;
   if (!stream->Read(&message) || !message.has_header()) return BadStream("no header");
   const v1::StreamRewriteHeader header = message.header();
+  if (options_.fault == Fault::kHangsInAnswer) stream->SendInitialMetadata();
   if (grpc::Status status = Begin(context); !status.ok()) return status;
   std::string graph_def;
   while (stream->Read(&message)) {

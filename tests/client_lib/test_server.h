@@ -34,6 +34,7 @@ enum class Fault {
   kNoAnswer,        // Ends well without a word.
   kEarlyError,      // Fails with OVERLOADED after the header, without reading on.
   kHang,            // Does nothing until the call is cancelled.
+  kHangsInAnswer,   // The same, for streams after the headers of the answer.
   kHangsOnce,       // The first time.
   kTransportError,  // Fails as gRPC itself does: without details.
   kBreaksOff,       // Breaks a question off after some of its answer, the first time.
