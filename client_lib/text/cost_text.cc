@@ -38,8 +38,8 @@ std::string SpeedText(const core::RewriteFigures& figures) {
 // The peak and the budget of the fullest GPU.
 std::string MemoryText(const core::RewriteFigures& figures) {
   const core::GpuFigures* const gpu = figures.fullest();
-  if (gpu == nullptr || !gpu->used_bytes().has_value()) return "";
-  const std::string used = core::BytesText(*gpu->used_bytes());
+  if (gpu == nullptr || !gpu->peak_after_bytes.has_value()) return "";
+  const std::string used = core::BytesText(*gpu->peak_after_bytes);
   if (!gpu->budget_bytes.has_value()) return used;
   return absl::StrCat(used, " of ", core::BytesText(*gpu->budget_bytes));
 }

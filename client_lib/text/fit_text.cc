@@ -60,15 +60,7 @@ std::string UnswappedText(const v1::DeviceFit& fit, bool plans_what_fits) {
 std::string StepText(const v1::DeviceFit& fit) {
   std::vector<std::string> parts;
   if (fit.has_step_time_ns()) {
-    std::string step = core::DurationText(absl::Nanoseconds(fit.step_time_ns()));
-    if (fit.full_speed_step_time_ns() > 0 && fit.step_time_ns() > 0) {
-      const double share = 100.0 * fit.full_speed_step_time_ns() / fit.step_time_ns();
-      // Full speed is that of TensorFlow's own order of the ops.
-      constexpr double kMuch = 100.5;
-      absl::StrAppendFormat(&step, " (%.0f%% of full speed%s)", std::min(share, 100.0),
-                            share > kMuch ? ", in a faster order" : "");
-    }
-    parts.push_back(std::move(step));
+    parts.push_back(StepSpeedText(fit.step_time_ns(), fit.full_speed_step_time_ns()));
   }
   if (fit.has_synchronous_step_time_ns()) {
     parts.push_back(absl::StrCat(
@@ -126,6 +118,16 @@ Rows FactsOf(const std::string& name, const v1::RewriteReport& report, Style sty
 }
 
 }  // namespace
+
+std::string StepSpeedText(int64_t step_ns, int64_t full_speed_ns) {
+  std::string text = core::DurationText(absl::Nanoseconds(step_ns));
+  if (full_speed_ns <= 0 || step_ns <= 0) return text;
+  const double share = 100.0 * static_cast<double>(full_speed_ns) / static_cast<double>(step_ns);
+  constexpr double kMuch = 100.5;
+  absl::StrAppendFormat(&text, " (%.0f%% of full speed%s)", std::min(share, 100.0),
+                        share > kMuch ? ", in a faster order" : "");
+  return text;
+}
 
 std::vector<std::vector<std::string>> DeviceFacts(const v1::RewriteReport& report, Style style) {
   const std::vector<std::string> names = DeviceNames(report);

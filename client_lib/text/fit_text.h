@@ -3,6 +3,7 @@
 #ifndef SPILLWAY_CLIENT_LIB_TEXT_FIT_TEXT_H_
 #define SPILLWAY_CLIENT_LIB_TEXT_FIT_TEXT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace spillway::text {
 // (level_text.h), and its fit. Empty if nothing was planned for a budget or with a setting.
 std::vector<std::vector<std::string>> DeviceFacts(const v1::RewriteReport& report,
                                                   Style style = Style());
+
+// "833 ms (99% of full speed)": the share if full speed is known (not 0). Full speed is that of
+// TensorFlow's own order of the ops, and nothing is faster: a better order is named.
+std::string StepSpeedText(int64_t step_ns, int64_t full_speed_ns);
 
 // Returns a block of such rows for each GPU, under its name. Empty if there is only one.
 std::string FormatDeviceFacts(const v1::RewriteReport& report, Style style);

@@ -1,12 +1,15 @@
 #include "client_lib/text/forecast_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "client_lib/text/memory_table.h"
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/byte_text.h"
 
@@ -129,8 +132,13 @@ std::string StepText(const v1::SimulateReport& report) {
 }
 
 template <typename Report>
-void AddWarnings(const Report& report, Style style, Rows* facts) {
-  AddAssumed(report.hardware(), facts);
+void AddWarningsOf(const Report& report, Style style, Rows* facts) {
+  if (report.hardware().preset_assumed()) {
+    facts->push_back(
+        {"warning", absl::StrCat(report.hardware().hardware().preset(),
+                                 " is assumed: no hardware is named, and no nvidia-smi here tells "
+                                 "which GPU trains (spillway capabilities lists the presets)")});
+  }
   for (const v1::Warning& warning : report.warnings()) {
     facts->push_back({"warning", style.WithOptions(warning.message())});
   }
@@ -405,12 +413,8 @@ std::string DistanceTable(const v1::SimulateReport& report, Style style) {
   return rows.size() > 1 ? FormatTable(rows, style) : "";
 }
 
-// Widths of the columns of `explore`, sufficient for the values of any machine.
-constexpr size_t kSizeWidth = 10;  // Up to 2^31 - 1.
-constexpr size_t kFitWidth = 7;    // "unknown".
-constexpr size_t kPeakWidth = 11;  // "peak memory", "1023.99 GiB".
-constexpr size_t kTimeWidth = 10;  // "examples/s", "12345.6 ms".
-constexpr size_t kShareWidth = 5;  // "bound", "100%".
+// Of full speed, rounded as it is printed: the larger sizes beyond are paid for with time.
+constexpr double kNearFullSpeedPercent = 95;
 
 const char* WhatVaries(bool size_is_batch) { return size_is_batch ? "batch" : "size"; }
 const char* RateUnit(bool size_is_batch) { return size_is_batch ? "examples/s" : "steps/s"; }
@@ -450,59 +454,120 @@ std::string BoundShare(const v1::ExploredSize& size) {
   return absl::StrFormat("%.0f%%", 100 * std::min(share, 1.0));
 }
 
-const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) {
-  const auto it = std::find_if(report.sizes().begin(), report.sizes().end(),
-                               [size](const v1::ExploredSize& s) { return s.size() == size; });
-  return it == report.sizes().end() ? nullptr : &*it;
+// Whether swapping was asked for.
+template <typename Sizes>
+bool HasSwapping(const Sizes& sizes) {
+  return std::any_of(sizes.begin(), sizes.end(), [](const v1::ExploredSize& size) {
+    return size.has_swapped() || size.has_full_speed_sizes_per_s();
+  });
 }
 
-// The largest size that fits without swapping.
-std::string LargestText(const v1::ExploreReport& report) {
-  const char* what = WhatVaries(report.size_is_batch());
-  if (report.has_largest_fitting_size()) {
-    const int64_t largest = report.largest_fitting_size();
-    const v1::ExploredSize* size = FindSize(report, largest);
-    const std::string into = BudgetText(report.hardware());
-    const std::string rate =
-        absl::StrCat(size != nullptr ? RateText(report.size_is_batch(), *size) : kNotKnown, " ",
-                     RateUnit(report.size_is_batch()));
-    if (report.largest_fit() == v1::FIT_FITS) {
-      return absl::StrCat(what, " ", largest, " is the largest that fits unswapped into ", into,
-                          ": ", rate);
-    }
-    return absl::StrCat("unknown whether ", what, " ", largest, " fits unswapped into ", into, ": ",
-                        rate);
+// The speed at a size: of its step as it is if that fits, else of the step with swapping.
+struct Speed {
+  double sizes_per_s = 0;
+  bool swapped = false;
+};
+
+std::optional<Speed> SpeedOf(const v1::ExploredSize& size) {
+  if (size.unswapped().fit() == v1::FIT_FITS && size.has_sizes_per_s()) {
+    return Speed{size.sizes_per_s(), false};
   }
-  if (report.sizes().empty()) return "";
-  const v1::ExploredSize& least = report.sizes(0);
-  if (MayFit(least.unswapped())) return "with unlimited memory";
-  return absl::StrCat("not even ", what, " ", least.size(),
-                      " fits unswapped: ", ExcessText(least.unswapped()));
+  if (size.has_swapped_sizes_per_s()) return Speed{size.swapped_sizes_per_s(), true};
+  if (size.has_sizes_per_s()) return Speed{size.sizes_per_s(), false};  // Unknown whether it fits.
+  return std::nullopt;
 }
 
-std::string LargestSwappedText(const v1::ExploreReport& report) {
-  if (!report.has_largest_fitting_size_swapped()) return "none fits with swapping";
-  const int64_t largest = report.largest_fitting_size_swapped();
-  const v1::ExploredSize* size = FindSize(report, largest);
+// "batch 256: 228.3 examples/s, 95% of full speed, with swapping".
+std::string SizeText(const v1::ExploredSize& size, bool swapped, bool size_is_batch) {
   std::string text =
-      absl::StrCat("with swapping ", WhatVaries(report.size_is_batch()), " ", largest);
-  if (report.largest_fit_swapped() == v1::FIT_UNKNOWN) {
-    absl::StrAppend(&text, ", unknown whether it fits");
+      absl::StrCat(WhatVaries(size_is_batch), " ", size.size(), ": ",
+                   swapped ? SwappedRateText(size_is_batch, size) : RateText(size_is_batch, size),
+                   " ", RateUnit(size_is_batch));
+  if (swapped) absl::StrAppend(&text, ", ", FullSpeedShare(size), " of full speed, with swapping");
+  return text;
+}
+
+bool IsNearFullSpeed(const v1::ExploredSize& size, const Speed& speed) {
+  return !speed.swapped || (size.full_speed_sizes_per_s() > 0 &&
+                            std::round(100 * speed.sizes_per_s / size.full_speed_sizes_per_s()) >=
+                                kNearFullSpeedPercent);
+}
+
+// What people ask: how large a size may be, which is the fastest, and which is large and fast.
+void AddBest(const v1::ExploreReport& report, Rows* facts) {
+  const bool is_batch = report.size_is_batch();
+  const v1::ExploredSize *unswapped = nullptr, *largest = nullptr, *fastest = nullptr,
+                         *near_full_speed = nullptr;
+  double most = 0;
+  for (const v1::ExploredSize& size : report.sizes()) {
+    if (size.size() == report.largest_fitting_size()) unswapped = &size;
+    if (size.size() == report.largest_fitting_size_swapped()) largest = &size;
+    const std::optional<Speed> speed = SpeedOf(size);
+    if (!speed.has_value()) continue;
+    if (speed->sizes_per_s > most) {
+      most = speed->sizes_per_s;
+      fastest = &size;
+    }
+    if (IsNearFullSpeed(size, *speed) &&
+        (near_full_speed == nullptr || size.size() > near_full_speed->size())) {
+      near_full_speed = &size;
+    }
   }
-  if (size == nullptr) return text;
-  return absl::StrCat(text, ": ", SwappedRateText(report.size_is_batch(), *size), " ",
-                      RateUnit(report.size_is_batch()), ", ", FullSpeedShare(*size),
-                      " of full speed");
+  const auto add = [&](const char* label, const v1::ExploredSize* size) {
+    const std::optional<Speed> speed = size == nullptr ? std::nullopt : SpeedOf(*size);
+    if (speed.has_value()) facts->push_back({label, SizeText(*size, speed->swapped, is_batch)});
+  };
+  if (unswapped != nullptr) {
+    facts->push_back({"unswapped", SizeText(*unswapped, false, is_batch)});
+    if (report.largest_fit() == v1::FIT_UNKNOWN) {
+      facts->back()[1] += ", unknown whether it fits";
+    }
+  }
+  if (report.has_largest_fitting_size_swapped() && largest != nullptr) {
+    facts->push_back(
+        {"largest", SizeText(*largest, SpeedOf(*largest).value_or(Speed()).swapped, is_batch)});
+    if (report.largest_fit_swapped() == v1::FIT_UNKNOWN) {
+      facts->back()[1] += ", unknown whether it fits";
+    }
+  }
+  add("fastest", fastest);
+  if (report.has_largest_fitting_size_swapped() && near_full_speed != largest) {
+    add(">= 95%", near_full_speed);
+  }
+}
+
+// Whether, and how large.
+std::string ExplorationHeadline(const v1::ExploreReport& report) {
+  const std::string what = WhatVaries(report.size_is_batch());
+  if (report.has_largest_fitting_size_swapped()) {
+    return absl::StrCat(what, " ", report.largest_fitting_size_swapped(),
+                        report.largest_fit_swapped() == v1::FIT_UNKNOWN
+                            ? " may be the largest that fits into "
+                            : " is the largest that fits into ",
+                        BudgetText(report.hardware()));
+  }
+  if (report.has_largest_fitting_size()) {
+    return absl::StrCat(what, " ", report.largest_fitting_size(),
+                        report.largest_fit() == v1::FIT_FITS
+                            ? " is the largest that fits unswapped into "
+                            : " may be the largest that fits unswapped into ",
+                        BudgetText(report.hardware()));
+  }
+  const auto least = std::min_element(
+      report.sizes().begin(), report.sizes().end(),
+      [](const v1::ExploredSize& a, const v1::ExploredSize& b) { return a.size() < b.size(); });
+  if (least == report.sizes().end()) return "no size was tried";
+  if (MayFit(least->unswapped())) return "with unlimited memory";
+  return absl::StrCat(
+      "not even ", what, " ", least->size(),
+      HasSwapping(report.sizes()) ? " fits, with swapping or without: " : " fits unswapped: ",
+      ExcessText(least->unswapped()));
 }
 
 }  // namespace
 
-void AddAssumed(const v1::HardwareReport& report, Rows* facts) {
-  if (!report.preset_assumed()) return;
-  facts->push_back(
-      {"warning", absl::StrCat(report.hardware().preset(),
-                               " is assumed: no hardware is named, and no nvidia-smi here tells "
-                               "which GPU trains (spillway capabilities lists the presets)")});
+void AddWarnings(const v1::RewriteReport& report, Style style, Rows* facts) {
+  AddWarningsOf(report, style, facts);
 }
 
 std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
@@ -548,6 +613,20 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
   return facts;
 }
 
+std::vector<std::vector<std::string>> ShortForecastFacts(const v1::RewriteReport& report) {
+  if (!report.has_forecast_before()) return {};
+  const v1::Forecast& returned =
+      report.has_forecast_after() ? report.forecast_after() : report.forecast_before();
+  Rows facts;
+  if (!MayFit(returned)) {
+    facts.push_back({"fits", absl::StrCat("no: ", ExcessText(returned))});
+  } else if (returned.fit_unknown_size() > 0) {
+    facts.push_back({"fits", absl::StrCat("unknown: ", returned.fit_unknown(0).message())});
+  }
+  facts.push_back({"machine", HardwareText(report.hardware())});
+  return facts;
+}
+
 std::string FormatForecast(const v1::Forecast& forecast, Style style) {
   const std::string time = absl::StrCat("; a step takes ", StepTime(forecast));
   const std::string headline =
@@ -561,12 +640,35 @@ std::string FormatForecast(const v1::Forecast& forecast, Style style) {
 
 std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   const v1::Forecast& forecast = report.forecast();
+  const int64_t host_bytes = report.hardware().hardware().host_memory_bytes();
+  std::vector<MemoryRow> gpus;
+  for (const v1::DeviceForecast& device : forecast.devices()) {
+    gpus.push_back({device.device(), {device.peak_bytes(), std::nullopt}});
+    if (device.has_bounds()) gpus.back().bytes[1] = device.budget_bytes();
+  }
+  Rows facts;
+  if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
+  AddUnknown("unknown", forecast, &facts);
+  AddKnownShare("known", forecast, &facts);
+  if (!MayFit(forecast)) AddSwapping(report, &facts);
+  facts.push_back({"machine", HardwareText(report.hardware())});
+  facts.push_back({"step", StepText(report)});
+  AddWarningsOf(report, style, &facts);
+  const std::string table =
+      gpus.empty() ? ""
+                   : FormatMemoryTable({"peak memory", "of a step", "limit"}, gpus,
+                                       {forecast.host_peak_bytes(), host_bytes}, style);
+  return absl::StrCat(HeadlineText(Headline(report), style), table, FormatFacts(facts, style));
+}
+
+std::string FormatSimulationDetails(const v1::SimulateReport& report, Style style) {
+  const v1::Forecast& forecast = report.forecast();
   Rows facts = StepFacts(forecast);
   AddSwapping(report, &facts);
   facts.push_back({"machine", HardwareText(report.hardware())});
   facts.push_back({"step", StepText(report)});
   if (report.has_inlining()) facts.push_back({"calls", InliningText(report.inlining())});
-  AddWarnings(report, style, &facts);
+  AddWarningsOf(report, style, &facts);
   return absl::StrCat(HeadlineText(Headline(report), style), GpuTables(forecast, style),
                       FormatFacts(facts, style));
 }
@@ -608,65 +710,58 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   const std::string distances = DistanceTable(report, style);
   if (!distances.empty()) absl::StrAppend(&text, "\n", distances);
   Rows facts = {{"step", StepText(report)}};
-  AddWarnings(report, style, &facts);
+  AddWarningsOf(report, style, &facts);
   return absl::StrCat(text, "\n", FormatFacts(facts, style));
 }
 
-std::string ExplorationText::Row(const v1::ExploredSize& size) {
-  std::vector<size_t> widths = {kSizeWidth, kFitWidth, kPeakWidth, kTimeWidth, kTimeWidth};
-  const v1::Forecast& forecast = size.unswapped();
-  std::vector<std::string> row = {absl::StrCat(size.size()), FitText(forecast), PeakText(forecast)};
+std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch, Style style) {
+  std::sort(sizes.begin(), sizes.end(), [](const v1::ExploredSize& a, const v1::ExploredSize& b) {
+    return a.size() < b.size();
+  });
+  const bool swapping = HasSwapping(sizes);
+  const char* const unit = RateUnit(size_is_batch);
+  Rows rows = {{WhatVaries(size_is_batch), "fits", "peak memory"}};
   // With swapping there is no room for the step time, which the rate implies.
-  if (!columns_.swapping) row.push_back(StepTime(forecast));
-  row.push_back(RateText(columns_.size_is_batch, size));
-  if (columns_.swapping) {
-    row.push_back(forecast.fit() == v1::FIT_FITS ? "not needed"
-                  : size.has_swapped()           ? FitText(size.swapped())
-                                                 : "no");
-    row.push_back(size.has_swapped() ? PeakText(size.swapped()) : kNotKnown);
-    row.push_back(SwappedRateText(columns_.size_is_batch, size));
-    row.push_back(FullSpeedShare(size));
-    row.push_back(BoundShare(size));
-    widths.insert(widths.end(), {kPeakWidth, kTimeWidth, kTimeWidth, kShareWidth});
+  if (!swapping) rows[0].push_back("step");
+  rows[0].push_back(unit);
+  if (swapping) {
+    rows[0].insert(rows[0].end(), {"swapped", "peak memory", unit, "full speed", "bound"});
   }
-  const std::string heading = has_rows_ ? "" : Heading(widths);
-  has_rows_ = true;
-  return absl::StrCat(heading, FormatTableRow(row, widths), "\n");
-}
-
-std::string ExplorationText::Heading(const std::vector<size_t>& widths) const {
-  const char* unit = RateUnit(columns_.size_is_batch);
-  std::vector<std::string> heads = {WhatVaries(columns_.size_is_batch), "fits", "peak memory"};
-  if (!columns_.swapping) heads.push_back("step");
-  heads.push_back(unit);
-  if (columns_.swapping)
-    heads.insert(heads.end(), {"swapped", "peak memory", unit, "full speed", "bound"});
-  return absl::StrCat(style_.Heading(FormatTableRow(heads, widths)), "\n");
-}
-
-std::string ExplorationText::Result(const v1::ExploreReport& report) const {
-  Rows facts = {{"machine", HardwareText(report.hardware())},
-                {"times", kLaunchedAhead},
-                {"step", TargetsText(report.targets())}};
-  if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
-    AddUnknown("unknown", size->unswapped(), &facts);
-    AddKnownShare("known", size->unswapped(), &facts);
+  for (const v1::ExploredSize& size : sizes) {
+    const v1::Forecast& forecast = size.unswapped();
+    std::vector<std::string> row = {absl::StrCat(size.size()), FitText(forecast),
+                                    PeakText(forecast)};
+    if (!swapping) row.push_back(StepTime(forecast));
+    row.push_back(RateText(size_is_batch, size));
+    if (swapping) {
+      row.push_back(forecast.fit() == v1::FIT_FITS ? "not needed"
+                    : size.has_swapped()           ? FitText(size.swapped())
+                                                   : "no");
+      row.push_back(size.has_swapped() ? PeakText(size.swapped()) : kNotKnown);
+      row.push_back(SwappedRateText(size_is_batch, size));
+      row.push_back(FullSpeedShare(size));
+      row.push_back(BoundShare(size));
+    }
+    rows.push_back(std::move(row));
   }
-  AddWarnings(report, style_, &facts);
-  return absl::StrCat(HeadlineText(LargestText(report), style_),
-                      columns_.swapping ? HeadlineText(LargestSwappedText(report), style_) : "",
-                      FormatFacts(facts, style_));
+  return FormatTable(rows, style);
 }
 
 std::string FormatExploration(const v1::ExploreReport& report, Style style) {
-  const bool swapping =
-      std::any_of(report.sizes().begin(), report.sizes().end(), [](const v1::ExploredSize& size) {
-        return size.has_swapped() || size.has_full_speed_sizes_per_s();
-      });
-  ExplorationText text({report.size_is_batch(), swapping}, style);
-  std::string rows;
-  for (const v1::ExploredSize& size : report.sizes()) absl::StrAppend(&rows, text.Row(size));
-  return absl::StrCat(rows, text.Result(report));
+  Rows facts;
+  AddBest(report, &facts);
+  facts.push_back({"machine", HardwareText(report.hardware())});
+  facts.push_back({"times", kLaunchedAhead});
+  facts.push_back({"step", TargetsText(report.targets())});
+  for (const v1::ExploredSize& size : report.sizes()) {
+    if (size.size() != report.largest_fitting_size()) continue;
+    AddUnknown("unknown", size.unswapped(), &facts);
+    AddKnownShare("known", size.unswapped(), &facts);
+  }
+  AddWarningsOf(report, style, &facts);
+  return absl::StrCat(
+      FormatSizes({report.sizes().begin(), report.sizes().end()}, report.size_is_batch(), style),
+      HeadlineText(ExplorationHeadline(report), style), FormatFacts(facts, style));
 }
 
 }  // namespace spillway::text

@@ -11,8 +11,9 @@
 
 namespace spillway::text {
 
-// Adds the row of FormatFacts that says that the machine of an answer is assumed, if it is.
-void AddAssumed(const v1::HardwareReport& report, std::vector<std::vector<std::string>>* facts);
+// Adds rows of warnings for FormatFacts: first that the machine of an answer is assumed, if it is.
+void AddWarnings(const v1::RewriteReport& report, Style style,
+                 std::vector<std::vector<std::string>>* facts);
 
 // A step before and after a rewrite, side by side; nothing if `report` has no forecast.
 std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style);
@@ -20,8 +21,15 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style);
 // Returns remarks on it, for FormatFacts.
 std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& report);
 
-// The output of `spillway simulate`.
+// The same in short: whether the returned graph fits, if that is not sure, and the machine.
+std::vector<std::vector<std::string>> ShortForecastFacts(const v1::RewriteReport& report);
+
+// The output of `spillway simulate`: whether the step fits, its memory and time, and what swapping
+// can do.
 std::string FormatSimulation(const v1::SimulateReport& report, Style style);
+
+// The output of `spillway simulate --verbose`.
+std::string FormatSimulationDetails(const v1::SimulateReport& report, Style style);
 
 // A forecast alone: whether it fits, its GPUs and its time.
 std::string FormatForecast(const v1::Forecast& forecast, Style style);
@@ -29,31 +37,11 @@ std::string FormatForecast(const v1::Forecast& forecast, Style style);
 // The output of `spillway inspect --memory`; at most `top` rows per table.
 std::string FormatMemory(const v1::SimulateReport& report, int top, Style style);
 
-// The output of `spillway explore`: a row for each size, as it arrives, then the result. Columns
-// have fixed widths, since later rows are unknown. Not thread-safe.
-class ExplorationText {
- public:
-  struct Columns {
-    bool size_is_batch = false;  // As ExploreReport has it.
-    bool swapping = false;       // As ExploreOptions has it.
-  };
-  ExplorationText(Columns columns, Style style) : columns_(columns), style_(style) {}
+// A table of sizes, by size. `size_is_batch`: as in ExploreReport.
+std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch, Style style);
 
-  // Returns the row of one size; the first call puts the heading above it.
-  std::string Row(const v1::ExploredSize& size);
-
-  // Returns the text below the rows: the largest size that fits, the machine and the step.
-  std::string Result(const v1::ExploreReport& report) const;
-
- private:
-  std::string Heading(const std::vector<size_t>& widths) const;
-
-  const Columns columns_;
-  const Style style_;
-  bool has_rows_ = false;
-};
-
-// The same of a whole report, with the sizes in its order.
+// The output of `spillway explore`: the sizes that were tried, then the largest that fits, the
+// fastest, and the largest near full speed.
 std::string FormatExploration(const v1::ExploreReport& report, Style style);
 
 }  // namespace spillway::text

@@ -71,8 +71,7 @@ std::string Capabilities(const v1::GetCapabilitiesResponse& response) {
 }
 
 std::string Size(const v1::ExploredSize& size) {
-  const bool swapping = size.has_swapped() || size.has_full_speed_sizes_per_s();
-  return ExplorationText({/*size_is_batch=*/false, swapping}, Style()).Row(size);
+  return FormatSizes({size}, /*size_is_batch=*/false, Style());
 }
 
 std::string Nanoseconds(int64_t number) { return core::DurationText(absl::Nanoseconds(number)); }

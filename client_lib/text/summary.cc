@@ -13,6 +13,7 @@
 #include "client_lib/text/fit_text.h"
 #include "client_lib/text/forecast_text.h"
 #include "client_lib/text/level_text.h"
+#include "client_lib/text/memory_table.h"
 #include "client_lib/text/text_table.h"
 #include "client_lib/text/value_name.h"
 #include "rewrite_core/base/byte_text.h"
@@ -37,6 +38,73 @@ std::string OutcomeText(v1::Outcome outcome) {
     default:
       return "done";
   }
+}
+
+// What was done, in a line and a sentence.
+std::string HeadingText(const v1::RewriteReport& report, absl::string_view name, Style style) {
+  std::string heading =
+      absl::StrCat("spillway: ", name, name.empty() ? "" : ": ", OutcomeText(report.outcome()));
+  if (report.strategy() != v1::STRATEGY_UNSPECIFIED && report.outcome() != v1::OUTCOME_STRIPPED) {
+    absl::StrAppend(&heading, " (strategy ",
+                    NameOrNumber(core::StrategyName(report.strategy()), report.strategy()), ")");
+  }
+  std::string text = absl::StrCat(style.Heading(heading), "\n");
+  if (!report.summary().empty()) absl::StrAppend(&text, Paragraph(report.summary(), 2, style));
+  return text;
+}
+
+// The memory of a step before and after, and the limit. Empty if no step was simulated.
+std::string MemoryTable(const v1::RewriteReport& report, Style style) {
+  const core::RewriteFigures figures = core::FiguresOf(report);
+  if (figures.gpus.empty()) return "";
+  const bool both = report.has_forecast_after();
+  std::vector<std::string> heading = {"peak memory", both ? "before" : "as it is"};
+  if (both) heading.push_back("after");
+  heading.push_back("limit");
+  const auto cells = [both](std::optional<int64_t> before, std::optional<int64_t> after,
+                            std::optional<int64_t> limit) {
+    std::vector<std::optional<int64_t>> bytes = {before};
+    if (both) bytes.push_back(after);
+    bytes.push_back(limit);
+    return bytes;
+  };
+  std::vector<MemoryRow> gpus;
+  for (const core::GpuFigures& gpu : figures.gpus) {
+    gpus.push_back(
+        {gpu.device, cells(gpu.peak_before_bytes, gpu.peak_after_bytes, gpu.budget_bytes)});
+  }
+  std::vector<std::optional<int64_t>> host;
+  if (figures.host_peak_bytes.has_value()) {
+    host = cells(report.forecast_before().host_peak_bytes(), figures.host_peak_bytes,
+                 report.hardware().hardware().host_memory_bytes());
+  }
+  return FormatMemoryTable(heading, gpus, host, style);
+}
+
+// The time of a step, its share of full speed, and what no plan can beat. Empty if unknown.
+std::string StepText(const v1::RewriteReport& report) {
+  const core::RewriteFigures figures = core::FiguresOf(report);
+  if (!figures.step_after_ns.has_value()) return "";
+  std::vector<std::string> parts = {
+      StepSpeedText(*figures.step_after_ns, figures.step_before_ns.value_or(0))};
+  if (figures.swapped_tensors > 0) {
+    parts.push_back(absl::StrCat(
+        "copies ", KnownBytes(figures.swap_out_bytes, figures.unknown_size_tensors), " out"));
+  }
+  if (figures.recomputed_nodes > 0) {
+    parts.push_back(absl::StrCat("runs ", FormatCount(figures.recomputed_nodes, "node"), " again"));
+  }
+  const bool joint = report.budget().has_joint_bound_ns();
+  int64_t bound_ns = report.budget().joint_bound_ns();
+  for (const v1::BudgetDevice& device : report.budget().devices()) {
+    if (!joint) bound_ns = std::max(bound_ns, device.step_time_bound_ns());
+  }
+  if (bound_ns > 0) {
+    parts.push_back(absl::StrCat(joint ? "no plan in this order" : "no plan of swaps",
+                                 " takes less than ",
+                                 core::DurationText(absl::Nanoseconds(bound_ns))));
+  }
+  return absl::StrJoin(parts, "; ");
 }
 
 std::string DeviceTable(const v1::RewriteReport& report, Style style) {
@@ -110,6 +178,68 @@ std::string DebugTable(const v1::ScopeReport& scope, Style style) {
   return FormatTable(rows, style);
 }
 
+void AddRecomputeAdvice(const v1::RewriteReport& report, Style style,
+                        std::vector<std::vector<std::string>>* facts) {
+  if (!report.budget().has_more_recompute()) return;
+  const v1::MoreRecompute& more = report.budget().more_recompute();
+  const std::string text = style.WithOptions(absl::StrCat(
+      "with budget.recompute = ",
+      absl::AsciiStrToUpper(NameOrNumber(core::RecomputeName(more.recompute()), more.recompute())),
+      " a step takes ", core::DurationText(absl::Nanoseconds(more.step_time_ns()))));
+  const std::optional<int64_t> now_ns = core::FiguresOf(report).step_after_ns;
+  const double now = static_cast<double>(now_ns.value_or(0));
+  facts->push_back(
+      {"advice",
+       more.step_time_ns() > 0 && now > 0
+           ? absl::StrCat(text, absl::StrFormat(" or less: %.2f times as fast",
+                                                now / static_cast<double>(more.step_time_ns())))
+           : text});
+}
+
+void AddBits(const v1::RewriteReport& report, Style style,
+             std::vector<std::vector<std::string>>* facts) {
+  if (report.advice().same_bits_config_proto_text().empty()) return;
+  const std::string with = absl::StrCat("the same with Grappler off, or in both sessions ",
+                                        report.advice().same_bits_config_proto_text());
+  facts->push_back(
+      {"bits", report.same_bits() == v1::SAME_BITS_NO
+                   ? style.WithOptions(absl::StrCat(
+                         "the last ones may differ, for which convolutions or matrix products "
+                         "that run again may be the reason; with budget.recompute = CHEAP, ",
+                         with))
+                   : with});
+}
+
+// What has to be set in the training job; `detail` also says why.
+void AddAdvice(const v1::Advice& advice, bool detail,
+               std::vector<std::vector<std::string>>* facts) {
+  if (!advice.host_memory_variable().empty()) {
+    facts->push_back(
+        {"advice", absl::StrCat("set ", advice.host_memory_variable(), " in the training job")});
+  }
+  if (detail && !advice.host_memory_variable_before_1_14().empty()) {
+    facts->push_back(
+        {"", absl::StrCat("before TensorFlow 1.14: ", advice.host_memory_variable_before_1_14())});
+  }
+  if (detail && !advice.explanation().empty()) facts->push_back({"", advice.explanation()});
+  if (advice.internal_fragmentation_fraction() > 0) {
+    facts->push_back({"advice", absl::StrCat("create the session with gpu_options.experimental."
+                                             "internal_fragmentation_fraction ",
+                                             advice.internal_fragmentation_fraction(),
+                                             ", as the step was simulated")});
+  }
+}
+
+// What the reader has to know or to set, in the order of its weight.
+std::vector<std::vector<std::string>> Remarks(const v1::RewriteReport& report, Style style) {
+  std::vector<std::vector<std::string>> remarks;
+  AddWarnings(report, style, &remarks);
+  AddAdvice(report.advice(), /*detail=*/false, &remarks);
+  if (report.same_bits() == v1::SAME_BITS_NO) AddBits(report, style, &remarks);
+  AddRecomputeAdvice(report, style, &remarks);
+  return remarks;
+}
+
 // The rows below the devices: a label and its text.
 std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Style style) {
   std::vector<std::vector<std::string>> facts = ForecastFacts(report);
@@ -130,22 +260,7 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
                                                absl::Nanoseconds(report.budget().joint_bound_ns())),
                                            ", but for one in another order")});
   }
-  if (report.budget().has_more_recompute()) {
-    const v1::MoreRecompute& more = report.budget().more_recompute();
-    const std::string text = style.WithOptions(
-        absl::StrCat("with budget.recompute = ",
-                     absl::AsciiStrToUpper(
-                         NameOrNumber(core::RecomputeName(more.recompute()), more.recompute())),
-                     " a step takes ", core::DurationText(absl::Nanoseconds(more.step_time_ns()))));
-    const std::optional<int64_t> now_ns = core::FiguresOf(report).step_after_ns;
-    const double now = static_cast<double>(now_ns.value_or(0));
-    facts.push_back(
-        {"advice",
-         more.step_time_ns() > 0 && now > 0
-             ? absl::StrCat(text, absl::StrFormat(" or less: %.2f times as fast",
-                                                  now / static_cast<double>(more.step_time_ns())))
-             : text});
-  }
+  AddRecomputeAdvice(report, style, &facts);
   if (report.node_count_before() > 0) {
     const int64_t added = report.node_count_after() - report.node_count_before();
     facts.push_back(
@@ -156,39 +271,10 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
     facts.push_back({"size", absl::StrCat(core::BytesText(report.graph_bytes_before()), " -> ",
                                           core::BytesText(report.graph_bytes_after()))});
   }
-  if (!report.advice().same_bits_config_proto_text().empty()) {
-    const std::string with = absl::StrCat("the same with Grappler off, or in both sessions ",
-                                          report.advice().same_bits_config_proto_text());
-    facts.push_back(
-        {"bits", report.same_bits() == v1::SAME_BITS_NO
-                     ? style.WithOptions(absl::StrCat(
-                           "the last ones may differ, for which convolutions or matrix products "
-                           "that run again may be the reason; with budget.recompute = CHEAP, ",
-                           with))
-                     : with});
-  }
+  AddBits(report, style, &facts);
   if (report.stages_size() > 0) facts.push_back({"time", StageText(report)});
-  AddAssumed(report.hardware(), &facts);
-  for (const v1::Warning& warning : report.warnings()) {
-    facts.push_back({"warning", style.WithOptions(warning.message())});
-  }
-  const v1::Advice& advice = report.advice();
-  if (!advice.host_memory_variable().empty()) {
-    facts.push_back(
-        {"advice", absl::StrCat("set ", advice.host_memory_variable(), " in the training job")});
-  }
-  if (!advice.host_memory_variable_before_1_14().empty()) {
-    facts.push_back(
-        {"", absl::StrCat("before TensorFlow 1.14: ", advice.host_memory_variable_before_1_14())});
-  }
-  if (!advice.explanation().empty()) facts.push_back({"", advice.explanation()});
-  if (advice.internal_fragmentation_fraction() > 0) {
-    facts.push_back(
-        {advice.host_memory_variable().empty() ? "advice" : "",
-         absl::StrCat("create the session with gpu_options.experimental."
-                      "internal_fragmentation_fraction ",
-                      advice.internal_fragmentation_fraction(), ", as the step was simulated")});
-  }
+  AddWarnings(report, style, &facts);
+  AddAdvice(report.advice(), /*detail=*/true, &facts);
   return facts;
 }
 
@@ -200,14 +286,29 @@ std::string FormatKept(absl::string_view name, absl::string_view why, Style styl
 }
 
 std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name, Style style) {
-  std::string heading =
-      absl::StrCat("spillway: ", name, name.empty() ? "" : ": ", OutcomeText(report.outcome()));
-  if (report.strategy() != v1::STRATEGY_UNSPECIFIED && report.outcome() != v1::OUTCOME_STRIPPED) {
-    absl::StrAppend(&heading, " (strategy ",
-                    NameOrNumber(core::StrategyName(report.strategy()), report.strategy()), ")");
+  std::string text = absl::StrCat(HeadingText(report, name, style), MemoryTable(report, style));
+  int lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  std::vector<std::vector<std::string>> facts;
+  if (std::string step = StepText(report); !step.empty()) facts.push_back({"step", step});
+  for (std::vector<std::string>& fact : ShortForecastFacts(report)) facts.push_back(fact);
+  // The rest as far as there is room.
+  int left_out = 0;
+  for (const std::vector<std::string>& remark : Remarks(report, style)) {
+    facts.push_back(remark);
+    const std::string with = FormatFacts(facts, style);
+    const int needed = static_cast<int>(std::count(with.begin(), with.end(), '\n'));
+    if (lines + needed < kSummaryLines) continue;
+    facts.pop_back();
+    ++left_out;
   }
-  std::string text = absl::StrCat(style.Heading(heading), "\n");
-  if (!report.summary().empty()) absl::StrAppend(&text, Paragraph(report.summary(), 2, style));
+  if (left_out > 0) {
+    facts.push_back({"more", absl::StrCat(FormatCount(left_out, "remark"), " in the details")});
+  }
+  return absl::StrCat(text, FormatFacts(facts, style));
+}
+
+std::string FormatDetails(const v1::RewriteReport& report, absl::string_view name, Style style) {
+  std::string text = HeadingText(report, name, style);
   if (report.devices_size() > 0) absl::StrAppend(&text, DeviceTable(report, style));
   absl::StrAppend(&text, FormatBeforeAndAfter(report, style));
   absl::StrAppend(&text, FormatDeviceFacts(report, style));

@@ -10,10 +10,19 @@
 
 namespace spillway::text {
 
-// Returns lines of at most the style's width: the outcome, a row per device, nodes, times,
-// warnings and advice. Values missing from the report are omitted. `name`: the MetaGraph's, empty
-// if there is only one graph.
+// The most lines of a FormatSummary whose summary sentence takes two.
+inline constexpr int kSummaryLines = 11;
+
+// Returns lines of at most the style's width: the outcome, the memory of each GPU before and after
+// against its limit, the step's time, the machine, warnings and advice; what does not find room is
+// counted. Values missing from the report are omitted. `name`: the MetaGraph's, empty if there is
+// only one graph.
 std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name = "",
+                          Style style = Style());
+
+// Returns everything that the report says for people: also the search, bounds, variations, copies
+// of each device, shares of the step's time, nodes and stages.
+std::string FormatDetails(const v1::RewriteReport& report, absl::string_view name = "",
                           Style style = Style());
 
 // Returns the line for a MetaGraph that is kept unchanged, with the reason.

@@ -42,6 +42,19 @@ std::string WithShortWords(absl::string_view text, size_t width) {
                        });
 }
 
+std::string FormatTableRow(const std::vector<std::string>& cells,
+                           const std::vector<size_t>& widths) {
+  std::string line;
+  for (size_t column = 0; column < cells.size(); ++column) {
+    const std::string& cell = cells[column];
+    const std::string fill(widths[column] - std::min(widths[column], cell.size()), ' ');
+    absl::StrAppend(&line, std::string(kIndent, ' '), column == 0 ? cell : fill,
+                    column == 0 ? fill : cell);
+  }
+  absl::StripTrailingAsciiWhitespace(&line);
+  return line;
+}
+
 }  // namespace
 
 std::string FormatTable(const Rows& rows, Style style) {
@@ -57,19 +70,6 @@ std::string FormatTable(const Rows& rows, Style style) {
     absl::StrAppend(&text, i == 0 ? style.Heading(line) : line, "\n");
   }
   return text;
-}
-
-std::string FormatTableRow(const std::vector<std::string>& cells,
-                           const std::vector<size_t>& widths) {
-  std::string line;
-  for (size_t column = 0; column < cells.size(); ++column) {
-    const std::string& cell = cells[column];
-    const std::string fill(widths[column] - std::min(widths[column], cell.size()), ' ');
-    absl::StrAppend(&line, std::string(kIndent, ' '), column == 0 ? cell : fill,
-                    column == 0 ? fill : cell);
-  }
-  absl::StripTrailingAsciiWhitespace(&line);
-  return line;
 }
 
 std::string FormatFacts(const Rows& rows, Style style) {

@@ -16,11 +16,6 @@ namespace spillway::text {
 // cells of the widest column are shortened in the middle.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows, Style style = Style());
 
-// Formats one such line without a newline, for rows that arrive one by one: columns of at least
-// `widths`.
-std::string FormatTableRow(const std::vector<std::string>& cells,
-                           const std::vector<size_t>& widths);
-
 // Formats rows of a label and text, aligned to the left, indented by two spaces. Long texts are
 // wrapped at spaces. Rows with the label `warning` are marked as such.
 std::string FormatFacts(const std::vector<std::vector<std::string>>& rows, Style style = Style());

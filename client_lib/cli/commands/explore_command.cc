@@ -53,8 +53,8 @@ absl::StatusOr<v1::ExploreOptions> OptionsOf(const ExploreFlags& flags) {
   return options;
 }
 
-// Whether the size is the number of examples in a batch (ExploreReport.size_is_batch): rows are
-// printed before the report arrives.
+// Whether the size is the number of examples in a batch (ExploreReport.size_is_batch): for rows
+// without a report.
 bool SizeIsBatch(const v1::Step& step) {
   for (const v1::Feed& feed : step.feeds()) {
     for (int i = 1; i < feed.dims_size(); ++i) {
@@ -69,34 +69,32 @@ class SizesSoFar {
  public:
   void Add(const v1::ExploredSize& size) {
     const bool fits = size.has_swapped() || size.unswapped().fit() != v1::FIT_DOES_NOT_FIT;
-    ++tried_;
+    sizes_.push_back(size);
     if (fits) fits_ = std::max(fits_, size.size());
     if (!fits && (fits_not_ == 0 || size.size() < fits_not_)) fits_not_ = size.size();
   }
 
-  bool any() const { return tried_ > 0; }
+  const std::vector<v1::ExploredSize>& sizes() const { return sizes_; }
 
   // `12 sizes tried, 96 fits, 128 does not`.
   std::string Text() const {
-    return absl::StrCat(text::FormatCount(tried_, "size"), " tried",
+    return absl::StrCat(text::FormatCount(sizes_.size(), "size"), " tried",
                         fits_ > 0 ? absl::StrCat(", ", fits_, " fits") : "",
                         fits_not_ > 0 ? absl::StrCat(", ", fits_not_, " does not") : "");
   }
 
  private:
-  int64_t tried_ = 0;
+  std::vector<v1::ExploredSize> sizes_;
   int64_t fits_ = 0, fits_not_ = 0;  // The largest and the smallest; 0: none.
 };
 
 absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
                      const Client& client, const CallOptions& call, text::Style style,
                      std::ostream& out) {
-  text::ExplorationText text({SizeIsBatch(options.step()), options.swapping()}, style);
   SizesSoFar so_far;
   const auto report = client.Explore(
       graph, options,
       [&](const v1::ExploredSize& size) {
-        PrintBesideProgress([&] { out << text.Row(size) << std::flush; });
         so_far.Add(size);
         ShowProgress(absl::StrCat("exploring: ", so_far.Text()));
       },
@@ -104,11 +102,13 @@ absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
   if (!report.ok()) {
     const bool stopped =
         absl::IsDeadlineExceeded(report.status()) || absl::IsCancelled(report.status());
-    return stopped && so_far.any()
-               ? core::WithMoreText(report.status(), absl::StrCat("; so far: ", so_far.Text()))
-               : report.status();
+    if (!stopped || so_far.sizes().empty()) return report.status();
+    PrintBesideProgress([&] {
+      out << text::FormatSizes(so_far.sizes(), SizeIsBatch(options.step()), style) << std::flush;
+    });
+    return core::WithMoreText(report.status(), absl::StrCat("; so far: ", so_far.Text()));
   }
-  PrintBesideProgress([&] { out << text.Result(*report) << std::flush; });
+  PrintBesideProgress([&] { out << text::FormatExploration(*report, style) << std::flush; });
   return absl::OkStatus();
 }
 
@@ -146,8 +146,10 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       "explore",
       "Tries batch or image sizes for a graph that leaves them open. Prints for each size whether "
       "it "
-      "fits into the GPU's memory without swapping, and the predicted throughput; at the end, the "
-      "largest size that fits. With --swapping, also whether it fits with swapping, the share of "
+      "fits into the GPU's memory without swapping, and the predicted throughput, by size; then "
+      "the "
+      "largest size that fits, the fastest, and the largest with 95% of full speed. With "
+      "--swapping, also whether it fits with swapping, the share of "
       "full speed that remains, and the share that no plan of swaps can exceed (bound).");
   auto flags = std::make_shared<ExploreFlags>(command);
   AddGraphArgument(command, "GRAPH", absl::StrCat("The graph: ", kGraphFileHelp), &flags->input)
@@ -157,8 +159,8 @@ void AddExploreCommand(CLI::App* app, Session* session) {
   command
       ->add_option(kSizes, flags->sizes,
                    "The sizes to try: numbers and ranges, FROM:TO or FROM:TO:STEP, at most 10,000 "
-                   "sizes. More than 16 are tried coarsely first, then in between, so that an "
-                   "interrupted search has covered the whole range. With --no-budget, only these "
+                   "sizes. More than 16 are tried coarsely first, then in between, so that what an "
+                   "interrupted search prints covers the whole range. With --no-budget, only these "
                    "are tried; otherwise the largest size that fits is searched for, too. "
                    "[default: powers of two up to the first that does not fit]")
       ->expected(1)

@@ -27,15 +27,17 @@ void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
   if (files.report.given() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
 }
 
-void PrintSummary(const RewrittenFile& file) {
+void PrintSummary(const RewrittenFile& file, bool verbose) {
   const text::Style style = StyleOf(STDERR_FILENO);
+  const auto format = verbose ? text::FormatDetails : text::FormatSummary;
   for (const RewrittenGraph& graph : file.graphs) {
     if (!graph.kept_because.ok()) {
       std::cerr << text::FormatKept(graph.name, graph.kept_because.message(), style);
     } else {
-      std::cerr << text::FormatSummary(graph.response.report(), graph.name, style);
+      std::cerr << format(graph.response.report(), graph.name, style);
     }
   }
+  if (!verbose) std::cerr << "  (--verbose prints the details)\n";
 }
 
 void ShowPlans(int64_t tried, int64_t best_ns) {
@@ -134,7 +136,7 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   }
   if (files.trace.given()) contents.push_back(*std::move(trace));
   if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
-  if (!files.quiet) PrintSummary(*result);
+  if (!files.quiet) PrintSummary(*result, files.verbose);
   // An applied plan was judged when it was made.
   return plans == nullptr && IsFitUnknown(*result) ? ExitCode::kFitUnknown : ExitCode::kDone;
 }

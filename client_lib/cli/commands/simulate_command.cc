@@ -34,6 +34,7 @@ struct SimulateFlags {
   OutputPath trace;
   const CLI::Option* execution = nullptr;
   bool json = false;
+  bool verbose = false;
   bool require_fit = false;
   bool without_stored_profile = false;
 };
@@ -83,24 +84,27 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   const PerGraphRun run{flags.input,     flags.format, flags.json,
                         "simulation",    "simulating", /*as_it_arrives=*/false,
                         flags.connection};
-  const absl::StatusOr<ExitCode> printed = PrintPerGraph(
-      run, session,
-      [&](absl::string_view graph, const Client& client, const CallOptions& call, text::Style style,
-          std::ostream& out) {
-        v1::SimulateOptions with_profile = options;
-        TellNote(profiles.AddTo(graph, with_profile.mutable_step()));
-        const auto report = client.Simulate(graph, with_profile, call);
-        if (!report.ok()) return report.status();
-        const v1::Fit fit = report->forecast().fit();
-        if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;
-        if (fit == v1::FIT_UNKNOWN && worst == ExitCode::kDone) worst = ExitCode::kFitUnknown;
-        if (traces) {
-          trace.Add(*report, graphs > 0 ? absl::StrCat("MetaGraph ", graphs) : "");
-        }
-        ++graphs;
-        out << (flags.json ? ToJson(*report) : text::FormatSimulation(*report, style));
-        return absl::OkStatus();
-      });
+  const absl::StatusOr<ExitCode> printed =
+      PrintPerGraph(run, session,
+                    [&](absl::string_view graph, const Client& client, const CallOptions& call,
+                        text::Style style, std::ostream& out) {
+                      v1::SimulateOptions with_profile = options;
+                      TellNote(profiles.AddTo(graph, with_profile.mutable_step()));
+                      const auto report = client.Simulate(graph, with_profile, call);
+                      if (!report.ok()) return report.status();
+                      const v1::Fit fit = report->forecast().fit();
+                      if (fit == v1::FIT_DOES_NOT_FIT) worst = ExitCode::kDoesNotFit;
+                      if (fit == v1::FIT_UNKNOWN && worst == ExitCode::kDone)
+                        worst = ExitCode::kFitUnknown;
+                      if (traces) {
+                        trace.Add(*report, graphs > 0 ? absl::StrCat("MetaGraph ", graphs) : "");
+                      }
+                      ++graphs;
+                      out << (flags.json      ? ToJson(*report)
+                              : flags.verbose ? text::FormatSimulationDetails(*report, style)
+                                              : text::FormatSimulation(*report, style));
+                      return absl::OkStatus();
+                    });
   if (printed.ok() && traces) {
     if (absl::Status s = WriteOutputs(*trace_file, {trace.Json()}); !s.ok()) return s;
   }
@@ -123,6 +127,12 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
   AddFormatFlag(command, &flags->format);
   command->add_flag("--json", flags->json, "Prints JSON: SimulateReport in simulate.proto.")
       ->group("What to write");
+  command
+      ->add_flag("--verbose", flags->verbose,
+                 "Prints all figures: copies and shares of the step's time for each GPU, and the "
+                 "time without launching ahead.")
+      ->group("What to write")
+      ->excludes("--json");
   AddOutputFlag(
       command, "--trace",
       "The file for a trace of the step, with a row for each engine and the memory, in the "

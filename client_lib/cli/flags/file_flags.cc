@@ -96,6 +96,12 @@ FileFlags::FileFlags(CLI::App* command, Also also) {
   }
   command->add_flag("--quiet", files_.quiet, "Prints no summary on standard error.")
       ->group("What to write");
+  command
+      ->add_flag("--verbose", files_.verbose,
+                 "Prints all that the report says for people: the search, the bounds, copies and "
+                 "shares of the step's time for each GPU.")
+      ->group("What to write")
+      ->excludes("--quiet");
 }
 
 absl::Status CheckOutputs(const InputPath& input, const std::vector<OutputPath>& outputs) {

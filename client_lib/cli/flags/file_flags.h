@@ -22,8 +22,9 @@ struct GraphFiles {
   OutputPath report;  // JSON, as all that follow.
   OutputPath patch;
   OutputPath plan;
-  OutputPath trace;    // Of a step of the graph after the rewrite.
-  bool quiet = false;  // No summary on standard error.
+  OutputPath trace;      // Of a step of the graph after the rewrite.
+  bool quiet = false;    // No summary on standard error.
+  bool verbose = false;  // With all that the report says.
   // The format of input and output; absent: recognised.
   absl::optional<format::GraphFormat> format = absl::nullopt;
 
@@ -59,7 +60,8 @@ class FileFlags {
     bool patch, plan, trace;
   };
 
-  // Adds IN, -o, --report, --json, --format and --quiet to `command`, and depending on `also`,
+  // Adds IN, -o, --report, --json, --format, --quiet and --verbose to `command`, and depending on
+  // `also`,
   // --patch, --save-plan and --trace.
   FileFlags(CLI::App* command, Also also);
 

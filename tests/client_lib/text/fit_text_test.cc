@@ -113,7 +113,7 @@ TEST(FitTextTest, EveryGpuHasItsBlock) {
   setting  none: nothing is swapped
 )");
   // Once in the whole text, and not among the facts of the graph.
-  const std::string text = FormatSummary(report);
+  const std::string text = FormatDetails(report);
   EXPECT_THAT(text, HasSubstr(FormatDeviceFacts(report, Style())));
   EXPECT_EQ(text.find("swapout_threshold 7"), text.rfind("swapout_threshold 7"));
   EXPECT_THAT(FormatFacts(DeviceFacts(report)), Not(HasSubstr("setting")));
@@ -137,7 +137,7 @@ TEST(FitTextTest, NoLineIsTooLong) {
     fit->set_synchronous_step_time_ns(INT64_MAX);
     fit->set_peak_bytes(INT64_MAX);
   }
-  std::istringstream lines(FormatSummary(report));
+  std::istringstream lines(FormatDetails(report));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), kLineWidth) << line;
 }
 

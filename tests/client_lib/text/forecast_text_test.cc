@@ -25,16 +25,11 @@ Message Parse(const std::string& text) {
 }
 
 std::string Simulation(const std::string& report) {
-  return FormatSimulation(Parse<v1::SimulateReport>(report), Style());
+  return FormatSimulationDetails(Parse<v1::SimulateReport>(report), Style());
 }
 
 std::string Exploration(const std::string& report) {
-  const auto parsed = Parse<v1::ExploreReport>(report);
-  const bool swapping = absl::StrContains(report, "full_speed");  // Of a row, if it was asked for.
-  ExplorationText text({parsed.size_is_batch(), swapping}, Style());
-  std::string rows;
-  for (const v1::ExploredSize& size : parsed.sizes()) rows += text.Row(size);
-  return rows + text.Result(parsed);
+  return FormatExploration(Parse<v1::ExploreReport>(report), Style());
 }
 
 // 8 GiB a GPU, 64 GiB of host memory.
@@ -196,7 +191,7 @@ TEST(ForecastTextTest, ManyGpusGoBelow) {
         "/job:worker/replica:0/task:1/device:GPU:" + std::to_string(i));
   }
   for (int i = 0; i < 200; ++i) report.add_targets("name_scope/of_some_length/target");
-  const std::string text = FormatSimulation(report, Style());
+  const std::string text = FormatSimulationDetails(report, Style());
   EXPECT_THAT(text, AllOf(HasSubstr("GPU:0"), HasSubstr("GPU:8"), HasSubstr(" and 199 others")));
   size_t tables = 0, from = 0;
   for (; (from = text.find("each step", from)) != std::string::npos; ++from) ++tables;
@@ -242,6 +237,34 @@ TEST(ForecastTextTest, BeforeAndAfter) {
 )");
 }
 
+TEST(ForecastTextTest, AShortSimulationSaysWhetherItFitsAndWhatSwappingCanDo) {
+  EXPECT_EQ(FormatSimulation(Parse<v1::SimulateReport>(std::string(kMachine) + R"(
+              forecast { fit: FIT_FITS step_time_ns: 200000000 host_peak_bytes: 1024
+                         devices { peak_bytes: 4294967296 budget_bytes: 8589934592
+                                   compute_ns: 1 bounds { memory_bytes: 1 } } }
+              node_count: 7 targets: "train_op")"),
+                             Style()),
+            R"(fits into 8.00 GiB per GPU; a step takes 200 ms
+  peak memory  of a step      limit
+  GPU           4.00 GiB   8.00 GiB
+  host          1.00 KiB  64.00 GiB
+  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  step     7 nodes: all that train_op needs
+)");
+  EXPECT_THAT(
+      FormatSimulation(Parse<v1::SimulateReport>(std::string(kMachine) + R"(
+                forecast { fit: FIT_DOES_NOT_FIT
+                           out_of_memory { node: "conv" requested_bytes: 1024 in_use_bytes: 2048
+                                           budget_bytes: 8589934592 }
+                           devices { peak_bytes: 9663676416 budget_bytes: 8589934592
+                                     bounds { memory_bytes: 1073741824 memory_node: "relu"
+                                              step_time_ns: 300000000 } } })"),
+                       Style()),
+      AllOf(StartsWith("does not fit: the GPU would need 9.00 GiB, 1.00 GiB more than its "
+                       "8.00 GiB\n"),
+            HasSubstr("  ran out   conv asks for "), HasSubstr("  swapping  might make it fit: ")));
+}
+
 TEST(ForecastTextTest, ARewriteSaysWhatIsNotKnown) {
   const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
     forecast_before { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } devices {} }
@@ -263,10 +286,12 @@ TEST(ForecastTextTest, SizesOfWhichItIsUnknown) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" } }
             swapped { fit: FIT_UNKNOWN } swapped_steps_per_s: 2.5 swapped_sizes_per_s: 320 })");
   EXPECT_THAT(text,
-              AllOf(HasSubstr("unknown whether batch 64 fits unswapped into 8.00 GiB per GPU: "
-                              "320.0 examples/s\n"
-                              "with swapping batch 128, unknown whether it fits: 320.0 "),
-                    HasSubstr("  64          unknown "), HasSubstr("  unknown  Of conv.\n")));
+              AllOf(HasSubstr("\nbatch 128 may be the largest that fits into 8.00 GiB per GPU\n"
+                              "  unswapped  batch 64: 320.0 examples/s, unknown whether it "
+                              "fits\n"),
+                    HasSubstr("  largest    batch 128: 320.0 examples/s, 80% of full speed, "
+                              "with swapping, unknown whether it fits\n"),
+                    HasSubstr("  unknown    Of conv.\n")));
 }
 
 TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
@@ -289,13 +314,15 @@ TEST(ForecastTextTest, Sizes) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 9663676416 } } }
     targets: "train_op")"),
-            R"(  batch          fits  peak memory        step  examples/s
-  64              yes     5.00 GiB      200 ms       320.0
-  128              no     9.00 GiB           -           -
-batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
-  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
-  times    of steps launched ahead, as TensorFlow runs them
-  step     all that train_op needs
+            R"(  batch  fits  peak memory    step  examples/s
+  64      yes     5.00 GiB  200 ms       320.0
+  128      no     9.00 GiB       -           -
+batch 64 is the largest that fits unswapped into 8.00 GiB per GPU
+  unswapped  batch 64: 320.0 examples/s
+  fastest    batch 64: 320.0 examples/s
+  machine    p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  times      of steps launched ahead, as TensorFlow runs them
+  step       all that train_op needs
 )");
 }
 
@@ -304,8 +331,8 @@ TEST(ForecastTextTest, SizesOfImagesAndNoneThatFits) {
     largest_fitting_size: 224 largest_fit: FIT_FITS
     sizes { size: 224 steps_per_s: 5 sizes_per_s: 1120
             unswapped { fit: FIT_FITS step_time_ns: 200000000 } })"),
-              AllOf(HasSubstr("size 224 is the largest that fits unswapped into 8.00 GiB per GPU: "
-                              "5.0 steps/s\n"),
+              AllOf(HasSubstr("\nsize 224 is the largest that fits unswapped into 8.00 GiB per "
+                              "GPU\n  unswapped  size 224: 5.0 steps/s\n"),
                     Not(HasSubstr("1120"))));
   EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     size_is_batch: true
@@ -340,15 +367,18 @@ TEST(ForecastTextTest, SizesWithSwapping) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 19327352832 } } }
     targets: "train_op")"),
-      R"(  batch          fits  peak memory  examples/s     swapped  peak memory  examples/s  full speed  bound
-  64              yes     5.00 GiB       320.0  not needed     5.00 GiB       320.0        100%   100%
-  128              no     9.00 GiB           -         yes     7.50 GiB       320.0         80%    87%
-  256              no    18.00 GiB           -          no            -           -           -      -
-batch 64 is the largest that fits unswapped into 8.00 GiB per GPU: 320.0 examples/s
-with swapping batch 128: 320.0 examples/s, 80% of full speed
-  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
-  times    of steps launched ahead, as TensorFlow runs them
-  step     all that train_op needs
+      R"(  batch  fits  peak memory  examples/s     swapped  peak memory  examples/s  full speed  bound
+  64      yes     5.00 GiB       320.0  not needed     5.00 GiB       320.0        100%   100%
+  128      no     9.00 GiB           -         yes     7.50 GiB       320.0         80%    87%
+  256      no    18.00 GiB           -          no            -           -           -      -
+batch 128 is the largest that fits into 8.00 GiB per GPU
+  unswapped  batch 64: 320.0 examples/s
+  largest    batch 128: 320.0 examples/s, 80% of full speed, with swapping
+  fastest    batch 64: 320.0 examples/s
+  >= 95%     batch 64: 320.0 examples/s
+  machine    p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  times      of steps launched ahead, as TensorFlow runs them
+  step       all that train_op needs
 )");
 }
 
@@ -357,14 +387,15 @@ TEST(ForecastTextTest, SizesThatFitWithSwappingAloneOrNotAtAll) {
     sizes { size: 8 full_speed_sizes_per_s: 400
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 9663676416 } })";
-  EXPECT_THAT(Exploration(std::string(kMachine) + too_large + "}"),
-              HasSubstr("\nnot even size 8 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
-                        "more than its 8.00 GiB\nnone fits with swapping\n"));
+  EXPECT_THAT(
+      Exploration(std::string(kMachine) + too_large + "}"),
+      HasSubstr("\nnot even size 8 fits, with swapping or without: the GPU would need 9.00 GiB, "
+                "1.00 GiB more than\n  its 8.00 GiB\n"));
   EXPECT_THAT(
       Exploration(std::string(kMachine) + too_large +
                   "swapped { fit: FIT_FITS } swapped_steps_per_s: 12.5 swapped_sizes_per_s: "
                   "100 } largest_fitting_size_swapped: 8"),
-      HasSubstr("\nwith swapping size 8: 12.5 steps/s, 25% of full speed\n"));
+      HasSubstr("\n  largest  size 8: 12.5 steps/s, 25% of full speed, with swapping\n"));
 }
 
 TEST(ForecastTextTest, ABudgetByNvidiaSmiIsSaidToBe) {

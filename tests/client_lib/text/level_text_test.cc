@@ -31,7 +31,7 @@ std::string Facts(const std::string& text) {
 }
 
 TEST(LevelTextTest, OneGpuTuned) {
-  EXPECT_EQ(FormatSummary(LevelReport(R"pb(
+  EXPECT_EQ(FormatDetails(LevelReport(R"pb(
               outcome: OUTCOME_REWRITTEN
               summary: "3 tensors will be swapped."
               strategy: STRATEGY_LEVEL

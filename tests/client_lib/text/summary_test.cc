@@ -1,7 +1,10 @@
 #include "client_lib/text/summary.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "client_lib/text/text_table.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -18,7 +21,7 @@ v1::RewriteReport Report(const std::string& text) {
 
 TEST(SummaryTest, SaysWhatWasDoneInAlignedRows) {
   EXPECT_EQ(
-      FormatSummary(Report(R"pb(
+      FormatDetails(Report(R"pb(
         outcome: OUTCOME_REWRITTEN
         strategy: STRATEGY_SCOPE
         node_count_before: 1000
@@ -64,13 +67,13 @@ TEST(SummaryTest, ValuesOfANewerServerAreTheirNumbers) {
   v1::StageTiming* stage = report.add_stages();
   stage->set_stage(static_cast<v1::Stage>(97));
   stage->set_duration_ns(1'500'000);
-  EXPECT_EQ(FormatSummary(report),
+  EXPECT_EQ(FormatDetails(report),
             "spillway: done (strategy number 98)\n"
             "  time  1.5 ms (number 97 1.5 ms)\n");
 }
 
 TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
-  EXPECT_EQ(FormatSummary(Report(R"pb(
+  EXPECT_EQ(FormatDetails(Report(R"pb(
               outcome: OUTCOME_NOTHING_TO_DO
               advice { internal_fragmentation_fraction: 0.001 }
             )pb")),
@@ -79,14 +82,14 @@ TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
           the step was simulated
 )");
   EXPECT_THAT(
-      FormatSummary(Report(R"pb(
+      FormatDetails(Report(R"pb(
         advice {
           host_memory_variable: "TF_GPU_HOST_MEM_LIMIT_IN_MB=4096"
           internal_fragmentation_fraction: 0.25
         }
       )pb")),
       ::testing::HasSubstr("  advice  set TF_GPU_HOST_MEM_LIMIT_IN_MB=4096 in the training job\n"
-                           "          create the session with"));
+                           "  advice  create the session with"));
 }
 
 TEST(SummaryTest, SaysWhatMoreWouldGain) {
@@ -96,33 +99,33 @@ TEST(SummaryTest, SaysWhatMoreWouldGain) {
       joint_bound_ns: 209000000
       more_recompute { recompute: RECOMPUTE_ALL step_time_ns: 228000000 }
     })pb";
-  EXPECT_EQ(FormatSummary(Report(found), "", Style()),
+  EXPECT_EQ(FormatDetails(Report(found), "", Style()),
             R"(spillway: rewritten
   bound   no plan of swaps and of such nodes takes less than 209 ms, but for one in another order
   advice  with budget.recompute = ALL a step takes 228 ms
 )");
   const std::string now = "forecast_after { step_time_ns: 456000000 }";
-  EXPECT_THAT(FormatSummary(Report(found + now), "", Style()),
+  EXPECT_THAT(FormatDetails(Report(found + now), "", Style()),
               ::testing::HasSubstr("a step takes 228 ms or less: 2.00 times as fast"));
 }
 
 TEST(SummaryTest, SaysWhatBitsTake) {
   const std::string advice = "advice { same_bits_config_proto_text: 'graph_options {}' } ";
-  EXPECT_THAT(FormatSummary(Report(advice + "same_bits: SAME_BITS_WITH_ADVICE"), "", Style()),
+  EXPECT_THAT(FormatDetails(Report(advice + "same_bits: SAME_BITS_WITH_ADVICE"), "", Style()),
               ::testing::HasSubstr(
                   "bits  the same with Grappler off, or in both sessions graph_options {}\n"));
-  EXPECT_THAT(FormatSummary(Report(advice + "same_bits: SAME_BITS_NO"), "", Style()),
+  EXPECT_THAT(FormatDetails(Report(advice + "same_bits: SAME_BITS_NO"), "", Style()),
               ::testing::HasSubstr("bits  the last ones may differ"));
 }
 
 TEST(SummaryTest, SaysNothingOfWhatIsNotThere) {
-  EXPECT_EQ(FormatSummary(Report("outcome: OUTCOME_NOTHING_TO_DO")),
+  EXPECT_EQ(FormatDetails(Report("outcome: OUTCOME_NOTHING_TO_DO")),
             "spillway: nothing to do, the graph is unchanged\n");
 }
 
 TEST(SummaryTest, StripTakesNodesAway) {
   const std::string text =
-      FormatSummary(Report("outcome: OUTCOME_STRIPPED strategy: STRATEGY_STRIP node_count_before: "
+      FormatDetails(Report("outcome: OUTCOME_STRIPPED strategy: STRATEGY_STRIP node_count_before: "
                            "12 node_count_after: 10"));
   EXPECT_THAT(text, ::testing::HasSubstr("12 -> 10 (-2)"));
   EXPECT_THAT(text, ::testing::HasSubstr("stripped"));
@@ -133,9 +136,91 @@ TEST(SummaryTest, EveryOutcomeHasItsWords) {
   for (int i = 1; i < v1::Outcome_descriptor()->value_count(); ++i) {
     v1::RewriteReport report;
     report.set_outcome(static_cast<v1::Outcome>(v1::Outcome_descriptor()->value(i)->number()));
-    EXPECT_TRUE(texts.insert(FormatSummary(report)).second);
+    EXPECT_TRUE(texts.insert(FormatDetails(report)).second);
   }
   EXPECT_EQ(texts.count("spillway: done\n"), 0);
+}
+
+// A step of 833 ms on a machine where it would be 820 ms at full speed.
+constexpr char kPlanned[] = R"pb(
+  outcome: OUTCOME_REWRITTEN
+  strategy: STRATEGY_BUDGET
+  summary: "17 tensors will be swapped"
+  hardware {
+    hardware {
+      preset: "p100_pcie"
+      gpu_memory_bytes: 8589934592
+      host_memory_bytes: 68719476736
+      d2h_bytes_per_s: 12e9
+      h2d_bytes_per_s: 10e9
+    }
+  }
+  devices { swapped_tensor_count: 17 swap_out_bytes: 3221225472 swap_in_bytes: 3221225472 }
+  fits { budget_bytes: 8589934592 full_speed_step_time_ns: 820000000 }
+  budget { devices { step_time_bound_ns: 827000000 } }
+  forecast_before {
+    fit: FIT_DOES_NOT_FIT
+    devices { peak_bytes: 10737418240 budget_bytes: 8589934592 }
+  }
+  forecast_after {
+    fit: FIT_FITS
+    step_time_ns: 833000000
+    host_peak_bytes: 3221225472
+    devices { peak_bytes: 8053063680 budget_bytes: 8589934592 }
+  })pb";
+
+int LinesOf(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(SummaryTest, ShortSaysWhatPeopleAsk) {
+  EXPECT_EQ(FormatSummary(Report(kPlanned)),
+            R"(spillway: rewritten (strategy budget)
+  17 tensors will be swapped
+  peak memory     before     after      limit
+  GPU          10.00 GiB  7.50 GiB   8.00 GiB
+  host               0 B  3.00 GiB  64.00 GiB
+  step     833 ms (98% of full speed); copies 3.00 GiB out; no plan of swaps takes less than 827 ms
+  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+)");
+}
+
+// Other figures of the machine than those of its memory are in the details; warnings come before
+// advice, and what finds no room is counted.
+TEST(SummaryTest, ShortStaysShort) {
+  v1::RewriteReport report = Report(kPlanned);
+  for (int i = 0; i < 20; ++i) {
+    report.add_warnings()->set_message(absl::StrCat("warning ", i));
+    for (v1::Forecast* forecast :
+         {report.mutable_forecast_before(), report.mutable_forecast_after()}) {
+      v1::DeviceForecast* gpu = forecast->add_devices();
+      gpu->set_device(absl::StrCat("/gpu:", i));
+      gpu->set_peak_bytes((i + 1) * int64_t{1024});
+    }
+  }
+  report.mutable_advice()->set_host_memory_variable("TF_GPU_HOST_MEM_LIMIT_IN_MB=70000");
+  const std::string text = FormatSummary(report);
+  EXPECT_LE(LinesOf(text), kSummaryLines) << text;
+  EXPECT_THAT(text, ::testing::HasSubstr("18 others, at most  20.00 KiB"));
+  EXPECT_THAT(text, ::testing::HasSubstr("remarks in the details\n"));
+  report.clear_warnings();
+  report.mutable_forecast_before()->mutable_devices()->DeleteSubrange(1, 20);
+  report.mutable_forecast_after()->mutable_devices()->DeleteSubrange(1, 20);
+  EXPECT_THAT(
+      FormatSummary(report),
+      ::testing::HasSubstr("advice   set TF_GPU_HOST_MEM_LIMIT_IN_MB=70000 in the training job\n"));
+}
+
+TEST(SummaryTest, ShortSaysWhetherItFitsWhereThatIsNotSure) {
+  v1::RewriteReport report = Report(kPlanned);
+  report.mutable_forecast_after()->set_fit(v1::FIT_UNKNOWN);
+  report.mutable_forecast_after()->add_fit_unknown()->set_message("give step.batch_size");
+  EXPECT_THAT(FormatSummary(report), ::testing::HasSubstr("  fits     unknown: give "));
+  report.mutable_forecast_after()->set_fit(v1::FIT_DOES_NOT_FIT);
+  report.mutable_forecast_after()->mutable_out_of_memory()->set_budget_bytes(8'000'000'000);
+  EXPECT_THAT(FormatSummary(report), ::testing::HasSubstr("  fits     no: the GPU would need "));
+  EXPECT_EQ(FormatSummary(Report("outcome: OUTCOME_NOTHING_TO_DO")),
+            "spillway: nothing to do, the graph is unchanged\n");
 }
 
 TEST(TextTableTest, SumsWithUnknownSizes) {
