@@ -1,9 +1,10 @@
-"""Puts the built library into the wheel, and gRPC stubs (make_stubs.py).
+"""Puts the built library and program into the wheel, and gRPC stubs (make_stubs.py).
 
 The library is that of SPILLWAY_LIBRARY (the path of a libspillway.so.0), otherwise of the newest build
 in this repository (build*/lib): libspillway.so.0 and libspillway_client.so.0, which it loads from its
 own folder. They need Debian 12's protobuf, gRPC, Abseil, RE2 and OpenSSL, which are not in the wheel.
-A libspillway.so.0 of deploy/portable has all that in it, and goes into the wheel alone.
+A libspillway.so.0 of deploy/portable has all that in it, and goes into the wheel alone. The program is
+../bin/spillway, from the library's folder; without one, the command `spillway` looks on the PATH.
 """
 
 import glob
@@ -74,6 +75,11 @@ class BuildWithLibrary(build_py):
         files = built_libraries()
         for path in files:
             shutil.copyfile(path, target / path.name)  # Follows links.
+        program = files[0].parent.parent / "bin" / "spillway"
+        shutil.rmtree(package / "bin", ignore_errors=True)
+        if program.exists():
+            (package / "bin").mkdir()
+            shutil.copy(program, package / "bin")  # With its mode.
         # The licenses of code that is linked into the library, if any.
         licenses = files[0].with_name("licenses")
         if licenses.is_dir():

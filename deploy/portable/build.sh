@@ -8,7 +8,7 @@ Usage: deploy/portable/build.sh [--tensorflow PYTHON] [--jobs N] [--mirror URL]
 
 Makes, in build-portable/dist/, for any Linux on x86-64 with glibc 2.31 or later:
 
-  spillway_lms-VERSION-py3-none-manylinux_....whl          the Python package with libspillway.so
+  spillway_lms-VERSION-py3-none-manylinux_....whl          the Python package and the command spillway
   spillway-VERSION-linux-x86_64.tar.gz                     spillway and spillwayd
   spillway_tensorflow-VERSION-py3-none-manylinux_....whl   the plug-in, with --tensorflow
   sources.txt                                              the versions of what is linked in
@@ -343,9 +343,10 @@ wheel() {
 make_python_wheel() {
   local place=$folder/wheel-library
   rm -rf "$place"
-  take "$folder/build/spillway/lib/self-contained/libspillway.so.0" "$place/libspillway.so.0"
-  copy_licenses "$place/licenses"
-  SPILLWAY_LIBRARY=$place/libspillway.so.0 wheel python
+  take "$folder/build/spillway/lib/self-contained/libspillway.so.0" "$place/lib/libspillway.so.0"
+  take "$folder/build/spillway/bin/spillway" "$place/bin/spillway"
+  copy_licenses "$place/lib/licenses"
+  SPILLWAY_LIBRARY=$place/lib/libspillway.so.0 wheel python
 }
 
 make_plugin_wheel() {

@@ -27,5 +27,6 @@ trap 'kill "$server" 2>/dev/null || true' EXIT
 read -r line <out || { cat log; exit 1; }
 venv/bin/python use_wheel.py graph.pb expected.pb "${line##* }"
 "$bin/spillway" health --server "${line##* }"
+venv/bin/spillway health --server "${line##* }"
 kill -TERM "$server"
 wait "$server"

@@ -93,6 +93,20 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         project = (common.ROOT / "CMakeLists.txt").read_text()
         self.assertIn("VERSION " + done.stdout.strip(), project)
+        # The command is the wheel's program: there is no other on this PATH.
+        for command in ([str(clean.with_name("spillway"))], [str(clean), "-m", "spillway"]):
+            for word, code in (("version", 0), ("no such command", 2)):
+                told = subprocess.run([*command, word], check=False, text=True, capture_output=True,
+                                      timeout=common.PATIENCE_S, env={"PATH": str(clean.parent)})
+                self.assertEqual(told.returncode, code, told.stderr)
+                self.assertIn(done.stdout.strip() if code == 0 else "no such command",
+                              told.stdout + told.stderr)
+
+    def test_without_the_program_the_command_says_so(self):
+        done = common.python("import os, runpy; os.environ['PATH'] = '/nonexistent'; "
+                             "runpy.run_module('spillway', run_name='__main__')")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("built without the program spillway", done.stderr)
 
     def check_stubs(self, wheel):
         """All that is said in the .proto files is there, and nothing is imported by their own names."""
