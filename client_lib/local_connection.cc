@@ -8,6 +8,7 @@
 #include "client_lib/internal/call_limits.h"
 #include "client_lib/internal/progress_reporter.h"
 #include "client_lib/internal/service_names.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/inspect/inspect.h"
@@ -25,11 +26,27 @@ class LocalConnection : public Connection {
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call) override {
-    return Run(call, [&](const core::StopToken& stop) {
+    const auto rewrite = [&](const core::StopToken& stop) {
       auto response = core::Rewrite(graph_def, options, limits_, stop);
       if (response.ok() && !core::AsksFor(v1::OUTPUT_REPORT, options)) response->clear_report();
       return response;
+    };
+    if (!call.keep_best) return Run(call, rewrite);
+    // What would stop the call ends its search.
+    const internal::CallLimits limits(call);
+    CallOptions unlimited = call;
+    unlimited.timeout = absl::InfiniteDuration();
+    unlimited.cancellation = {};
+    if (absl::Status status = limits.CheckStart(); !status.ok()) return status;
+    auto response = Run(unlimited, [&](const core::StopToken& never) {
+      core::StopToken stop(never);
+      stop.set_search_end(limits.deadline(), limits.cancellation().flag());
+      return rewrite(stop);
     });
+    // Without a plan to keep, it is a call that was stopped.
+    if (core::GetErrorReason(response.status()) != v1::ERROR_REASON_SEARCH_TOO_LONG) return response;
+    absl::Status stopped = limits.CheckStart();
+    return stopped.ok() ? std::move(response) : std::move(stopped);
   }
 
   absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,

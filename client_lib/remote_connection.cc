@@ -55,6 +55,13 @@ class RemoteConnection : public Connection {
   absl::StatusOr<v1::RewriteResponse> Rewrite(absl::string_view graph_def,
                                               const v1::RewriteOptions& options,
                                               const CallOptions& call) override {
+    if (call.keep_best) {
+      return core::InvalidError(
+          v1::ERROR_REASON_CONFLICTING_OPTIONS,
+          "keep_best is for searches in this process, and a server's answer is "
+          "whole or none; leave out keep_best or the server",
+          {{"option", "keep_best"}});
+    }
     const auto rewrite = [&](const Link& link, const CallOptions& progress_of,
                              const AttemptContext& context) {
       return RewriteOn(link, graph_def, options, progress_of, context);

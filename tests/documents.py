@@ -23,9 +23,9 @@ MOST_README_LINES = 220
 # Words that each document may have, as `wc -w` counts them, and all together. What is added somewhere
 # replaces something.
 MOST_WORDS = {
-    "README.md": 1940,
-    "DESIGN.md": 2030,
-    "CONTRIBUTING.md": 1335,
+    "README.md": 1932,
+    "DESIGN.md": 2041,
+    "CONTRIBUTING.md": 1332,
     "SECURITY.md": 1350,
     "CHANGELOG.md": 410,
     "client_lib/README.md": 3272,

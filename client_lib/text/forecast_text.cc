@@ -111,6 +111,19 @@ std::string HardwareText(const v1::HardwareReport& report) {
                       hardware.h2d_bytes_per_s() / 1e9));
 }
 
+// Without what a table of memory beside it says.
+std::string ShortHardwareText(const v1::Hardware& hardware) {
+  return absl::StrCat(
+      hardware.preset().empty() ? "custom" : hardware.preset(), ", ",
+      core::BytesText(hardware.gpu_memory_bytes()), " per GPU",
+      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
+      hardware.allocator_reserve() > 0
+          ? absl::StrFormat(" less %.3g%%", 100 * hardware.allocator_reserve())
+          : "",
+      absl::StrFormat(", %.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
+                      hardware.h2d_bytes_per_s() / 1e9));
+}
+
 // "all that a, b and c need".
 template <typename Names>
 std::string TargetsText(const Names& targets) {
@@ -567,6 +580,9 @@ std::string ExplorationHeadline(const v1::ExploreReport& report) {
 }  // namespace
 
 void AddWarnings(const v1::RewriteReport& report, Style style, Rows* facts) {
+  if (report.stopped_early()) {
+    facts->push_back({"warning", "the search was ended: this is its best plan so far"});
+  }
   AddWarningsOf(report, style, facts);
 }
 
@@ -623,7 +639,7 @@ std::vector<std::vector<std::string>> ShortForecastFacts(const v1::RewriteReport
   } else if (returned.fit_unknown_size() > 0) {
     facts.push_back({"fits", absl::StrCat("unknown: ", returned.fit_unknown(0).message())});
   }
-  facts.push_back({"machine", HardwareText(report.hardware())});
+  facts.push_back({"machine", ShortHardwareText(report.hardware().hardware())});
   return facts;
 }
 
@@ -651,7 +667,7 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   AddUnknown("unknown", forecast, &facts);
   AddKnownShare("known", forecast, &facts);
   if (!MayFit(forecast)) AddSwapping(report, &facts);
-  facts.push_back({"machine", HardwareText(report.hardware())});
+  facts.push_back({"machine", ShortHardwareText(report.hardware().hardware())});
   facts.push_back({"step", StepText(report)});
   AddWarningsOf(report, style, &facts);
   const std::string table =

@@ -16,6 +16,8 @@ StopToken::StopToken(const StopToken& other)
     : deadline_(other.deadline_),
       cancelled_(other.cancelled_),
       plan_listener_(other.plan_listener_),
+      search_deadline_(other.search_deadline_),
+      search_ended_(other.search_ended_),
       step_limit_(other.step_limit_) {}
 
 bool StopToken::ShouldStop(int64_t steps) const {
@@ -34,6 +36,11 @@ bool StopToken::ShouldStop(int64_t steps) const {
   if (code == absl::StatusCode::kOk) return false;
   stopped_.store(static_cast<int>(code), std::memory_order_relaxed);
   return true;
+}
+
+bool StopToken::SearchShouldEnd() const {
+  return (search_ended_ != nullptr && search_ended_->load(std::memory_order_relaxed)) ||
+         (search_deadline_ != absl::InfiniteFuture() && SteadyNow() >= search_deadline_);
 }
 
 absl::Status StopToken::status(absl::string_view stage) const {

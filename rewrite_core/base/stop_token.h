@@ -48,6 +48,14 @@ class StopToken {
     if (plan_listener_ != nullptr) (*plan_listener_)(step_time_ns);
   }
 
+  // Ends plan searches, not the call, at `deadline` or once `*ended` is true: what they have found
+  // then stands (SearchBudget). Set before the work begins; copies share it.
+  void set_search_end(absl::Time deadline, const std::atomic<bool>* ended) {
+    search_deadline_ = deadline;
+    search_ended_ = ended;
+  }
+  bool SearchShouldEnd() const;
+
   // Steps counted so far, and those counted after the token fired: how late loops noticed it.
   int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
   int64_t steps_after_stop() const { return steps_after_stop_.load(std::memory_order_relaxed); }
@@ -56,6 +64,8 @@ class StopToken {
   absl::Time deadline_ = absl::InfiniteFuture();
   const std::atomic<bool>* cancelled_ = nullptr;
   const PlanListener* plan_listener_ = nullptr;
+  absl::Time search_deadline_ = absl::InfiniteFuture();
+  const std::atomic<bool>* search_ended_ = nullptr;
   int64_t step_limit_ = std::numeric_limits<int64_t>::max();
   mutable std::atomic<int64_t> steps_{0};
   mutable std::atomic<int64_t> steps_after_stop_{0};

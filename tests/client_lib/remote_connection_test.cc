@@ -279,6 +279,15 @@ TEST(RemoteConnectionTest, AStopBetweenTheHeadersAndTheAnswerEndsTheCall) {
   canceller.join();
 }
 
+TEST(RemoteConnectionTest, AServerKeepsNoPlanOfASearchThatWasEnded) {
+  TestServer server;
+  CallOptions call;
+  call.keep_best = true;
+  const auto refused = MakeClient(server).Rewrite(ReadFile(kMnistPath), MnistOptions(), call);
+  EXPECT_EQ(ErrorInfoOf(refused.status()).reason(), "CONFLICTING_OPTIONS") << refused.status();
+  EXPECT_EQ(server.unary_calls(), 0);
+}
+
 TEST(RemoteConnectionTest, AnUnreachableServerIsNamedWithWhatToDo) {
   std::string target;
   {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -499,6 +500,42 @@ TEST(BudgetRewriteTest, ASearchCutShortSaysSo) {
   EXPECT_TRUE(refused);
   EXPECT_TRUE(cut);
   EXPECT_TRUE(whole);
+}
+
+// Its caller ends the search after some plans that fit, and gets one that fits; before, none; and a
+// search that had ended itself is not said to be stopped.
+TEST(BudgetRewriteTest, ASearchEndedByItsCallerKeepsTheBestPlan) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
+  const v1::RewriteOptions options =
+      BudgetOptions(absl::StrCat("budget { recompute: RECOMPUTE_OFF }",
+                                 OnGpu(32, ample.fits(0).unswapped_peak_bytes() * 6 / 10)));
+  constexpr int64_t kPlans = 8;  // In several sizes of memory, and then as the best of a search.
+  std::atomic<bool> ended{false};
+  int64_t plans = 0;
+  const PlanListener listener = [&](int64_t step_time_ns) {
+    plans += step_time_ns > 0;
+    ended = plans >= kPlans;
+  };
+  StopToken stop;
+  stop.set_search_end(absl::InfiniteFuture(), &ended);
+  stop.set_plan_listener(&listener);
+  const auto kept = Rewrite(bytes, options, DefaultLimits(), stop);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_TRUE(kept->report().stopped_early());
+  EXPECT_EQ(kept->report().forecast_after().fit(), v1::FIT_FITS);
+  EXPECT_GE(plans, kPlans);
+  const v1::RewriteResponse whole = testing::ValueOrDie(
+      Rewrite(bytes, options, DefaultLimits(), StopToken()), "a search that ends itself");
+  EXPECT_FALSE(whole.report().stopped_early());
+  EXPECT_GT(whole.report().budget().devices(0).plan_count(),
+            kept->report().budget().devices(0).plan_count());
+  EXPECT_EQ(GetErrorReason(Rewrite(bytes, options, DefaultLimits(), stop).status()),
+            v1::ERROR_REASON_SEARCH_TOO_LONG);
+  StopToken late;
+  late.set_search_end(absl::InfinitePast(), nullptr);
+  EXPECT_EQ(GetErrorReason(Rewrite(bytes, options, DefaultLimits(), late).status()),
+            v1::ERROR_REASON_SEARCH_TOO_LONG);
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ const char kExitCodeHelp[] =
     "     suffice. simulate --require-fit: the step does not fit\n"
     "  9  it is unknown whether the step fits; the message says what is missing.\n"
     "     rewrite has written the graph; also simulate --require-fit\n"
+    "  10 rewrite --keep-best: the search was ended; the best plan so far is written\n"
     "  126, 127  run: the command cannot be executed, or does not exist; otherwise\n"
     "     the exit code of run is that of its command";
 

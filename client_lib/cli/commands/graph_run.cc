@@ -20,11 +20,12 @@
 namespace spillway::cli {
 namespace {
 
-void SetOutputs(const GraphFiles& files, v1::RewriteOptions* options) {
+void SetOutputs(const GraphFiles& files, bool keep_best, v1::RewriteOptions* options) {
   if (files.output.given() || files.trace.given()) options->add_outputs(v1::OUTPUT_GRAPH);
   if (files.patch.given()) options->add_outputs(v1::OUTPUT_PATCH);
   if (files.plan.given()) options->add_outputs(v1::OUTPUT_PLAN);
-  if (files.report.given() || !files.quiet) options->add_outputs(v1::OUTPUT_REPORT);
+  // The report says whether a search was ended.
+  if (files.report.given() || !files.quiet || keep_best) options->add_outputs(v1::OUTPUT_REPORT);
 }
 
 void PrintSummary(const RewrittenFile& file, bool verbose) {
@@ -87,7 +88,8 @@ bool IsFitUnknown(const RewrittenFile& file) {
 
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
-                                    const SavedPlans* plans, const StoredProfiles* profiles) {
+                                    const SavedPlans* plans, const StoredProfiles* profiles,
+                                    bool keep_best) {
   // All checks that can be made early come first: the rewrite takes the longest.
   if (absl::Status status = CheckFiles(files); !status.ok()) return status;
   absl::StatusOr<CallOptions> call = connection.MakeCall(session);
@@ -101,10 +103,13 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
     absl::Status status = CheckNotBinaryOnTerminal(files.output);
     if (!status.ok()) return status;
   }
-  const auto outputs = CreateOutputs(files.Outputs(), session.cancellation);
+  // What ends a search is not to end the writing of its best plan.
+  const auto outputs =
+      CreateOutputs(files.Outputs(), keep_best ? CancellationToken() : session.cancellation);
   if (!outputs.ok()) return outputs.status();
 
-  SetOutputs(files, &options);
+  SetOutputs(files, keep_best, &options);
+  call->keep_best = keep_best;
   const Verbosity verbosity = files.quiet ? Verbosity::kQuiet : Verbosity::kNormal;
   ProgressLine progress(verbosity);
   call->on_progress = progress.callback();
@@ -137,6 +142,9 @@ absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions 
   if (files.trace.given()) contents.push_back(*std::move(trace));
   if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
   if (!files.quiet) PrintSummary(*result, files.verbose);
+  for (const RewrittenGraph& graph : result->graphs) {
+    if (graph.response.report().stopped_early()) return ExitCode::kStoppedEarly;
+  }
   // An applied plan was judged when it was made.
   return plans == nullptr && IsFitUnknown(*result) ? ExitCode::kFitUnknown : ExitCode::kDone;
 }

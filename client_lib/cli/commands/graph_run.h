@@ -16,11 +16,13 @@ namespace spillway::cli {
 // Reads files.input, rewrites it as `options` specify, and writes all of `files`, or none if
 // anything fails. Sets `options.outputs` from `files`. Applies `plans`, if not null. `profiles`, if
 // not null, provides profiles of runs. Returns kFitUnknown if a plan was made for a budget and it
-// is unknown whether the step fits.
+// is unknown whether the step fits. `keep_best`: see CallOptions; returns kStoppedEarly if a search
+// was ended.
 absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
                                     const SavedPlans* plans = nullptr,
-                                    const StoredProfiles* profiles = nullptr);
+                                    const StoredProfiles* profiles = nullptr,
+                                    bool keep_best = false);
 
 }  // namespace spillway::cli
 

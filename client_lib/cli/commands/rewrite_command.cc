@@ -40,12 +40,20 @@ struct RewriteFlags {
         options(command),
         connection(command, ConnectionFlags::Kind::kRewrite) {
     AddStoredProfileFlag(command, &without_stored_profile);
+    command
+        ->add_flag("--keep-best", keep_best,
+                   "When --timeout passes or Ctrl-C is pressed during the search, the best plan so "
+                   "far is written, and the exit code is 10. It fits and is verified, but has not "
+                   "been tried in variations. In this process only.")
+        ->group("Where and how long")
+        ->excludes("--trace");
   }
 
   const FileFlags files;
   const OptionFlags options;
   const ConnectionFlags connection;
   bool without_stored_profile = false;
+  bool keep_best = false;
 };
 
 }  // namespace
@@ -70,7 +78,7 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
       const StoredProfiles profiles =
           flags->without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(files.input);
       return RunOnGraph(files, *std::move(options), flags->connection, *session,
-                        /*plans=*/nullptr, &profiles);
+                        /*plans=*/nullptr, &profiles, flags->keep_best);
     };
   });
 }

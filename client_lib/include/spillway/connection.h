@@ -57,6 +57,12 @@ struct CallOptions {
   // far.
   std::function<void(int64_t plans_tried, int64_t best_step_time_ns)> on_plan = nullptr;
 
+  // In process only, for rewrites of the strategy `budget`: when the time is up or `cancellation`
+  // is cancelled during the search, the best plan so far is returned (RewriteReport.stopped_early);
+  // it has passed all checks but the trial in variations. If there is none yet, the call fails as
+  // it would without this. On a server: INVALID_ARGUMENT (CONFLICTING_OPTIONS).
+  bool keep_best = false;
+
   // The following are sent to the server with the call; empty: not sent. They have no effect in
   // process. A malformed value is INVALID_ARGUMENT (BAD_OPTION), and nothing is sent.
   //

@@ -65,7 +65,9 @@ absl::StatusOr<StrategyResult> PlanBudget(const StrategyInput& input) {
   if (run.needs_plan()) {
     if (absl::Status s = Plan(input, &steps, &run); !s.ok()) return s;
   }
-  return run.Finish();
+  auto result = run.Finish();
+  if (result.ok() && steps.ended_early()) result->report.set_stopped_early(true);
+  return result;
 }
 
 }  // namespace spillway::core

@@ -1,5 +1,6 @@
 // The work limit of a strategy's searches: it ends a hopeless search with an error that says what
-// to do, while a deadline would only say that time is up.
+// to do, while a deadline would only say that time is up. A caller who wants the best so far ends
+// the search likewise (StopToken::set_search_end).
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_COMMON_SEARCH_BUDGET_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COMMON_SEARCH_BUDGET_H_
 
@@ -21,7 +22,7 @@ class SearchBudget {
   // Takes one step. Returns true once the search must end, and on every later call; status() then
   // says why.
   bool Spend() {
-    over_ = over_ || ++steps_ > max_steps_ || poll_.Tick();
+    over_ = over_ || ++steps_ > max_steps_ || poll_.Tick() || IsEndedEarly();
     return over_;
   }
 
@@ -33,19 +34,28 @@ class SearchBudget {
 
   int64_t steps_left() const { return std::max<int64_t>(0, max_steps_ - steps_); }
 
-  // Whether Spend has returned true.
+  // Whether Spend has returned true, and whether because the caller ended the search.
   bool is_over() const { return over_; }
+  bool ended_early() const { return ended_early_; }
 
   const StopToken& stop() const { return stop_; }
 
-  // RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) once all steps are spent; else the stop token's error.
-  // `remedy` says what the user can do.
+  // RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) once all steps are spent or the search is ended; else the
+  // stop token's error. `remedy` says what the user can do.
   absl::Status status(absl::string_view search, absl::string_view remedy) const;
 
  private:
+  // Looks once in StopPoller::kStride steps, the first time at once.
+  bool IsEndedEarly() {
+    if (steps_ < next_look_) return false;
+    next_look_ = steps_ + StopPoller::kStride;
+    ended_early_ = stop_.SearchShouldEnd();
+    return ended_early_;
+  }
+
   int64_t max_steps_;
-  int64_t steps_ = 0;
-  bool over_ = false;
+  int64_t steps_ = 0, next_look_ = 0;
+  bool over_ = false, ended_early_ = false;
   const StopToken& stop_;
   StopPoller poll_;
 };

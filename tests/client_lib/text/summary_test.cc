@@ -181,7 +181,7 @@ TEST(SummaryTest, ShortSaysWhatPeopleAsk) {
   GPU          10.00 GiB  7.50 GiB   8.00 GiB
   host               0 B  3.00 GiB  64.00 GiB
   step     833 ms (98% of full speed); copies 3.00 GiB out; no plan of swaps takes less than 827 ms
-  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
+  machine  p100_pcie, 8.00 GiB per GPU, 12 GB/s out and 10 GB/s in
 )");
 }
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -190,6 +191,29 @@ TEST(ProgressLineTest, TuningTellsItsPlans) {
   run.Interrupt();
   EXPECT_EQ(run.Finish(), 6) << run.seen();
   EXPECT_TRUE(folder.Names().empty());
+}
+
+// Or the best plan so far, if asked to keep it.
+TEST(ProgressLineTest, KeepsTheBestPlanIfAskedTo) {
+  const TempDir folder;
+  const std::string graph = SPILLWAY_TEST_GRAPHS "/resnet50_tf1/graph_shapes.pb";
+  OnTerminal run({"rewrite", graph, "-o", folder / "out.pb", "--gpu-memory-bytes", "8GiB",
+                  "--planning-effort", "high", "--keep-best"},
+                 120);
+  ASSERT_TRUE(run.ReadUntil(", best step so far ")) << run.seen();
+  run.Interrupt();
+  EXPECT_EQ(run.Finish(), 10) << run.seen();
+  EXPECT_THAT(run.seen(), HasSubstr("the search was ended: this is its best plan so far"));
+  EXPECT_EQ(testing::RunChild({kProgram, "simulate", folder / "out.pb", "--gpu-memory-bytes",
+                               "8GiB", "--require-fit"})
+                .exit_code,
+            0);
+  // Without a plan, nothing is written, and it is a call that was stopped.
+  EXPECT_EQ(testing::RunChild({kProgram, "rewrite", graph, "-o", folder / "none.pb", "--keep-best",
+                               "--gpu-memory-bytes", "8GiB", "--timeout", "1ms"})
+                .exit_code,
+            6);
+  EXPECT_FALSE(std::filesystem::exists(folder / "none.pb"));
 }
 
 // What was tried goes to standard output and the line to standard error, on one terminal.
