@@ -44,7 +44,8 @@ class LocalConnection : public Connection {
       return rewrite(stop);
     });
     // Without a plan to keep, it is a call that was stopped.
-    if (core::GetErrorReason(response.status()) != v1::ERROR_REASON_SEARCH_TOO_LONG) return response;
+    if (core::GetErrorReason(response.status()) != v1::ERROR_REASON_SEARCH_TOO_LONG)
+      return response;
     absl::Status stopped = limits.CheckStart();
     return stopped.ok() ? std::move(response) : std::move(stopped);
   }
