@@ -264,14 +264,14 @@ TEST(RemoteConnectionTest, AStopBetweenTheHeadersAndTheAnswerEndsTheCall) {
   const Client client = MakeClient(server, kNever);
   const std::string graph = GraphWithPadding(8 << 20);
   // Long enough for the headers to arrive, and anything longer will do.
-  constexpr absl::Duration kHeaders = absl::Milliseconds(200);
+  const absl::Duration headers = absl::Milliseconds(200);
   CallOptions timed;
-  timed.timeout = kHeaders;
+  timed.timeout = headers;
   EXPECT_EQ(client.Rewrite(graph, MnistOptions(), timed).status().code(),
             absl::StatusCode::kDeadlineExceeded);
   CallOptions cancelled;
-  std::thread canceller([token = cancelled.cancellation]() mutable {
-    absl::SleepFor(kHeaders);
+  std::thread canceller([headers, token = cancelled.cancellation]() mutable {
+    absl::SleepFor(headers);
     token.Cancel();
   });
   EXPECT_EQ(client.Rewrite(graph, MnistOptions(), cancelled).status().code(),
