@@ -341,6 +341,25 @@ void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
                                              " (", most->bounds().memory_node(), ")")});
 }
 
+// The same in short, of the GPU that ran out.
+void AddShortSwapping(const v1::Forecast& forecast, Rows* facts) {
+  for (const v1::DeviceForecast& device : forecast.devices()) {
+    const v1::LowerBounds& bounds = device.bounds();
+    if (forecast.out_of_memory().host() || !device.has_bounds() ||
+        device.device() != forecast.out_of_memory().device()) {
+      continue;
+    }
+    facts->push_back(
+        {"swapping",
+         bounds.memory_bytes() > device.budget_bytes()
+             ? absl::StrCat("cannot make it fit: ", bounds.memory_node(), " alone needs ",
+                            core::BytesText(bounds.memory_bytes()))
+             : absl::StrCat("might make it fit: a step would copy at least ",
+                            core::BytesText(bounds.copy_out_bytes()), " out and take at least ",
+                            core::DurationText(absl::Nanoseconds(bounds.step_time_ns())))});
+  }
+}
+
 // The first line of a simulation.
 std::string Headline(const v1::SimulateReport& report) {
   const v1::Forecast& forecast = report.forecast();
@@ -666,9 +685,8 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
   if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
   AddUnknown("unknown", forecast, &facts);
   AddKnownShare("known", forecast, &facts);
-  if (!MayFit(forecast)) AddSwapping(report, &facts);
+  if (!MayFit(forecast)) AddShortSwapping(forecast, &facts);
   facts.push_back({"machine", ShortHardwareText(report.hardware().hardware())});
-  facts.push_back({"step", StepText(report)});
   AddWarningsOf(report, style, &facts);
   const std::string table =
       gpus.empty() ? ""

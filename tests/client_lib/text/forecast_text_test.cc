@@ -249,7 +249,6 @@ TEST(ForecastTextTest, AShortSimulationSaysWhetherItFitsAndWhatSwappingCanDo) {
   GPU           4.00 GiB   8.00 GiB
   host          1.00 KiB  64.00 GiB
   machine  p100_pcie, 8.00 GiB per GPU, 12 GB/s out and 10 GB/s in
-  step     7 nodes: all that train_op needs
 )");
   EXPECT_THAT(
       FormatSimulation(Parse<v1::SimulateReport>(std::string(kMachine) + R"(
