@@ -94,34 +94,39 @@ std::string BudgetText(const v1::HardwareReport& report) {
   return absl::StrCat("what each GPU has: ", MemoriesText(report.hardware()));
 }
 
+std::string PresetText(const v1::Hardware& hardware) {
+  return hardware.preset().empty() ? "custom" : hardware.preset();
+}
+
+// Behind the memory of GPUs: who said it, and what is left free of it.
+std::string MemoryRemarks(const v1::Hardware& hardware) {
+  return absl::StrCat(
+      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
+      hardware.allocator_reserve() > 0
+          ? absl::StrFormat(" less %.3g%%", 100 * hardware.allocator_reserve())
+          : "");
+}
+
+std::string LinkText(const v1::Hardware& hardware) {
+  return absl::StrFormat("%.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
+                         hardware.h2d_bytes_per_s() / 1e9);
+}
+
 std::string HardwareText(const v1::HardwareReport& report) {
   const v1::Hardware& hardware = report.hardware();
   return absl::StrCat(
-      hardware.preset().empty() ? "custom" : hardware.preset(), ", ", MemoriesText(hardware),
-      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
-      hardware.allocator_reserve() > 0
-          ? absl::StrFormat(" less %.3g%%, ", 100 * hardware.allocator_reserve())
-          : ", ",
+      PresetText(hardware), ", ", MemoriesText(hardware), MemoryRemarks(hardware), ", ",
       hardware.internal_fragmentation_fraction() > 0
           ? absl::StrCat("internal_fragmentation_fraction ",
                          hardware.internal_fragmentation_fraction(), ", ")
           : "",
-      core::BytesText(hardware.host_memory_bytes()), " of host memory, ",
-      absl::StrFormat("%.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
-                      hardware.h2d_bytes_per_s() / 1e9));
+      core::BytesText(hardware.host_memory_bytes()), " of host memory, ", LinkText(hardware));
 }
 
 // Without what a table of memory beside it says.
 std::string ShortHardwareText(const v1::Hardware& hardware) {
-  return absl::StrCat(
-      hardware.preset().empty() ? "custom" : hardware.preset(), ", ",
-      core::BytesText(hardware.gpu_memory_bytes()), " per GPU",
-      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
-      hardware.allocator_reserve() > 0
-          ? absl::StrFormat(" less %.3g%%", 100 * hardware.allocator_reserve())
-          : "",
-      absl::StrFormat(", %.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
-                      hardware.h2d_bytes_per_s() / 1e9));
+  return absl::StrCat(PresetText(hardware), ", ", core::BytesText(hardware.gpu_memory_bytes()),
+                      " per GPU", MemoryRemarks(hardware), ", ", LinkText(hardware));
 }
 
 // "all that a, b and c need".
@@ -343,12 +348,10 @@ void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
 
 // The same in short, of the GPU that ran out.
 void AddShortSwapping(const v1::Forecast& forecast, Rows* facts) {
+  if (forecast.out_of_memory().host()) return;
   for (const v1::DeviceForecast& device : forecast.devices()) {
     const v1::LowerBounds& bounds = device.bounds();
-    if (forecast.out_of_memory().host() || !device.has_bounds() ||
-        device.device() != forecast.out_of_memory().device()) {
-      continue;
-    }
+    if (!device.has_bounds() || device.device() != forecast.out_of_memory().device()) continue;
     facts->push_back(
         {"swapping",
          bounds.memory_bytes() > device.budget_bytes()
@@ -525,15 +528,19 @@ bool IsNearFullSpeed(const v1::ExploredSize& size, const Speed& speed) {
                                 kNearFullSpeedPercent);
 }
 
+const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) {
+  const auto it = std::find_if(report.sizes().begin(), report.sizes().end(),
+                               [size](const v1::ExploredSize& s) { return s.size() == size; });
+  return it == report.sizes().end() ? nullptr : &*it;
+}
+
+bool IsSmaller(const v1::ExploredSize& a, const v1::ExploredSize& b) { return a.size() < b.size(); }
+
 // What people ask: how large a size may be, which is the fastest, and which is large and fast.
 void AddBest(const v1::ExploreReport& report, Rows* facts) {
-  const bool is_batch = report.size_is_batch();
-  const v1::ExploredSize *unswapped = nullptr, *largest = nullptr, *fastest = nullptr,
-                         *near_full_speed = nullptr;
+  const v1::ExploredSize *fastest = nullptr, *near_full_speed = nullptr;
   double most = 0;
   for (const v1::ExploredSize& size : report.sizes()) {
-    if (size.size() == report.largest_fitting_size()) unswapped = &size;
-    if (size.size() == report.largest_fitting_size_swapped()) largest = &size;
     const std::optional<Speed> speed = SpeedOf(size);
     if (!speed.has_value()) continue;
     if (speed->sizes_per_s > most) {
@@ -541,30 +548,27 @@ void AddBest(const v1::ExploreReport& report, Rows* facts) {
       fastest = &size;
     }
     if (IsNearFullSpeed(size, *speed) &&
-        (near_full_speed == nullptr || size.size() > near_full_speed->size())) {
+        (near_full_speed == nullptr || IsSmaller(*near_full_speed, size))) {
       near_full_speed = &size;
     }
   }
-  const auto add = [&](const char* label, const v1::ExploredSize* size) {
-    const std::optional<Speed> speed = size == nullptr ? std::nullopt : SpeedOf(*size);
-    if (speed.has_value()) facts->push_back({label, SizeText(*size, speed->swapped, is_batch)});
+  const auto add = [&](const char* label, const v1::ExploredSize* size, bool swapped,
+                       bool unknown = false) {
+    if (size == nullptr) return;
+    facts->push_back({label, absl::StrCat(SizeText(*size, swapped, report.size_is_batch()),
+                                          unknown ? ", unknown whether it fits" : "")});
   };
-  if (unswapped != nullptr) {
-    facts->push_back({"unswapped", SizeText(*unswapped, false, is_batch)});
-    if (report.largest_fit() == v1::FIT_UNKNOWN) {
-      facts->back()[1] += ", unknown whether it fits";
-    }
-  }
-  if (report.has_largest_fitting_size_swapped() && largest != nullptr) {
-    facts->push_back(
-        {"largest", SizeText(*largest, SpeedOf(*largest).value_or(Speed()).swapped, is_batch)});
-    if (report.largest_fit_swapped() == v1::FIT_UNKNOWN) {
-      facts->back()[1] += ", unknown whether it fits";
-    }
-  }
-  add("fastest", fastest);
+  const auto add_at_its_speed = [&](const char* label, const v1::ExploredSize* size,
+                                    bool unknown = false) {
+    add(label, size, size != nullptr && SpeedOf(*size).value_or(Speed()).swapped, unknown);
+  };
+  add("unswapped", FindSize(report, report.largest_fitting_size()), /*swapped=*/false,
+      report.largest_fit() == v1::FIT_UNKNOWN);
+  const v1::ExploredSize* largest = FindSize(report, report.largest_fitting_size_swapped());
+  add_at_its_speed("largest", largest, report.largest_fit_swapped() == v1::FIT_UNKNOWN);
+  add_at_its_speed("fastest", fastest);
   if (report.has_largest_fitting_size_swapped() && near_full_speed != largest) {
-    add(">= 95%", near_full_speed);
+    add_at_its_speed(">= 95%", near_full_speed);
   }
 }
 
@@ -585,9 +589,7 @@ std::string ExplorationHeadline(const v1::ExploreReport& report) {
                             : " may be the largest that fits unswapped into ",
                         BudgetText(report.hardware()));
   }
-  const auto least = std::min_element(
-      report.sizes().begin(), report.sizes().end(),
-      [](const v1::ExploredSize& a, const v1::ExploredSize& b) { return a.size() < b.size(); });
+  const auto least = std::min_element(report.sizes().begin(), report.sizes().end(), IsSmaller);
   if (least == report.sizes().end()) return "no size was tried";
   if (MayFit(least->unswapped())) return "with unlimited memory";
   return absl::StrCat(
@@ -749,9 +751,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
 }
 
 std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch, Style style) {
-  std::sort(sizes.begin(), sizes.end(), [](const v1::ExploredSize& a, const v1::ExploredSize& b) {
-    return a.size() < b.size();
-  });
+  std::sort(sizes.begin(), sizes.end(), IsSmaller);
   const bool swapping = HasSwapping(sizes);
   const char* const unit = RateUnit(size_is_batch);
   Rows rows = {{WhatVaries(size_is_batch), "fits", "peak memory"}};
@@ -787,10 +787,9 @@ std::string FormatExploration(const v1::ExploreReport& report, Style style) {
   facts.push_back({"machine", HardwareText(report.hardware())});
   facts.push_back({"times", kLaunchedAhead});
   facts.push_back({"step", TargetsText(report.targets())});
-  for (const v1::ExploredSize& size : report.sizes()) {
-    if (size.size() != report.largest_fitting_size()) continue;
-    AddUnknown("unknown", size.unswapped(), &facts);
-    AddKnownShare("known", size.unswapped(), &facts);
+  if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
+    AddUnknown("unknown", size->unswapped(), &facts);
+    AddKnownShare("known", size->unswapped(), &facts);
   }
   AddWarningsOf(report, style, &facts);
   return absl::StrCat(

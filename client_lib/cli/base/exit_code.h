@@ -20,8 +20,8 @@ enum class ExitCode {
   // It is unknown whether the step fits: the known part does. From `rewrite` with a strategy that
   // plans for a budget (the graph is still written), and from `simulate --require-fit`.
   kFitUnknown = 9,
-  kStoppedEarly =
-      10,  // `rewrite --keep-best`: the best plan of a search that was ended is written.
+  // `rewrite --keep-best`: the best plan of a search that was ended is written.
+  kStoppedEarly = 10,
 
   // `run` only, with the shells' numbers. Otherwise `run` exits with its command's status.
   kCommandNotExecutable = 126,

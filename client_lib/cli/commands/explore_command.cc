@@ -145,12 +145,10 @@ void AddExploreCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "explore",
       "Tries batch or image sizes for a graph that leaves them open. Prints for each size whether "
-      "it "
-      "fits into the GPU's memory without swapping, and the predicted throughput, by size; then "
-      "the "
-      "largest size that fits, the fastest, and the largest with 95% of full speed. With "
-      "--swapping, also whether it fits with swapping, the share of "
-      "full speed that remains, and the share that no plan of swaps can exceed (bound).");
+      "it fits into the GPU's memory without swapping, and the predicted throughput, by size; then "
+      "the largest size that fits, the fastest, and the largest with 95% of full speed. With "
+      "--swapping, also whether it fits with swapping, the share of full speed that remains, and "
+      "the share that no plan of swaps can exceed (bound).");
   auto flags = std::make_shared<ExploreFlags>(command);
   AddGraphArgument(command, "GRAPH", absl::StrCat("The graph: ", kGraphFileHelp), &flags->input)
       ->required();

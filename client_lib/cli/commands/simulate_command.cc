@@ -84,6 +84,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   const PerGraphRun run{flags.input,     flags.format, flags.json,
                         "simulation",    "simulating", /*as_it_arrives=*/false,
                         flags.connection};
+  const auto format = flags.verbose ? text::FormatSimulationDetails : text::FormatSimulation;
   const absl::StatusOr<ExitCode> printed =
       PrintPerGraph(run, session,
                     [&](absl::string_view graph, const Client& client, const CallOptions& call,
@@ -100,9 +101,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
                         trace.Add(*report, graphs > 0 ? absl::StrCat("MetaGraph ", graphs) : "");
                       }
                       ++graphs;
-                      out << (flags.json      ? ToJson(*report)
-                              : flags.verbose ? text::FormatSimulationDetails(*report, style)
-                                              : text::FormatSimulation(*report, style));
+                      out << (flags.json ? ToJson(*report) : format(*report, style));
                       return absl::OkStatus();
                     });
   if (printed.ok() && traces) {
