@@ -234,6 +234,24 @@ def build():
              value=0.0)
     raw.Fill(dims=raw.Prod(input=raw.Shape(input=p(7, 12)), axis=c([0]), keep_dims=True), value=0.0)
 
+    # From matrices of shapes: gradients of concats of many tensors, and of tiles.
+    for columns in (p(3, 5), p(None, 5)):
+        a, b = raw.Shape(input=columns), raw.Shape(input=p(4, 5))
+        both = raw.Pack(values=[a, b], axis=1)  # [[3, 4], [5, 5]]
+        sizes = raw.Slice(input=both, begin=c([0, 0]), size=c([1, -1]))
+        raw.SplitV(value=p(7, 5), size_splits=raw.Squeeze(input=sizes, axis=[0]), axis=c(0),
+                   num_split=2)
+        for part in raw.Unpack(value=both, num=2, axis=1) + raw.Unpack(value=both, num=2, axis=0):
+            raw.Fill(dims=part, value=0.0)
+        for part in raw.Split(axis=c(1), value=both, num_split=2):
+            raw.Fill(dims=raw.Reshape(tensor=part, shape=c([-1])), value=0.0)
+        for part in raw.SplitV(value=both, size_splits=c([1, 1]), axis=c(0), num_split=2):
+            raw.Fill(dims=raw.Reshape(tensor=part, shape=c([2])), value=0.0)
+        turned = raw.Transpose(x=both, perm=c([1, 0]))
+        joined = raw.ConcatV2(values=[both, turned], axis=c(1))
+        for whole in (both, turned, joined):
+            raw.Fill(dims=raw.Reshape(tensor=whole, shape=c([-1])), value=0.0)
+
     # Segments, linear algebra, Fourier transforms, random numbers.
     raw.SegmentSum(data=p(8, 3), segment_ids=ints(8))
     for num in (c(5), ints()):

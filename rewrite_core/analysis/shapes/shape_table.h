@@ -53,6 +53,18 @@ void ShapeFromFirst(ShapeContext& c);   // Output 0: the value of input 0 is its
 // Whether an output has a type whose values are tracked in small tensors (IsValueType).
 bool PutsOutIntegers(ShapeContext& c, int port = 0);
 
+// A view of a row-major array: its element (i, j, ...) is the array's element number
+// `first` + i * steps[0] + j * steps[1] + ....
+struct ArrayView {
+  int64_t first = 0;
+  DimVector sizes, steps;
+};
+
+// All of an array of that shape.
+ArrayView WholeArray(ShapeContext& c, ShapeId shape);
+// The value of an output that is a view of an input's array, if that value is known.
+void SetViewedValue(ShapeContext& c, int port, int input, const ArrayView& view);
+
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_ANALYSIS_SHAPES_SHAPE_TABLE_H_

@@ -167,17 +167,23 @@ void Transpose(ShapeContext& c) {
   }
   if (!c.known(in)) return;
   if (c.rank(in) < 2) return c.set(0, in);
-  DimVector out(c.rank(in), kUnknownDim);
+  ArrayView out = WholeArray(c, in);
+  const DimVector steps = out.steps;
+  std::fill(out.sizes.begin(), out.sizes.end(), kUnknownDim);
   if (order) {
-    if (order->size() != out.size()) {
-      return c.Fail(absl::StrCat("a permutation of ", order->size(), " for rank ", out.size()));
+    if (order->size() != out.sizes.size()) {
+      return c.Fail(
+          absl::StrCat("a permutation of ", order->size(), " for rank ", out.sizes.size()));
     }
-    for (size_t i = 0; i < out.size(); ++i) {
+    for (size_t i = 0; i < out.sizes.size(); ++i) {
       const int axis = c.Axis((*order)[i], c.rank(in));
-      if (axis >= 0) out[i] = c.dim(in, axis);
+      if (axis < 0) continue;
+      out.sizes[i] = c.dim(in, axis);
+      out.steps[i] = steps[axis];
     }
   }
-  c.set(0, c.Make(out));
+  c.set(0, c.Make(out.sizes));
+  SetViewedValue(c, 0, 0, out);
 }
 
 void Bitcast(ShapeContext& c) {

@@ -10,7 +10,26 @@ namespace {
 
 // ---- Joining and splitting.
 
-// `values` are inputs first to last, not included.
+// The value of output 0: the inputs first to last, not included, joined at an axis. `like`: what is
+// known of the shape of each; dimensions before the axis are the same in all.
+void SetJoinedValue(ShapeContext& c, int first, int last, int axis, ShapeId like) {
+  const int64_t count = PutsOutIntegers(c) ? c.Elements(c.output(0)) : kUnknownDim;
+  if (count < 0 || count > ShapePool::kMaxListSize) return;
+  const int64_t rows = count == 0 ? 0 : c.Elements(c.Slice(like, 0, axis));
+  DimVector items(count, kUnknownElement);
+  int64_t begin = 0;  // In a row.
+  for (int i = first; i < last && rows > 0; ++i) {
+    const int64_t size = c.Elements(c.Slice(c.Merge(c.input(i), like), axis));
+    const auto value = c.Value(i);
+    for (int64_t row = 0; value && row < rows; ++row) {
+      std::copy_n(value->begin() + row * size, size, items.begin() + row * (count / rows) + begin);
+    }
+    begin += size;
+  }
+  c.set_value(0, items);
+}
+
+// The inputs first to last, not included.
 void ConcatInputs(ShapeContext& c, int first, int last, int axis_input) {
   int rank = -1;
   for (int i = first; i < last; ++i) {
@@ -31,24 +50,7 @@ void ConcatInputs(ShapeContext& c, int first, int last, int axis_input) {
     if (c.known(c.input(i))) out = c.Merge(out, c.ReplaceDim(c.input(i), axis, kUnknownDim));
   }
   c.set(0, c.ReplaceDim(out, axis, sum));
-  if (!PutsOutIntegers(c)) return;
-  // The value, row by row of the dimensions before the axis.
-  const int64_t count = c.Elements(c.output(0));
-  if (count < 0 || count > ShapePool::kMaxListSize) return;
-  const int64_t rows = c.Elements(c.Slice(out, 0, axis));
-  DimVector items;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int i = first; i < last; ++i) {
-      // A dimension of 0 makes the total count known, whatever this dimension is.
-      const int64_t size = c.Elements(c.Slice(c.input(i), axis));
-      if (size < 0) return;
-      const auto value = c.Value(i);
-      for (int64_t k = 0; k < size; ++k) {
-        items.push_back(value ? (*value)[row * size + k] : kUnknownElement);
-      }
-    }
-  }
-  c.set_value(0, items);
+  SetJoinedValue(c, first, last, axis, out);
 }
 
 void Concat(ShapeContext& c) { ConcatInputs(c, 1, c.num_inputs(), 0); }
@@ -82,10 +84,17 @@ void Pack(ShapeContext& c) {
   if (axis < 0) return;
   c.set(0,
         c.Concat(c.Concat(c.Slice(item, 0, axis), c.Make({c.num_inputs()})), c.Slice(item, axis)));
-  if (item != kScalar || !PutsOutIntegers(c) || c.num_inputs() > ShapePool::kMaxListSize) return;
-  DimVector items;
-  for (int i = 0; i < c.num_inputs(); ++i) items.push_back(c.ScalarValue(i));
-  c.set_value(0, items);
+  SetJoinedValue(c, 0, c.num_inputs(), axis, item);
+}
+
+// The value of an output that is `size` elements, from `begin` on, in one dimension of an input.
+void SetPartValue(ShapeContext& c, int port, int input, int axis, int64_t begin, int64_t size) {
+  if (!PutsOutIntegers(c, port) || !c.Value(input)) return;
+  ArrayView part = WholeArray(c, c.input(input));
+  if (size > part.sizes[axis] || begin > part.sizes[axis] - size) return;
+  part.first = c.Mul(begin, part.steps[axis]);
+  part.sizes[axis] = size;
+  SetViewedValue(c, port, input, part);
 }
 
 void Unpack(ShapeContext& c) {
@@ -95,9 +104,8 @@ void Unpack(ShapeContext& c) {
   if (axis < 0) return;
   if (c.Has("num")) c.MergeDims(c.dim(in, axis), c.Int("num"));
   c.set_all(c.Concat(c.Slice(in, 0, axis), c.Slice(in, axis + 1)));
-  const auto value = PutsOutIntegers(c) && c.rank(in) == 1 ? c.Value(0) : absl::nullopt;
-  for (int i = 0; value && i < c.num_outputs() && i < static_cast<int>(value->size()); ++i) {
-    c.set_value(i, {(*value)[i]});
+  for (int i = 0; i < c.num_outputs() && i < c.dim(in, axis); ++i) {
+    SetPartValue(c, i, 0, axis, i, 1);
   }
 }
 
@@ -114,10 +122,9 @@ void Split(ShapeContext& c) {
     return c.Fail(absl::StrCat("dimension ", axis, " is ", dim, ", no multiple of ", parts));
   }
   c.set_all(c.ReplaceDim(in, axis, c.Div(dim, parts)));
-  const auto value = PutsOutIntegers(c) && c.rank(in) == 1 ? c.Value(1) : absl::nullopt;
-  const size_t size = value ? value->size() / parts : 0;
-  for (int i = 0; size > 0 && i < c.num_outputs() && (i + 1) * size <= value->size(); ++i) {
-    c.set_value(i, value->subspan(i * size, size));
+  const int64_t size = c.Div(dim, parts);
+  for (int i = 0; size > 0 && i < std::min<int64_t>(c.num_outputs(), parts); ++i) {
+    SetPartValue(c, i, 1, axis, i * size, size);
   }
 }
 
@@ -130,26 +137,20 @@ void SplitV(ShapeContext& c) {
   if (axis < 0) return;
   const auto sizes = c.Value(1);
   if (c.num_outputs() == 1 && !sizes) return c.set(0, in);
-  DimVector items;  // Not yet output.
-  if (const auto value = PutsOutIntegers(c) && c.rank(in) == 1 ? c.Value(0) : absl::nullopt) {
-    items.assign(value->begin(), value->end());
-  }
   int64_t rest = c.dim(in, axis);
   for (size_t i = 0; sizes && i < sizes->size(); ++i) {
     if ((*sizes)[i] != -1) rest = c.Sub(rest, (*sizes)[i]);
   }
+  int64_t begin = 0;
   for (int i = 0; i < c.num_outputs(); ++i) {
     int64_t dim = kUnknownDim;
     if (sizes && i < static_cast<int>(sizes->size())) {
       dim = (*sizes)[i] == -1 ? rest : std::max((*sizes)[i], kUnknownDim);
     }
     c.set(i, c.ReplaceDim(in, axis, dim));
-    if (dim < 0 || dim > static_cast<int64_t>(items.size()) || c.is_bound(1)) {
-      items.clear();  // The start of the next one is unknown, too.
-      continue;
-    }
-    c.set_value(i, absl::MakeConstSpan(items).first(dim));
-    items.erase(items.begin(), items.begin() + dim);
+    // If a size is a bound, the start of the next one is unknown.
+    begin = c.is_bound(1) ? kUnknownDim : c.Add(begin, dim);
+    if (begin >= 0) SetPartValue(c, i, 0, axis, begin - dim, dim);
   }
 }
 
@@ -183,11 +184,12 @@ void Slice(ShapeContext& c) {
     }
   }
   c.set(0, c.Make(out));
-  const auto value = rank == 1 && PutsOutIntegers(c) ? c.Value(0) : absl::nullopt;
-  if (value && begin && (*begin)[0] >= 0 && out[0] >= 0 &&
-      (*begin)[0] + out[0] <= static_cast<int64_t>(value->size())) {
-    c.set_value(0, value->subspan((*begin)[0], out[0]));
+  ArrayView part = WholeArray(c, in);
+  for (size_t i = 0; begin && i < rank; ++i) {
+    part.first = c.Add(part.first, c.Mul((*begin)[i], part.steps[i]));
   }
+  part.sizes = out;
+  if (begin) SetViewedValue(c, 0, 0, part);
 }
 
 // One dimension of a strided slice. Returns its length (kUnknownDim if unknown) and, if everything
