@@ -10,6 +10,7 @@
 #include "rewrite_core/apply/inlining_verifier.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/earlier_rewrite.h"
 #include "rewrite_core/graph/graph_edit.h"
@@ -154,6 +155,15 @@ class Rewriter {
       if (!made.ok()) return made.status();
       inlined = *std::move(made);
     }
+    if (inlined != nullptr && has_loops_ && strategy.may_lose_order_behind_loops &&
+        Inlining() == v1::INLINE_CALLS_AUTO) {
+      auto keeps = KeepsCalls(strategy, file.get(), inlined.get());
+      if (!keeps.ok()) return keeps.status();
+      if (*keeps) {
+        inlined.reset();
+        report().clear_inlining();
+      }
+    }
     StepSubject* const subject = inlined != nullptr ? inlined.get() : file.get();
     is_inlined_ = inlined != nullptr;
     const std::shared_ptr<const PlannedStep> given = reuse_ == nullptr ? nullptr : reuse_->given;
@@ -193,6 +203,7 @@ class Rewriter {
       return InStage(v1::STAGE_PARSE, TooLargeToInline());
     }
     if (calls->graph_def.empty()) return nullptr;
+    has_loops_ = calls->has_loops;
     auto inlined = Stage(v1::STAGE_PARSE, [&] {
       return StepSubject::ParseOwned(std::move(calls->graph_def), step_, limits_, stop_);
     });
@@ -201,6 +212,28 @@ class Rewriter {
         v1::STAGE_VERIFY, [&] { return VerifyInlining(file.graph(), (*inlined)->graph(), stop_); });
     if (!status.ok()) return status;
     return *std::move(inlined);
+  }
+
+  // Whether more is swapped if the calls are kept.
+  absl::StatusOr<bool> KeepsCalls(const PlanningStrategy& strategy, StepSubject* file,
+                                  StepSubject* inlined) {
+    const absl::StatusOr<int64_t> kept = PlannedBytes(strategy, file);
+    const absl::StatusOr<int64_t> without = PlannedBytes(strategy, inlined);
+    if (absl::Status s = stop_.status("strategy"); !s.ok()) return s;
+    // What is wrong with a plan is reported when it is made.
+    if (!kept.ok() || !without.ok() || *kept <= *without) return false;
+    why_kept_ = absl::StrCat("with their calls inlined (inline_calls = ALWAYS), only ",
+                             BytesText(*without), " would be swapped, not ", BytesText(*kept),
+                             ", because ops behind a loop are on the levels of its body");
+    return true;
+  }
+
+  absl::StatusOr<int64_t> PlannedBytes(const PlanningStrategy& strategy, StepSubject* subject) {
+    auto eligibility = Analyse(strategy, *subject);
+    if (!eligibility.ok()) return eligibility.status();
+    auto result = Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, *eligibility, subject); });
+    if (!result.ok()) return result.status();
+    return SwappedBytes(result->plan);
   }
 
   absl::Status TooLargeToInline() {
@@ -264,7 +297,7 @@ class Rewriter {
                             StepSubject* subject) {
     report().MergeFrom(planned.result.report);
     const bool all_inlined = is_inlined_ && report().inlining().kept_call_count() == 0;
-    if (!all_inlined) WarnOfFunctions(subject->graph(), &report());
+    if (!all_inlined) WarnOfFunctions(subject->graph(), why_kept_, &report());
     report().MergeFrom(planned.forecast);
     ReportKept();
     last_warnings_ = planned.forecast_warnings;
@@ -484,6 +517,8 @@ class Rewriter {
   // The graph before any rewrite, with its calls; and whether plans are made with them inlined.
   const Graph* file_ = nullptr;
   bool is_inlined_ = false;
+  bool has_loops_ = false;  // Inlining lowered a While.
+  std::string why_kept_;    // Why calls were kept that can be inlined; empty if none was.
   v1::RewriteResponse response_;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
@@ -110,6 +111,7 @@ absl::Status CallInliner::Run() {
       Replace(call);
     } else {
       Lower(call);
+      lowered_loops_ |= kind == CallKind::kWhile;
     }
     if (absl::Status s = stop_.status("inline"); !s.ok()) return s;
     summary_.set_inlined_call_count(summary_.inlined_call_count() + 1);

@@ -38,6 +38,8 @@ class CallInliner {
 
   // Whether a call was kept because of the limits.
   bool too_large() const { return too_large_; }
+  // Whether a While was lowered.
+  bool lowered_loops() const { return lowered_loops_; }
 
  private:
   // The NodeDefs of a body's nodes, with the attributes of a call.
@@ -105,6 +107,7 @@ class CallInliner {
   // How much the graph may still grow, and the remaining bytes of bound attributes.
   int64_t nodes_left_ = 0, inputs_left_ = 0, bytes_left_ = 0, bound_bytes_left_ = 0;
   bool too_large_ = false;
+  bool lowered_loops_ = false;
   bool frames_known_ = false;
   absl::optional<ControlFlowAnalysis> frames_;  // For the original graph, if it has loops.
 };

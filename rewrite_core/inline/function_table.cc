@@ -1,9 +1,9 @@
 #include "rewrite_core/inline/function_table.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
@@ -38,16 +38,6 @@ struct Callee {
 };
 
 }  // namespace
-
-int64_t SaturatingAdd(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
-}
-
-int64_t SaturatingMultiply(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
-}
 
 int64_t InlinedSize::BytesAt(int64_t name_size, int64_t bytes_per_node) const {
   const int64_t names = SaturatingMultiply(prefixes, SaturatingAdd(name_size, 1));

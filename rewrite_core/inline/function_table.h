@@ -95,10 +95,6 @@ InlinedSize LoweringSize(absl::string_view node_def);
 // (MarkedForXlaCompilation in TensorFlow's grappler/optimizers/function_optimizer.cc).
 bool IsCompiledAttr(absl::string_view key, absl::string_view value);
 
-// Adds and multiplies non-negative numbers, clamping on overflow.
-int64_t SaturatingAdd(int64_t a, int64_t b);
-int64_t SaturatingMultiply(int64_t a, int64_t b);
-
 }  // namespace spillway::core
 
 #endif  // SPILLWAY_REWRITE_CORE_INLINE_FUNCTION_TABLE_H_

@@ -339,6 +339,7 @@ absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& ste
   CallInliner inliner(*table, step, limits, stop, &work, &inlined.summary);
   if (absl::Status s = inliner.Run(); !s.ok()) return s;
   inlined.too_large = inliner.too_large();
+  inlined.has_loops = inliner.lowered_loops();
   if (work.num_expansions() == 0) return inlined;
   InlinedWriter writer(work, stop);
   auto bytes = writer.Run();

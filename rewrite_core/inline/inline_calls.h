@@ -50,6 +50,7 @@ struct InlinedCalls {
   std::string graph_def;  // Empty if no call was inlined.
   v1::Inlining summary;  // The calls that were inlined, and those that were kept, with the reasons.
   bool too_large = false;  // A call was kept because of the limits: TOO_LARGE.
+  bool has_loops = false;  // A While was lowered to Enter, Merge, NextIteration and the like.
 };
 
 // Inlines the calls of `graph`. If, Case and While nodes that request it

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "rewrite_core/base/saturating.h"
+
 namespace spillway::core {
 
 void SortSwaps(std::vector<PlannedSwap>* swaps) {
@@ -11,6 +13,14 @@ void SortSwaps(std::vector<PlannedSwap>* swaps) {
     return std::make_pair(a.tensor.node, a.tensor.port) <
            std::make_pair(b.tensor.node, b.tensor.port);
   });
+}
+
+int64_t SwappedBytes(const SwapPlan& plan) {
+  int64_t bytes = 0;
+  for (const PlannedSwap& swap : plan.swaps) {
+    if (swap.size_bytes != kUnknownSize) bytes = SaturatingAdd(bytes, swap.size_bytes);
+  }
+  return bytes;
 }
 
 void MergeSwaps(std::vector<PlannedSwap>* swaps) {

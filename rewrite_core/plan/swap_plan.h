@@ -72,6 +72,9 @@ inline constexpr int kPlanFormatVersion = 1, kClonePlanFormatVersion = 2;
 // Sorts the swaps by tensor: by node, then port.
 void SortSwaps(std::vector<PlannedSwap>* swaps);
 
+// The bytes of the swapped tensors whose sizes are known.
+int64_t SwappedBytes(const SwapPlan& plan);
+
 // Makes one swap of those of one tensor, which are adjacent: a tensor in host memory may have one
 // for each GPU.
 void MergeSwaps(std::vector<PlannedSwap>* swaps);

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
@@ -159,9 +160,10 @@ void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& 
       // What is in host memory anyway is not copied there.
       const bool is_on_host = IsCpuDevice(graph.device(swap.tensor.node));
       const int64_t out_bytes = is_on_host ? 0 : swap.size_bytes;
-      device.set_swap_out_bytes(device.swap_out_bytes() + out_bytes);
-      device.set_swap_in_bytes(device.swap_in_bytes() + swap.size_bytes * swap_ins);
-      swap_out_bytes += out_bytes;
+      device.set_swap_out_bytes(SaturatingAdd(device.swap_out_bytes(), out_bytes));
+      device.set_swap_in_bytes(
+          SaturatingAdd(device.swap_in_bytes(), SaturatingMultiply(swap.size_bytes, swap_ins)));
+      swap_out_bytes = SaturatingAdd(swap_out_bytes, out_bytes);
     }
     for (const PlannedSwapIn& swap_in : swap.swap_ins) {
       if (swap_in.triggers.empty()) ++without_trigger;
@@ -264,11 +266,13 @@ void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteRepo
   warning->set_message(std::string(message));
 }
 
-void WarnOfFunctions(const Graph& graph, v1::RewriteReport* report) {
+void WarnOfFunctions(const Graph& graph, absl::string_view why_kept, v1::RewriteReport* report) {
   if (!graph.has_functions()) return;
-  AddWarning(v1::WARNING_CODE_FUNCTION_BODIES,
-             "tensors inside function bodies (If, While, PartitionedCall) are never swapped",
-             report);
+  AddWarning(
+      v1::WARNING_CODE_FUNCTION_BODIES,
+      absl::StrCat("tensors inside function bodies (If, While, PartitionedCall) are never swapped",
+                   why_kept.empty() ? "" : "; ", why_kept),
+      report);
 }
 
 std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added) {

@@ -45,7 +45,7 @@ absl::Status ReportDecisions(const Graph& graph, const std::vector<TensorDecisio
 void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteReport* report);
 
 // Warns that tensors inside functions are never swapped, if the graph has functions.
-void WarnOfFunctions(const Graph& graph, v1::RewriteReport* report);
+void WarnOfFunctions(const Graph& graph, absl::string_view why_kept, v1::RewriteReport* report);
 
 // One sentence for human readers on what the plans do.
 std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added);

@@ -42,8 +42,8 @@ const PlanningStrategy* FindStrategy(const v1::RewriteOptions& options) {
   };
   static constexpr PlanningStrategy kLevel = {CheckLevelStrategy, LevelNeedsSimulator, step,
                                               any_graph, PlanLevel};
-  static constexpr PlanningStrategy kScope = {CheckScopeStrategy, never, step, any_graph,
-                                              PlanScope};
+  static constexpr PlanningStrategy kScope = {
+      CheckScopeStrategy, never, step, any_graph, PlanScope, /*may_lose_order_behind_loops=*/true};
   static constexpr PlanningStrategy kBudget = {CheckBudgetStrategy, always, step, any_graph,
                                                PlanBudget};
   static constexpr PlanningStrategy kApply = {CheckApplyStrategy, never, ApplyStep, CheckApplyGraph,

@@ -32,6 +32,9 @@ struct PlanningStrategy {
   // Chooses the swaps: a pure function. Errors: INVALID_ARGUMENT for options that do not suit the
   // graph, FAILED_PRECONDITION (DOES_NOT_FIT), those of the facts and of `stop`.
   absl::StatusOr<StrategyResult> (*plan)(const StrategyInput& input);
+  // Whether ops behind a loop may have no place in its order, so that it may swap more if the loop
+  // is one op, a While.
+  bool may_lose_order_behind_loops = false;
 };
 
 // The strategies of this build that choose swaps, strongest first; the first one is the default.

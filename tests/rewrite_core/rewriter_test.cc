@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -349,6 +350,26 @@ constexpr char kStep[] = R"(
     G/g1 = TanhGrad(f1, G/g2) {T=float32}
     G/up = ApplyGradientDescent(v, lr, G/g1) {T=float32}
 )";
+
+// Two tensors of 2^62 bytes: their sum is no number of 63 bits.
+TEST(RewriterTest, SumsOfBytesEndAtTheHighestNumber) {
+  constexpr char kHuge[] = R"(
+      x = Placeholder() {dtype=float32}
+      f1 = Relu(x) {T=float32, _output_shapes=[(1073741824,1073741824)]}
+      f2 = Relu(f1) {T=float32, _output_shapes=[(1073741824,1073741824)]}
+      loss = RiscAbs(f2) {T=float32}
+      G/g3 = Relu(loss) {T=float32}
+      G/g2 = AddV2(G/g3, f2) {T=float32}
+      G/g1 = AddV2(G/g2, f1) {T=float32}
+      G/end = Relu(G/g1) {T=float32}
+  )";
+  const v1::RewriteResponse r = Answer(GraphBytes(kHuge), On("simulation: SIMULATION_OFF"));
+  EXPECT_THAT(SwappedTensors(r), ::testing::IsSupersetOf({"f1:0", "f2:0"}));
+  constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+  ASSERT_EQ(r.report().devices_size(), 1);
+  EXPECT_EQ(r.report().devices(0).swap_out_bytes(), kHighest);
+  EXPECT_EQ(r.report().devices(0).swap_in_bytes(), kHighest);
+}
 
 TEST(RewriterTest, AddedControlEdgesHaveAKind) {
   // The strategy does not swap vectors.

@@ -6,6 +6,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/graph/near_in_graph.h"
 #include "rewrite_core/plan/readers.h"
 #include "rewrite_core/strategy/common/search_budget.h"
@@ -60,6 +62,9 @@ class ScopePlanner {
     }
     return absl::OkStatus();
   }
+
+  // Of the tensors that were not swapped because no op that reads them late has an order.
+  int64_t unordered_bytes() const { return unordered_bytes_; }
 
  private:
   int32_t order(NodeId id) const { return order_.order[id]; }
@@ -139,7 +144,11 @@ class ScopePlanner {
         unordered->push_back(consumer.node);
       }
     }
-    if (ordered.empty()) return v1::REASON_NO_ORDER;
+    if (ordered.empty()) {
+      unordered_bytes_ =
+          SaturatingAdd(unordered_bytes_, std::max<int64_t>(facts_.shapes().size_bytes(tensor), 0));
+      return v1::REASON_NO_ORDER;
+    }
     const v1::Reason verdict =
         readers_.Keep(tensor, &ordered, [](const InputPosition& p) { return p.node; });
     if (verdict != v1::REASON_SWAPPED) return verdict;
@@ -256,6 +265,7 @@ class ScopePlanner {
   StrategyResult* result_;
   NodeFlags handled_;
   NodeFlags searched_;
+  int64_t unordered_bytes_ = 0;
 };
 
 // Adds the counts, highest first, then by name.
@@ -324,6 +334,26 @@ void WarnOfUnmatched(const Graph& graph, const std::vector<std::string>& scopes,
           })));
 }
 
+// A plan that swaps less than one part in so many of what it leaves for want of an order would be
+// taken for one that swaps what it can.
+constexpr int64_t kLittle = 100;
+
+void SayWhatIsLeft(int64_t unordered_bytes, StrategyResult* result) {
+  const int64_t swapped = SwappedBytes(result->plan);
+  const std::string left = absl::StrCat(
+      "the ops of the backward part that read ", BytesText(unordered_bytes),
+      " have no order, because forward ops (for example of a loop's body) are on their levels; the "
+      "strategy budget needs no levels");
+  if (result->plan.empty()) {
+    result->why_nothing =
+        absl::StrCat("no tensor qualifies: ", unordered_bytes > 0 ? left : "the decisions say why");
+  } else if (swapped < unordered_bytes / kLittle) {
+    v1::Warning* warning = result->report.add_warnings();
+    warning->set_code(v1::WARNING_CODE_LITTLE_SWAPPED);
+    warning->set_message(absl::StrCat("only ", BytesText(swapped), " are swapped: ", left));
+  }
+}
+
 }  // namespace
 
 absl::Status CheckScopeStrategy(const v1::RewriteOptions& options, const StopToken& stop) {
@@ -354,9 +384,9 @@ absl::StatusOr<StrategyResult> PlanScope(const StrategyInput& input) {
 
   WarnOfUnmatched(facts.graph(), sets->unmatched_scopes, &result.report);
   ReportSets(facts.graph(), *sets, *order, input.stop, &report);
-  absl::Status status = ScopePlanner(input, *sets, *order, &budget, &result).Run();
-  if (!status.ok()) return status;
-  if (result.plan.empty()) result.why_nothing = "no tensor qualifies: the decisions say why";
+  ScopePlanner planner(input, *sets, *order, &budget, &result);
+  if (absl::Status status = planner.Run(); !status.ok()) return status;
+  SayWhatIsLeft(planner.unordered_bytes(), &result);
   return result;
 }
 

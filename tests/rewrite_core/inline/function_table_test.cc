@@ -1,7 +1,6 @@
 // Sizes are known before anything is built, and are never too small.
 #include "rewrite_core/inline/function_table.h"
 
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -36,14 +35,6 @@ TEST(FunctionTable, Names) {
   EXPECT_EQ(table.KindOf("While"), CallKind::kWhile);
   EXPECT_EQ(table.KindOf("RemoteCall"), CallKind::kOther);
   EXPECT_EQ(table.KindOf("Relu"), CallKind::kNone);
-}
-
-TEST(FunctionTable, SumsSaturate) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(SaturatingAdd(2, 3), 5);
-  EXPECT_EQ(SaturatingAdd(kMax, 1), kMax);
-  EXPECT_EQ(SaturatingMultiply(2, 3), 6);
-  EXPECT_EQ(SaturatingMultiply(kMax / 2, 3), kMax);
 }
 
 // A function whose body is an If with another function as both branches.
