@@ -8,7 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "rewrite_core/analysis/shapes/function_library.h"
+#include "rewrite_core/analysis/call_cost.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/op_rows.h"
 
@@ -319,14 +319,12 @@ class Estimator {
 };
 
 // By op id: whether nodes of that type run functions.
-absl::StatusOr<std::vector<bool>> FindCalls(const Graph& graph, const StopToken& stop) {
+std::vector<bool> FindCalls(const Graph& graph, const CallCosts& functions) {
   std::vector<bool> calls(graph.num_ops(), false);
   if (!graph.has_functions()) return calls;
-  const auto functions = FunctionNames(graph.bytes(), stop);
-  if (!functions.ok()) return functions.status();
   const absl::flat_hash_set<absl::string_view> known = absl::StrSplit(kCalls, ' ');
   for (int32_t op = 0; op < graph.num_ops(); ++op) {
-    calls[op] = known.contains(graph.op_name(op)) || functions->contains(graph.op_name(op));
+    calls[op] = known.contains(graph.op_name(op)) || functions.IsFunction(graph.op_name(op));
   }
   return calls;
 }
@@ -361,8 +359,9 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
   const Estimator estimator(graph, shapes.bounds(), placement, buffers, hardware);
   Costs costs;
   costs.nodes_.resize(graph.num_nodes());
-  const auto calls = FindCalls(graph, stop);
-  if (!calls.ok()) return calls.status();
+  CallCosts call_costs(graph, shapes.bounds(), hardware, convolution_workspace_bytes, stop);
+  if (absl::Status s = stop.status("costs"); !s.ok()) return s;
+  const std::vector<bool> calls = FindCalls(graph, call_costs);
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("costs");
@@ -371,7 +370,12 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
     if (!on_host) {
       if (!buffers.LaunchesKernel(id)) continue;
       cost = estimator.Estimate(id, convolution_workspace_bytes);
-      cost.is_call = (*calls)[graph.op_id(id)];
+      if (calls[graph.op_id(id)]) {
+        cost.is_call = true;
+        if (const auto of_body = call_costs.Of(id)) cost = *of_body;
+        cost.workspace_bytes = std::min(cost.workspace_bytes, kMaxWorkspaceBytes);
+        if (absl::Status s = stop.status("costs"); !s.ok()) return s;
+      }
     }
     if (profile == nullptr) continue;
     if (!on_host && profile->workspace_bytes(id) != kNotMeasured) {

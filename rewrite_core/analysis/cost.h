@@ -6,8 +6,8 @@
 // are those of inputs and outputs, each read or written once, or as often as its row in the table
 // says. Nodes that launch no kernel (Buffers::LaunchesKernel) take no time, nor do nodes on the
 // host, because nothing is known about the CPU. If a size is unknown, only the launch counts, and
-// the node is counted as unknown. A function call (If, While, PartitionedCall) is one node of
-// unknown cost.
+// the node is counted as unknown. A function call (If, While, PartitionedCall) is one node, of
+// unknown cost unless its body bounds it (call_cost.h).
 //
 // A profile replaces the estimates for the nodes that it contains, including those on the host.
 //
@@ -47,8 +47,8 @@ struct NodeCost {
   double flops = 0;         // Operations; 0 for nodes that only move data.
   double memory_bytes = 0;  // Read and written.
   int64_t workspace_bytes = 0;
-  bool is_known = true;  // False: a size was missing, or it is a function call.
-  bool is_call = false;  // It runs functions of the library.
+  bool is_known = true;  // False: a size was missing, or is_call.
+  bool is_call = false;  // It runs functions of the library, and no body bounds it.
 };
 
 class Costs {

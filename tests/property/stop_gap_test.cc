@@ -204,6 +204,24 @@ std::string ManyResults(int results, int calls, int readers) {
       {callee, caller});
 }
 
+// Calls of a function of `nodes` nodes that TensorFlow does not inline, each with an argument of
+// another size.
+std::string KeptCalls(int nodes, int calls) {
+  std::string body = "n0 = Neg(a) {T=float32}\n";
+  for (int i = 1; i < nodes; ++i) {
+    absl::StrAppend(&body, "n", i, " = Neg(n", i - 1, ":y:0) {T=float32}\n");
+  }
+  std::string text;
+  for (int i = 1; i <= calls; ++i) {
+    absl::StrAppend(&text, "x", i, " = Placeholder() @/gpu:0 {dtype=float32, shape=(", i, ")}\n");
+    absl::StrAppend(&text, "y", i, " = PartitionedCall(x", i,
+                    ") @/gpu:0 {f=\"f\", Tin=[float32], Tout=[float32]}\n");
+  }
+  const FunctionDef function =
+      Function("f", "a:float32", "o:float32", body, {absl::StrCat("o=n", nodes - 1, ":y:0")});
+  return GraphWithFunctions(text, {testing::WithFlag(function, "_noinline")});
+}
+
 // A node that is lowered, with functions of `count` arguments and results: an If, or a loop with
 // that many variables.
 std::string ManyOfLowered(absl::string_view op, int count) {
@@ -498,6 +516,7 @@ const std::vector<Case>& Cases() {
       {"SimulateResultsOfCalls", [] { return Simulating(ManyResults(kMany, kMany / 5, 1), ""); }},
       {"InspectResultsOfCalls", [] { return Inspecting(ManyResults(kMany, kMany / 5, 1)); }},
       {"SimulateResultsOfIf", [] { return Simulating(ManyOfLowered("If", kMany / 4), ""); }},
+      {"SimulateKeptCalls", [] { return Simulating(KeptCalls(kMany / 8, 100), ""); }},
       {"SimulateVariablesOfWhile",
        [] { return Simulating(ManyOfLowered("While", kMany / 4), ""); }},
       {"FiltersAndNodes",

@@ -370,9 +370,20 @@ TEST(InlinedRewrite, ForecastsLookThroughCalls) {
   // The first node's output and that of the next, whose buffer all others take over: 4 MB each.
   ASSERT_EQ(report.forecast().devices_size(), 1);
   EXPECT_EQ(report.forecast().devices(0).peak_bytes(), 2 * 4'000'000);
-  // The size of a kept call is unknown.
+  // A kept call takes these two, and holds its argument and its result meanwhile.
   GraphDef graph = ReadProto(bytes);
-  (*graph.mutable_library()->mutable_function(0)->mutable_attr())["_noinline"].set_b(true);
+  testing::FunctionDef& function = *graph.mutable_library()->mutable_function(0);
+  (*function.mutable_attr())["_noinline"].set_b(true);
+  const v1::SimulateReport kept =
+      ValueOrDie(SimulateGraph(WriteProto(graph), {}, DefaultLimits(), StopToken()), "simulate");
+  EXPECT_EQ(kept.inlining().kept_call_count(), 1);
+  EXPECT_EQ(kept.forecast().fit(), v1::FIT_FITS);
+  EXPECT_EQ(kept.forecast().devices(0).peak_bytes(), 4 * 4'000'000);
+  // With a variable of its own, its memory is unknown.
+  NodeDef& variable = *function.add_node_def();
+  variable.set_name("v");
+  variable.set_op("VarHandleOp");
+  (*variable.mutable_attr())["dtype"].set_type(1);
   const v1::SimulateReport unknown =
       ValueOrDie(SimulateGraph(WriteProto(graph), {}, DefaultLimits(), StopToken()), "simulate");
   EXPECT_EQ(unknown.forecast().fit(), v1::FIT_UNKNOWN);

@@ -1,6 +1,6 @@
 // The reasons why a step's GPU memory is unknown, so that "it fits" would be a guess: buffers of
 // unknown size, which count as 0 bytes; loops of unknown count that keep something of each
-// iteration; function calls, whose bodies are not analysed.
+// iteration; function calls whose bodies do not bound it.
 //
 // Thread safety: values and pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_MEMORY_UNKNOWN_MEMORY_H_

@@ -269,4 +269,13 @@ bool WriteFunctionBody(absl::string_view function_def, const FunctionFinder& fin
   return BodyBuilder(find, stop).Build(function_def, body);
 }
 
+absl::optional<Tensor> FindResult(const Graph& body, absl::string_view spelling) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(spelling, absl::MaxSplits(':', 1));
+  Tensor tensor{body.Find(parts.first), 0};
+  if (tensor.node == kNoNode) return absl::nullopt;
+  if (!parts.second.empty() && !absl::SimpleAtoi(parts.second, &tensor.port)) return absl::nullopt;
+  return tensor;
+}
+
 }  // namespace spillway::core

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {
 
@@ -34,6 +36,9 @@ using FunctionFinder = std::function<absl::string_view(absl::string_view name)>;
 // Graph::Parse.
 bool WriteFunctionBody(absl::string_view function_def, const FunctionFinder& find,
                        const StopToken& stop, FunctionBody* body);
+
+// The tensor of a body's graph that FunctionBody::results spells; nullopt if it has no such node.
+absl::optional<Tensor> FindResult(const Graph& body, absl::string_view spelling);
 
 }  // namespace spillway::core
 

@@ -2,9 +2,7 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/analysis/shapes/graph_inference.h"
 #include "rewrite_core/base/wire_reader.h"
@@ -67,15 +65,6 @@ bool ReadArgumentNames(absl::string_view function_def, const StopToken& stop,
                        names);
 }
 
-absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::string_view graph_def,
-                                                                     const StopToken& stop) {
-  absl::flat_hash_set<absl::string_view> names;
-  const bool done = ForEachFunction(
-      graph_def, stop, [&names](absl::string_view name, absl::string_view) { names.insert(name); });
-  if (!done) return stop.status("analysis");
-  return names;
-}
-
 FunctionLibrary::FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
                                  const StopToken& stop)
     : producer_(producer), pool_(pool), stop_(stop) {
@@ -106,12 +95,9 @@ std::unique_ptr<FunctionLibrary::Body> FunctionLibrary::Build(absl::string_view 
   body->ops.emplace(*body->graph);
   for (absl::string_view name : text.arguments) body->arguments.push_back(body->graph->Find(name));
   for (const std::string& spelling : text.results) {
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(spelling, absl::MaxSplits(':', 1));
-    Tensor tensor{body->graph->Find(parts.first), 0};
-    if (tensor.node == kNoNode) return nullptr;
-    if (!parts.second.empty() && !absl::SimpleAtoi(parts.second, &tensor.port)) return nullptr;
-    body->results.push_back(tensor);
+    const auto tensor = FindResult(*body->graph, spelling);
+    if (!tensor) return nullptr;
+    body->results.push_back(*tensor);
   }
   body->steps = body->graph->num_nodes() + CallSteps(body->graph->num_inputs()) +
                 static_cast<int64_t>(body->bytes.size()) / kBytesPerStep;

@@ -16,20 +16,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/shapes/shape_context.h"
 #include "rewrite_core/base/stop_token.h"
 
 namespace spillway::core {
 
-// The functions of a GraphDef, by name: a node with such an op type calls the function. The only
-// error is that of `stop`.
-absl::StatusOr<absl::flat_hash_set<absl::string_view>> FunctionNames(absl::string_view graph_def,
-                                                                     const StopToken& stop);
-
-// Calls `visit` with the name and the FunctionDef bytes of each function. False if stopped.
+// Calls `visit` with the name and the FunctionDef bytes of each function of a GraphDef: a node with
+// such an op type calls it. False if stopped.
 bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
                      const std::function<void(absl::string_view, absl::string_view)>& visit);
 

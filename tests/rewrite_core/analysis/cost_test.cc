@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/testing/core_test_util.h"
+#include "tests/testing/function_graph.h"
 
 namespace spillway::core {
 namespace {
@@ -249,6 +250,87 @@ TEST(CostTimeTest, UnknownSizesAreALaunchAndAreMarked) {
     EXPECT_EQ(costs[graph[node]].duration_ns, 1000) << node;
     EXPECT_FALSE(costs[graph[node]].is_known) << node;
     EXPECT_EQ(costs[graph[node]].flops, 0) << node;
+  }
+}
+
+// As Keras 2 computes a grouped convolution: a call that XLA compiles, of one op.
+TEST(CallCostTest, ACallOfOneOpCostsWhatTheOpCosts) {
+  const std::string conv = "{T=float32, strides=[1,1,1,1], padding=\"SAME\"";
+  const std::string shape = ", _output_shapes=[(2,8,8,5)]";
+  const TestGraph graph = TestGraph::FromBytes(testing::GraphWithFunctions(
+      Source("x", "(2,8,8,3)") + Source("k", "(3,3,3,5)") + "plain = Conv2D(x, k) " + conv + shape +
+          "}\ncall = StatefulPartitionedCall(x, k) {Tin=[float32,float32], Tout=[float32], "
+          "f=\"conv\", _XlaMustCompile=true" +
+          shape + "}\nby_name = conv(x, k) {_output_shapes=[(2,8,8,5)]}",
+      {testing::Function("conv", "x:float32 k:float32", "y:float32",
+                         "c = Conv2D(x, k) " + conv + "}\nsame = Identity(c:output:0) {T=float32}",
+                         {"y=same:output:0"})}));
+  const Costs costs = ValueOrDie(Estimate(graph, EasyHardware(), 123), "costs");
+  const NodeCost& plain = costs[graph["plain"]];
+  EXPECT_EQ(plain.flops, kConvFlops);
+  for (const char* node : {"call", "by_name"}) {
+    const NodeCost& call = costs[graph[node]];
+    EXPECT_TRUE(call.is_known) << node;
+    EXPECT_FALSE(call.is_call) << node;
+    EXPECT_EQ(call.flops, plain.flops) << node;
+    EXPECT_EQ(call.memory_bytes, plain.memory_bytes) << node;
+    EXPECT_EQ(call.duration_ns, plain.duration_ns) << node;
+    EXPECT_EQ(call.workspace_bytes, 123) << node;
+  }
+}
+
+// The cost of the node `call`, of a function of a tensor of 1,000 bytes.
+NodeCost CostOfBody(const std::string& body, const std::string& result, int64_t workspace = 0) {
+  const TestGraph graph = TestGraph::FromBytes(testing::GraphWithFunctions(
+      Source("x", "(250)") +
+          "call = StatefulPartitionedCall(x) {Tin=[float32], Tout=[float32], f=\"f\", "
+          "_output_shapes=[(250)]}",
+      {testing::Function("f", "x:float32", "y:float32", body, {"y=" + result})}));
+  return ValueOrDie(Estimate(graph, EasyHardware(), workspace), "costs")[graph["call"]];
+}
+
+// A launch takes 1000 ns, and 1000 bytes 10,000.
+TEST(CallCostTest, TimesAddUpAndMemoryIsHeldUntilItsLastReader) {
+  // Relu and Exp's outputs are there together; that of Neg takes the place of Exp's; the result is
+  // the caller's.
+  const NodeCost chain = CostOfBody(
+      "a = Relu(x) {T=float32}\nb = Exp(a:activations:0) {T=float32}\n"
+      "c = Neg(b:y:0) {T=float32}\nd = Mul(c:y:0, a:activations:0) {T=float32}",
+      "d:z:0");
+  EXPECT_TRUE(chain.is_known);
+  EXPECT_EQ(chain.workspace_bytes, 2000);
+  EXPECT_EQ(chain.duration_ns, 3 * (1000 + 20'000) + (1000 + 30'000));
+  // What nobody reads is freed at once, and nothing is taken over that is read later.
+  const NodeCost fan = CostOfBody(
+      "a = Relu(x) {T=float32}\nunread = Exp(x) {T=float32}\n"
+      "b = Neg(a:activations:0) {T=float32}\nc = Mul(b:y:0, a:activations:0) {T=float32}",
+      "c:z:0");
+  EXPECT_EQ(fan.workspace_bytes, 2000);
+  // An argument is the caller's, too.
+  EXPECT_EQ(CostOfBody("a = Relu(x) {T=float32}", "x").workspace_bytes, 1000);
+  EXPECT_EQ(CostOfBody("", "x").duration_ns, 0);
+}
+
+TEST(CallCostTest, WhatIsUnknownInABodyMakesTheCallUnknown) {
+  const struct {
+    const char* name;
+    const char* body;
+    const char* result;
+  } kCases[] = {
+      {"size", "a = Foo(x)\nb = Relu(a:y:0) {T=float32}", "b:activations:0"},
+      {"call", "a = StatefulPartitionedCall(x) {Tin=[float32], Tout=[float32]}", "a:output:0"},
+      {"itself", "a = f(x)", "a:y:0"},
+      {"variable", "v = VarHandleOp() {dtype=float32, shape=(3)}\na = Relu(x) {T=float32}",
+       "a:activations:0"},
+      {"loop", "e = Enter(x) {T=float32, frame_name=\"w\"}\na = Exit(e:output:0) {T=float32}",
+       "a:output:0"},
+      {"result", "a = Relu(x) {T=float32}", "b:y:0"},
+  };
+  for (const auto& c : kCases) {
+    const NodeCost cost = CostOfBody(c.body, c.result);
+    EXPECT_TRUE(cost.is_call) << c.name;
+    EXPECT_FALSE(cost.is_known) << c.name;
+    EXPECT_EQ(cost.workspace_bytes, 0) << c.name;
   }
 }
 
