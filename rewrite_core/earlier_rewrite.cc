@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/machine/device_name.h"
@@ -76,12 +77,11 @@ absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
     if (poll.Tick()) return stop.status("analysis");
     added[id] = IsAddedNode(edited, id);
   }
-  const auto is_wanted = [&](absl::string_view device) {
-    for (DeviceId id(0); id < original.num_devices(); ++id) {
-      if (original.device_name(id) == device) return eligibility.IsDeviceWanted(id);
-    }
-    return false;
-  };
+  absl::flat_hash_set<absl::string_view> wanted;
+  for (DeviceId id(0); id < original.num_devices(); ++id) {
+    if (eligibility.IsDeviceWanted(id)) wanted.insert(original.device_name(id));
+  }
+  const auto is_wanted = [&](absl::string_view device) { return wanted.contains(device); };
   bool swaps = false;
   for (NodeId id(0); id < edited.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");

@@ -127,7 +127,8 @@ CallCosts::CallCosts(const Graph& graph, const Shapes& shapes, const Hardware& h
       shapes_(shapes),
       hardware_(hardware),
       convolution_workspace_bytes_(convolution_workspace_bytes),
-      stop_(stop) {
+      stop_(stop),
+      poll_(stop) {
   if (!graph.has_functions()) return;
   ForEachFunction(graph.bytes(), stop,
                   [this](absl::string_view name, absl::string_view function_def) {
@@ -142,17 +143,18 @@ absl::optional<NodeCost> CallCosts::Of(NodeId call) {
     name = function ? AttrFunction(*function).value_or("") : "";
   }
   const auto function = functions_.find(name);
-  if (function == functions_.end()) return absl::nullopt;
+  if (function == functions_.end() || bytes_left_ < 0) return absl::nullopt;
   std::vector<std::string> arguments;
   std::string key(name);
-  StopPoller poll(stop_);
   for (Tensor input : graph_.inputs(call)) {
-    if (poll.Tick()) return absl::nullopt;
+    if (poll_.Tick()) return absl::nullopt;
     if (input.is_control()) break;
     arguments.push_back(ArgumentAttrs(shapes_.type(input).dtype, shapes_.shape(input)));
     if (arguments.back().empty()) return absl::nullopt;
     AppendBytesField(1, arguments.back(), &key);
   }
+  const auto key_bytes = static_cast<int64_t>(key.size());
+  bytes_left_ -= key_bytes;  // A known call costs as much: its key was made.
   const auto [known, is_new] = costs_.try_emplace(std::move(key));
   if (is_new) known->second = Analyse(function->second, arguments);
   return known->second;
@@ -170,10 +172,9 @@ absl::optional<NodeCost> CallCosts::Analyse(absl::string_view function_def,
   if (!WriteFunctionBody(function_def, find, stop_, &text)) return absl::nullopt;
   if (text.arguments.size() != arguments.size()) return absl::nullopt;
   // The body with its arguments, whose nodes come first, as placeholders.
-  StopPoller poll(stop_);
   std::string bytes, node;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (poll.Tick()) return absl::nullopt;
+    if (poll_.Tick()) return absl::nullopt;
     node.clear();
     AppendBytesField(node_def::kName, text.arguments[i], &node);
     AppendBytesField(node_def::kOp, "Placeholder", &node);
@@ -183,7 +184,7 @@ absl::optional<NodeCost> CallCosts::Analyse(absl::string_view function_def,
   size_t skipped = 0;
   WireReader reader(text.graph_def);
   while (reader.Next()) {
-    if (poll.Tick()) return absl::nullopt;
+    if (poll_.Tick()) return absl::nullopt;
     if (skipped++ >= arguments.size()) bytes.append(reader.whole().data(), reader.whole().size());
   }
 
@@ -222,7 +223,7 @@ absl::optional<NodeCost> CallCosts::Analyse(absl::string_view function_def,
     memory.SetOutside(*result);
   }
   sum.workspace_bytes =
-      memory.Peak([&](NodeId id) { return id < first ? 0 : (*costs)[id].workspace_bytes; }, &poll);
+      memory.Peak([&](NodeId id) { return id < first ? 0 : (*costs)[id].workspace_bytes; }, &poll_);
   if (sum.workspace_bytes == kUnknownSize) return absl::nullopt;
   return sum;
 }

@@ -29,11 +29,12 @@ class CallCosts {
 
   // The cost of a call (by its name, PartitionedCall, StatefulPartitionedCall) on a GPU. nullopt if
   // a size, an argument's shape or an op's cost in the body is unknown; if the body has control
-  // flow, variables or further calls; beyond a total of kMaxBytes of bodies; or if stopped.
+  // flow, variables or further calls; beyond a total of kMaxBytes of bodies and of the arguments'
+  // shapes; or if stopped.
   absl::optional<NodeCost> Of(NodeId call);
 
  private:
-  // Each different call of a function is analysed anew.
+  // Each different call of a function is analysed anew: a grouped convolution has some 1 kB.
   static constexpr int64_t kMaxBytes = int64_t{32} << 20;
 
   absl::optional<NodeCost> Analyse(absl::string_view function_def,
@@ -44,6 +45,7 @@ class CallCosts {
   const Hardware& hardware_;
   const int64_t convolution_workspace_bytes_;
   const StopToken& stop_;
+  StopPoller poll_;  // Of all calls: most are short.
   int64_t bytes_left_ = kMaxBytes;
   absl::flat_hash_map<absl::string_view, absl::string_view> functions_;
   // By function and arguments.

@@ -184,6 +184,8 @@ class InliningCheck {
   // Whether `border` names an Identity that forwards an output of the node named in `name`.
   bool IsHandedOn(absl::string_view name, absl::string_view border) const;
   bool IsHandedOn(NodeId node, NodeId border) const;
+  // Whether a node is an Identity at a call's border.
+  bool HandsOn(NodeId border) const;
 
   // Whether `loc:@NODE` names no existing node; such nodes form a group, represented by the first
   // of them.
@@ -256,6 +258,8 @@ class InliningCheck {
   std::vector<NodeId> kept_;    // Nodes of after_ in place of calls.
   // By `Func/CALL/WHAT` or `NODE/WHAT`: nodes of that name, in order.
   absl::flat_hash_map<std::string, std::vector<NodeId>> borders_;
+  // By such a name: where the next Switch is looked for (FindSwitch).
+  absl::flat_hash_map<absl::string_view, size_t> next_switch_;
   // By `NODE/BRANCH`: the names of such branches.
   absl::flat_hash_map<std::string, std::vector<absl::string_view>> branches_;
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;  // By function.

@@ -90,11 +90,13 @@ bool InliningCheck::IsHandedOn(absl::string_view name, absl::string_view border)
   return node != kNoNode && from != kNoNode && IsHandedOn(node, from);
 }
 
+bool InliningCheck::HandsOn(NodeId border) const {
+  return origin_[border] == kNoNode && after_.op(border) == "Identity" &&
+         absl::StartsWith(after_.name(border), "Func/");
+}
+
 bool InliningCheck::IsHandedOn(NodeId node, NodeId border) const {
-  while (border != node && origin_[border] == kNoNode && after_.op(border) == "Identity" &&
-         absl::StartsWith(after_.name(border), "Func/")) {
-    border = after_.inputs(border)[0].node;
-  }
+  while (border != node && HandsOn(border)) border = after_.inputs(border)[0].node;
   return border == node;
 }
 
@@ -281,26 +283,44 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
   // A value that enters a loop is constant in it; and a resource may be in use by the producers of
   // the other inputs.
   bool may_wait_for_more = controls.empty() && !inherits;
-  const absl::Span<const Tensor> more = now.subspan(i);
+  // The nodes waited for, and those that they hand on. A call may have very many inputs.
+  absl::flat_hash_set<NodeId> waited;
+  for (Tensor more : now.subspan(i)) {
+    NodeId at = more.node;
+    while (waited.insert(at).second && HandsOn(at)) at = after_.inputs(at)[0].node;
+  }
+  absl::optional<bool> takes_resource;
+  absl::flat_hash_set<NodeId> is_source;
   for (Tensor source : sources) {
+    is_source.insert(source.node);
     may_wait_for_more |= after_.op_info(source.node).control_flow == ControlFlow::kEnter;
     // A call that takes a resource must wait for all its inputs.
-    const bool waits = std::any_of(more.begin(), more.end(), [&](Tensor t) {
-      return source.node == t.node || IsHandedOn(source.node, t.node);
-    });
-    if (!waits && controls.empty() && !inherits && after_.op(source.node) != "Placeholder" &&
-        std::any_of(sources.begin(), sources.end(),
-                    [this](Tensor t) { return GetOutputType(after_, t).dtype == kDtResource; })) {
-      return Wrong("waits", name, "it does not wait for an input of the call");
+    if (waited.contains(source.node) || !controls.empty() || inherits ||
+        after_.op(source.node) == "Placeholder") {
+      continue;
     }
+    if (!takes_resource) {
+      takes_resource = std::any_of(sources.begin(), sources.end(), [this](Tensor t) {
+        return GetOutputType(after_, t).dtype == kDtResource;
+      });
+    }
+    if (*takes_resource) return Wrong("waits", name, "it does not wait for an input of the call");
   }
+  absl::flat_hash_map<NodeId, bool> leads;  // Whether a node, or what it hands on, is a source.
+  std::vector<NodeId> path;
   for (; i < now.size(); ++i) {
     if (!may_wait_for_more) return Wrong("waits", name, "it waits for more than the call");
     bool known = after_.op_info(now[i].node).control_flow == ControlFlow::kEnter ||
                  after_.op_info(now[i].node).control_flow == ControlFlow::kMerge;
-    for (Tensor source : sources) {
-      known = known || source.node == now[i].node || IsHandedOn(source.node, now[i].node);
+    path.clear();
+    for (NodeId at = now[i].node; !known;) {
+      const auto [found, is_new] = leads.try_emplace(at, is_source.contains(at));
+      known = found->second;
+      if (!is_new || known || !HandsOn(at)) break;
+      path.push_back(at);
+      at = after_.inputs(at)[0].node;
     }
+    for (NodeId passed : path) leads[passed] = known;
     if (!known || !now[i].is_control()) {
       return Wrong("waits", name, "it waits for a node that is no input of the call");
     }

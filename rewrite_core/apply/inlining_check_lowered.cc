@@ -88,7 +88,8 @@ absl::Status InliningCheck::ReadLowered(int number) {
   Call& call = calls_[number];
   const absl::Span<const Tensor> inputs = InputsOf(call);
   std::vector<NodeId>& switches = call.is_loop() ? call.switches : call.arguments;
-  for (size_t i = call.is_loop() ? 0 : 1; i < NumData(inputs); ++i) {
+  const size_t num_data = NumData(inputs);
+  for (size_t i = call.is_loop() ? 0 : 1; i < num_data; ++i) {
     const bool has_switch = !call.is_loop() || call.merges[i] != kNoNode;
     switches.push_back(has_switch ? FindSwitch(call, inputs[i]) : kNoNode);
     if (has_switch && switches.back() == kNoNode) {
@@ -143,7 +144,10 @@ NodeId InliningCheck::FindSwitch(const Call& call, Tensor input) {
   const auto found = borders_.find(
       absl::StrCat(call.name, "/", after_.name(source), call.is_loop() ? "_switch" : ""));
   if (found == borders_.end()) return kNoNode;
-  for (NodeId id : found->second) {
+  // Those passed are claimed, or no Switch. One source may be read very often.
+  size_t& next = next_switch_[found->first];
+  while (next < found->second.size()) {
+    const NodeId id = found->second[next++];
     if (claimed_[id] || after_.op(id) != op) continue;
     claimed_[id] = true;
     return id;

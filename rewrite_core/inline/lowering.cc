@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/saturating.h"
 #include "rewrite_core/base/wire_reader.h"
@@ -168,12 +169,14 @@ v1::KeptCallReason CallInliner::CheckLowered(NodeId id, CallKind kind, Call* cal
     return v1::KEPT_CALL_REASON_BAD_FUNCTION;
   }
   InlinedSize size = LoweringSize(call->node_def);
+  absl::flat_hash_set<int32_t> checked;  // A Case may name one function very often.
   for (size_t i = 0; i < call->functions.size(); ++i) {
     const int32_t number = table_.Find(call->functions[i]);
     if (number == FunctionTable::kNoFunction) return v1::KEPT_CALL_REASON_NO_FUNCTION;
     if (table_[number].kept != v1::KEPT_CALL_REASON_UNSPECIFIED) return table_[number].kept;
     const InlineBody* body = BodyOf(number);
-    if (body == nullptr || !FitsLowered(*call, *body, i)) {
+    const bool is_known = !is_loop && !checked.insert(number).second;
+    if (body == nullptr || (!is_known && !FitsLowered(*call, *body, i))) {
       return v1::KEPT_CALL_REASON_BAD_FUNCTION;
     }
     if (body->has_dead_results) return v1::KEPT_CALL_REASON_DEAD_RESULTS;

@@ -96,7 +96,7 @@ bool HandsInputOn(absl::string_view op) {
 
 bool ReadsInput(const Graph& graph, NodeId id, int32_t index) {
   // The mean and the variance, after x, scale and offset.
-  if (index < 3 || !absl::StartsWith(graph.op(id), "FusedBatchNorm")) return true;
+  if (index < 3 || index > 4 || !absl::StartsWith(graph.op(id), "FusedBatchNorm")) return true;
   const auto is_training = graph.attr(id, "is_training");
   if (is_training.has_value() && !AttrBool(*is_training).value_or(false)) return true;
   // Below 1, which is the default, the old averages are part of the outputs.

@@ -116,7 +116,9 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
   for (const auto& [from, port] : read) {
     const Tensor made{clones.clones[from].original, port};
     const int64_t size = facts.shapes().size_bytes(made);
-    if (size != kUnknownSize && !HandsInputOn(graph.op(made.node))) bytes += size;
+    if (size != kUnknownSize && !HandsInputOn(graph.op(made.node))) {
+      bytes = SaturatingAdd(bytes, size);
+    }
   }
   out.set_bytes(bytes);
   for (const auto& [device, time_ns] : times_ns) out.set_time_ns(std::max(out.time_ns(), time_ns));

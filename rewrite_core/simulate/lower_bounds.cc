@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/polled_sort.h"
@@ -83,7 +84,7 @@ class Bounds {
   int64_t Need(OpId id, GpuIndex device) const;
   void UseAt(int32_t step, BufferId id);
   // kNeverAgain if it cannot be made again.
-  double AgainNsPerByte(BufferId id) const;
+  double AgainNsPerByte(BufferId id);
   // Returns, by step, its earliest possible start.
   std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, GpuIndex device,
                                       const StopToken& stop) const;
@@ -96,7 +97,8 @@ class Bounds {
   const PreparedWorkload& prepared_;
   const Workload& workload_;
   const LowerBoundOptions& options_;
-  std::vector<std::vector<OpId>> steps_;  // By device.
+  absl::flat_hash_map<OpId, double> again_by_writer_;  // AgainNsPerByte.
+  std::vector<std::vector<OpId>> steps_;               // By device.
   // By device: the time of the step's own copies, in ns; the operation that copies the most in.
   std::vector<int64_t> copy_out_ns_, copy_in_ns_;
   std::vector<OpId> largest_copy_in_;
@@ -204,14 +206,18 @@ void Bounds::UseAt(int32_t step, BufferId id) {
   use.may_be_taken_over = false;
 }
 
-double Bounds::AgainNsPerByte(BufferId id) const {
+double Bounds::AgainNsPerByte(BufferId id) {
   const OpId writer = uses_[id].writer;
   if (writer == kNoOp || !options_.may_run_again[writer]) return kNeverAgain;
-  // One run makes all that it writes.
-  int64_t bytes = 0;
-  for (BufferId written : workload_.writes[writer]) bytes += workload_.buffers[written].bytes;
-  return static_cast<double>(workload_.ops[writer].duration_ns) /
-         static_cast<double>(std::max<int64_t>(1, bytes));
+  // One run makes all that it writes, which may be very much.
+  const auto [found, is_new] = again_by_writer_.try_emplace(writer, 0.0);
+  if (is_new) {
+    int64_t bytes = 0;
+    for (BufferId written : workload_.writes[writer]) bytes += workload_.buffers[written].bytes;
+    found->second = static_cast<double>(workload_.ops[writer].duration_ns) /
+                    static_cast<double>(std::max<int64_t>(1, bytes));
+  }
+  return found->second;
 }
 
 absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& stop) {

@@ -54,8 +54,8 @@ class NodeLinker {
     int64_t duration_ns;
   };
   static constexpr int64_t kNoBytes = -2;
-  // The maximum number of nodes, on a dead side and around it, that are followed from one dead
-  // input of a Merge, so that time stays linear in the graph. A side with a few layers has some
+  // The maximum number of nodes, on dead sides and around them, that are followed from the dead
+  // inputs of a Merge, so that time stays linear in the graph. A side with a few layers has some
   // tens of nodes, one with a whole network thousands.
   static constexpr size_t kMaxBeyond = 1 << 14;
 

@@ -248,11 +248,40 @@ std::string ManyOfLowered(absl::string_view op, int count) {
   node->set_name("padding");
   node->set_op("NoOp");
   (*node->mutable_attr())["bytes"].set_s(std::string(size_t{16} << 20, ' '));
-  return GraphWithFunctions(absl::StrCat("x = Placeholder() {dtype=float32, shape=(4)}\n",
+  return GraphWithFunctions(absl::StrCat("fed = Placeholder() {dtype=float32, shape=(4)}\n",
+                                         "x = Relu(fed) {T=float32}\n",
                                          "p = Placeholder() {dtype=bool, shape=()}\n", lowered,
                                          ", _lower_using_switch_merge=true}\n"),
                             {same, more}) +
          WriteProto(padding);
+}
+
+// A Case of `count` times the same branch, which takes and gives `count` tensors.
+std::string ManyBranches(int count) {
+  const std::string types =
+      absl::StrCat("[", absl::StrJoin(std::vector<std::string>(count, "float32"), ", "), "]");
+  std::vector<std::string> arguments, results, returns;
+  for (int i = 0; i < count; ++i) {
+    arguments.push_back(absl::StrCat("a", i, ":float32"));
+    results.push_back(absl::StrCat("o", i, ":float32"));
+    returns.push_back(absl::StrCat("o", i, "=a", i));
+  }
+  const FunctionDef same =
+      Function("same", absl::StrJoin(arguments, " "), absl::StrJoin(results, " "), "", returns);
+  return GraphWithFunctions(
+      absl::StrCat("x = Placeholder() {dtype=float32, shape=(4)}\n",
+                   "p = Placeholder() {dtype=int32, shape=()}\nn = Case(p, ",
+                   absl::StrJoin(std::vector<std::string>(count, "x"), ", "), ") {Tin=", types,
+                   ", Tout=", types, ", _lower_using_switch_merge=true, branches=[",
+                   absl::StrJoin(std::vector<std::string>(count, "\"same\""), ", "), "]}\n"),
+      {same});
+}
+
+// One op that updates one variable `count` times.
+std::string ManyHandles(int count) {
+  return GraphBytes(absl::StrCat(
+      "v = VarHandleOp() {dtype=float32, shape=(4)}\nu = ResourceApplyGradientDescent(",
+      absl::StrJoin(std::vector<std::string>(count, "v"), ", "), ") {T=float32}\n"));
 }
 
 // Nodes of which each has an op type of its own.
@@ -516,6 +545,12 @@ const std::vector<Case>& Cases() {
       {"SimulateResultsOfCalls", [] { return Simulating(ManyResults(kMany, kMany / 5, 1), ""); }},
       {"InspectResultsOfCalls", [] { return Inspecting(ManyResults(kMany, kMany / 5, 1)); }},
       {"SimulateResultsOfIf", [] { return Simulating(ManyOfLowered("If", kMany / 4), ""); }},
+      {"RewriteResultsOfIf",
+       [] { return Rewriting(ManyOfLowered("If", kMany / 4), absl::StrCat(kGiven, "}")); }},
+      {"RewriteVariablesOfWhile",
+       [] { return Rewriting(ManyOfLowered("While", kMany / 4), absl::StrCat(kGiven, "}")); }},
+      {"SimulateBranches", [] { return Simulating(ManyBranches(kMany / 8), ""); }},
+      {"SimulateHandles", [] { return Simulating(ManyHandles(kMany / 4), ""); }},
       {"SimulateKeptCalls", [] { return Simulating(KeptCalls(kMany / 8, 100), ""); }},
       {"SimulateVariablesOfWhile",
        [] { return Simulating(ManyOfLowered("While", kMany / 4), ""); }},

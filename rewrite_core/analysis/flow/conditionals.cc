@@ -205,8 +205,15 @@ class SideFinder {
   }
 
   // Bytes of device memory that a node of the step allocates.
-  int64_t BytesMade(NodeId id) const {
+  int64_t BytesMade(NodeId id) {
     if (!needed_[id] || graph_.op_info(id).control_flow != ControlFlow::kNone) return 0;
+    // Many predicates may kill a node, and it may have very many outputs.
+    const auto [found, is_new] = bytes_made_.try_emplace(id, 0);
+    if (is_new) found->second = CountBytes(id);
+    return found->second;
+  }
+
+  int64_t CountBytes(NodeId id) const {
     int64_t bytes = 0;
     for (int port = 0; port < shapes_.num_outputs(id); ++port) {
       const Tensor tensor{id, port};
@@ -237,6 +244,7 @@ class SideFinder {
   const NodeFlags& needed_;
   const StopToken& stop_;
   StopPoller poll_;
+  absl::flat_hash_map<NodeId, int64_t> bytes_made_;
   std::vector<std::pair<NodeId, bool>> known_;  // Switches with a known predicate, and its value.
   std::vector<Group> groups_;                   // The others, by predicate.
   std::vector<int32_t> live_inputs_;            // By Merge; -1: not counted yet.

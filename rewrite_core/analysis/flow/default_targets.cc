@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/flow/training_ops.h"
@@ -93,14 +94,23 @@ class TargetFinder {
         queue.push_back(readers[i].node);
       }
     }
+    // Its record, which may be long, is read once, however many nodes it reads.
+    absl::flat_hash_map<NodeId, bool> idle;
+    const auto is_idle = [&](NodeId id) {
+      if (!graph_.has_undo(id)) return false;
+      const auto [found, is_new] = idle.try_emplace(id, false);
+      if (is_new) found->second = IsIdleCall(graph_, id);
+      return found->second;
+    };
     std::vector<NodeId> last;
     for (NodeId id : queue) {
+      if (poll_.Tick()) return false;
       if (std::binary_search(backward_.updates.begin(), backward_.updates.end(), id)) continue;
       const Graph::Readers readers = graph_.readers(id);
-      bool is_last = !(readers.empty() && (IsReadBack(id) || IsIdleCall(graph_, id)));
+      bool is_last = !(readers.empty() && (IsReadBack(id) || is_idle(id)));
       for (uint32_t i = 0; is_last && i < readers.size(); ++i) {
         if (poll_.Tick()) return false;
-        if (IsIdleCall(graph_, readers[i].node)) continue;
+        if (is_idle(readers[i].node)) continue;
         is_last = graph_.readers(readers[i].node).empty() && IsReadBack(readers[i].node);
       }
       if (is_last) last.push_back(id);

@@ -37,8 +37,9 @@ absl::Status BadCount(const v1::LoopCount& given, v1::ErrorReason reason, absl::
 
 // The value of a one-element constant.
 absl::optional<int64_t> ConstantScalar(const Graph& graph, NodeId id) {
+  if (graph.op(id) != "Const") return absl::nullopt;
   const auto attr = graph.attr(id, "value");
-  if (graph.op(id) != "Const" || !attr) return absl::nullopt;
+  if (!attr) return absl::nullopt;
   absl::string_view proto;
   WireReader value(*attr);
   while (value.Next()) {
@@ -289,6 +290,7 @@ class LoopFinder {
     for (Tensor input : graph_.inputs(merge)) {
       if (input.is_control()) break;
       if (IsBackEdge(graph_, input.node, merge)) {
+        if (graph_.inputs(input.node).empty()) return absl::nullopt;
         next = graph_.inputs(input.node)[0];
       } else {
         start = Value(input);

@@ -367,7 +367,9 @@ class BufferFinder {
   }
 
   // For the variable that a handle stands for.
-  int64_t VariableBytes(NodeId id) const {
+  int64_t VariableBytes(NodeId id) {
+    if (id == sized_variable_) return variable_bytes_;  // It may have very many outputs.
+    sized_variable_ = id;
     const ShapeView shape = shapes_.handle_shape({id, 0});
     DataType dtype = shapes_.captured_variable(id);
     if (dtype == kDtInvalid) {
@@ -375,8 +377,9 @@ class BufferFinder {
       if (held) dtype = AttrType(*held);
     }
     const int element_bytes = ElementBytes(dtype);
-    return shape.known_rank && element_bytes > 0 ? BytesOf(shape.dims, element_bytes)
-                                                 : kUnknownSize;
+    variable_bytes_ =
+        shape.known_rank && element_bytes > 0 ? BytesOf(shape.dims, element_bytes) : kUnknownSize;
+    return variable_bytes_;
   }
 
   int32_t AliasInput(Tensor tensor, const Row& row, absl::Span<const Tensor> inputs) {
@@ -522,6 +525,8 @@ class BufferFinder {
   const Loops& loops_;
   const Profile* profile_;
   const std::vector<const Row*> rows_;
+  NodeId sized_variable_ = kNoNode;  // The last one, and its VariableBytes.
+  int64_t variable_bytes_ = kUnknownSize;
   absl::flat_hash_map<NodeId, Tensor> pushed_;  // By stack: the last pushed tensor.
   Buffers result_;
 };

@@ -181,7 +181,9 @@ void NoteVariables(const VariableOp& op, ShapeContext& c) {
     return;
   }
   const bool all = op.shape == HandleShape::kOperand || op.shape == HandleShape::kRows;
-  for (int i = 0; i < (all ? c.num_inputs() : 1); ++i) {
+  // An optimizer's op takes a variable and its slots: fewer than this.
+  constexpr int kMaxHandles = 16;
+  for (int i = 0; i < (all ? std::min(c.num_inputs(), kMaxHandles) : 1); ++i) {
     if (c.input_type(i) != kDtResource) continue;
     c.note_variable(i, {dtype, shape, false, false, kUnknownShape});
     // Variables that are updated together have the same shape.

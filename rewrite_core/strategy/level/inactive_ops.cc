@@ -83,9 +83,10 @@ absl::StatusOr<NodeFlags> FindInactiveOps(const Graph& graph,
       if (left < 0) {
         left = 0;
         for (Tensor input : graph.inputs(reader)) left += !rules[graph.op_id(input.node)].is_const;
+        if (absl::StrContains(OwnName(graph.name(reader)), "Variable")) add(reader);
       }
       left -= !rules[graph.op_id(found[done])].is_const;
-      if (left == 0 || absl::StrContains(OwnName(graph.name(reader)), "Variable")) add(reader);
+      if (left == 0) add(reader);
     }
   }
   return inactive;

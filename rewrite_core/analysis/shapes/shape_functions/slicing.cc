@@ -20,6 +20,7 @@ void SetJoinedValue(ShapeContext& c, int first, int last, int axis, ShapeId like
   int64_t begin = 0;  // In a row.
   for (int i = first; i < last && rows > 0; ++i) {
     const int64_t size = c.Elements(c.Slice(c.Merge(c.input(i), like), axis));
+    if (c.failed() || size < 0 || size > count / rows - begin) return;
     const auto value = c.Value(i);
     for (int64_t row = 0; value && row < rows; ++row) {
       std::copy_n(value->begin() + row * size, size, items.begin() + row * (count / rows) + begin);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tests/testing/const_text.h"
 #include "tests/testing/core_test_util.h"
 
@@ -86,6 +87,15 @@ INSTANTIATE_TEST_SUITE_P(
                       CountCase{"OtherCondition", 0, "Equal", 10, "AddV2", 1, kUnknownCount},
                       CountCase{"OtherStep", 1, "Less", 10, "Mul", 2, kUnknownCount}),
     testing::CaseName());
+
+TEST(LoopsTest, ANextIterationThatReadsNothing) {
+  const std::string loop = absl::StrReplaceAll(CountingLoop("w", "a", "Less", "b", "AddV2", "s"),
+                                               {{"NextIteration(w_added)", "NextIteration()"}});
+  EXPECT_EQ(CountOf(absl::StrCat(ConstText("a", {}, {0}), ConstText("b", {}, {10}),
+                                 ConstText("s", {}, {1}), loop),
+                    "w"),
+            kUnknownCount);
+}
 
 constexpr char kBad[] = "x = Placeholder() {dtype=int32, shape=()}\n";
 

@@ -356,6 +356,26 @@ TEST(ShapesTest, InputsThatAnOpCannotTake) {
               IsInvalid(v1::ERROR_REASON_BAD_INPUT, "4 and 3"));
 }
 
+// Vectors that cannot be stacked, nor joined at their inner dimension, have no common value.
+TEST(ShapesTest, ValuesThatDoNotFitTogether) {
+  const std::string vectors = R"(
+      x = Placeholder() {dtype=float32, shape=(1,2,3)}
+      y = Placeholder() {dtype=float32, shape=(4,5)}
+      a = Shape(x) {T=float32, out_type=int32}
+      b = Shape(y) {T=float32, out_type=int32}
+  )";
+  EXPECT_THAT(Infer(TestGraph(vectors + "p = Pack(a, b, b) {N=3, T=int32}")),
+              IsInvalid(v1::ERROR_REASON_BAD_INPUT, "3 and 2"));
+  EXPECT_THAT(Infer(TestGraph(vectors + R"(
+      none = Placeholder() {dtype=float32, shape=(0)}
+      zero = Size(none) {T=float32, out_type=int32}
+      a1 = ExpandDims(a, zero) {T=int32}
+      b1 = ExpandDims(b, zero) {T=int32}
+      c = ConcatV2(a1, b1, b1, zero) {N=3, T=int32}
+  )")),
+              IsInvalid(v1::ERROR_REASON_BAD_INPUT, "3 and 2"));
+}
+
 TEST(ShapesTest, AFeedThatContradictsTheGraph) {
   // The graph's shape, from the Placeholder's own attribute or a stated one.
   for (const char* node : {"n = Placeholder() {dtype=float32, shape=(?,784)}",
