@@ -238,7 +238,8 @@ class Estimator {
   double EinsumFlops(NodeId id) const {
     const auto attr = graph_.attr(id, "equation");
     const auto equation = attr ? AttrString(*attr) : absl::nullopt;
-    if (!equation) return -1;
+    constexpr size_t kMaxEquation = 4096;  // As its shape function has it.
+    if (!equation || equation->size() > kMaxEquation) return -1;
     std::array<double, 256> label_size;
     label_size.fill(1);
     // Labels of the inputs; `...` stands for the dimensions without labels, and broadcasts.

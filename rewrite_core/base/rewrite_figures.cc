@@ -5,7 +5,12 @@
 namespace spillway::core {
 namespace {
 
-const v1::DeviceForecast* FindDevice(const v1::Forecast& forecast, absl::string_view device) {
+// `likely`: its place in a forecast of the same graph. There may be very many GPUs.
+const v1::DeviceForecast* FindDevice(const v1::Forecast& forecast, int likely,
+                                     absl::string_view device) {
+  if (likely < forecast.devices_size() && forecast.devices(likely).device() == device) {
+    return &forecast.devices(likely);
+  }
   for (const v1::DeviceForecast& candidate : forecast.devices()) {
     if (candidate.device() == device) return &candidate;
   }
@@ -27,12 +32,14 @@ void TakeFit(const v1::DeviceFit& fit, GpuFigures* gpu) {
   if (fit.has_need_bytes()) gpu->need_bytes = fit.need_bytes();
 }
 
-GpuFigures FiguresOf(const v1::DeviceForecast& before, const v1::RewriteReport& report) {
+GpuFigures FiguresOf(int index, const v1::RewriteReport& report) {
+  const v1::DeviceForecast& before = report.forecast_before().devices(index);
   GpuFigures gpu;
   gpu.device = before.device();
   gpu.peak_before_bytes = before.peak_bytes();
   const v1::DeviceForecast* const after =
-      report.has_forecast_after() ? FindDevice(report.forecast_after(), before.device()) : &before;
+      report.has_forecast_after() ? FindDevice(report.forecast_after(), index, before.device())
+                                  : &before;
   if (after != nullptr) gpu.peak_after_bytes = after->peak_bytes();
   if (before.has_bounds() || before.budget_bytes() > 0) gpu.budget_bytes = before.budget_bytes();
   if (const v1::DeviceFit* fit = FindFit(report, before.device()); fit != nullptr) {
@@ -105,8 +112,8 @@ RewriteFigures FiguresOf(const v1::RewriteReport& report) {
   figures.recomputed_nodes = report.recomputation().node_count();
   figures.recomputed_bytes = report.recomputation().bytes();
   figures.recompute_ns = report.recomputation().time_ns();
-  for (const v1::DeviceForecast& device : report.forecast_before().devices()) {
-    figures.gpus.push_back(FiguresOf(device, report));
+  for (int i = 0; i < report.forecast_before().devices_size(); ++i) {
+    figures.gpus.push_back(FiguresOf(i, report));
   }
   if (figures.gpus.empty()) {
     for (const v1::DeviceFit& fit : report.fits()) figures.gpus.push_back(FiguresOf(fit));

@@ -322,10 +322,13 @@ bool CallInliner::BindNodes(int32_t function, Call* call) {
 void CallInliner::AddStrictInputs(const Call& call, std::vector<Tensor>* controls) {
   const absl::Span<const Tensor> inputs = work_.inputs(call.id);
   bool strict = false;
+  NodeId last = kNoNode;
   for (int i = 0; i < call.num_data; ++i) {
     if (poll_.Tick()) return;
     if (controls->empty() && call.input_types[i] == kDtResource) strict = true;
     const NodeId source = work_.Resolve(inputs[i]).node;
+    if (source == last) continue;  // It may have very many inputs, and be read as often.
+    last = source;
     if (absl::EndsWith(work_.op(source), "Enter")) {
       const auto constant = FindAttr(work_.node_def(source), "is_constant");
       strict |= constant.has_value() && AttrBool(*constant).value_or(false);
@@ -358,6 +361,13 @@ absl::optional<Tensor> CallInliner::FrameControl(NodeId call) {
   if (!frames_.has_value()) return absl::nullopt;
   const FrameId frame = frames_->input_frame(call);
   if (frame == kRootFrame || frame == kUnknownFrame) return absl::nullopt;
+  const auto [known, is_new] = frame_controls_.try_emplace(frame);
+  if (is_new) known->second = FindFrameControl(frame);
+  return known->second;
+}
+
+absl::optional<Tensor> CallInliner::FindFrameControl(FrameId frame) {
+  const Graph& graph = work_.original();
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll_.Tick()) return absl::nullopt;
     if (graph.op_info(id).control_flow != ControlFlow::kEnter ||

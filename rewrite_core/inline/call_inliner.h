@@ -88,6 +88,7 @@ class CallInliner {
   // Adds the further control inputs that TensorFlow gives a call before inlining it.
   void AddStrictInputs(const Call& call, std::vector<Tensor>* controls);
   absl::optional<Tensor> FrameControl(NodeId call);
+  absl::optional<Tensor> FindFrameControl(FrameId frame);
   bool IsReference(Tensor tensor, const InlineBody& current) const;
   DataType TypeOf(const BorderType& type, const Call& call) const;
   absl::string_view DeviceOf(absl::string_view device, absl::string_view call_device);
@@ -110,6 +111,7 @@ class CallInliner {
   bool lowered_loops_ = false;
   bool frames_known_ = false;
   absl::optional<ControlFlowAnalysis> frames_;  // For the original graph, if it has loops.
+  absl::flat_hash_map<FrameId, absl::optional<Tensor>> frame_controls_;
 };
 
 }  // namespace spillway::core

@@ -508,11 +508,19 @@ void PlanPatch::Impl::Change(int32_t tensor, BufferId buffer) {
 
 // Relinks the readers of the tensor in its own memory: they read another buffer.
 void PlanPatch::Impl::RelinkReaders(Tensor tensor) {
+  // They are in order of ports: a node may have very many readers of others.
   const Graph::Readers readers = graph_.readers(tensor.node);
-  for (uint32_t i = 0; i < readers.size(); ++i) {
+  uint32_t first = 0, end = readers.size();
+  while (first < end) {
+    const uint32_t middle = first + (end - first) / 2;
+    const int32_t port = readers[middle].port;
+    const bool before = port == kControl || Index({tensor.node, port}) < Index(tensor);
+    (before ? first : end) = before ? middle + 1 : middle;
+  }
+  for (uint32_t i = first; i < readers.size(); ++i) {
     const auto [reader, index, port] = readers[i];
-    if (port == kControl || !RunsUnswapped(reader)) continue;
-    if (Index({tensor.node, port}) != Index(tensor)) continue;
+    if (Index({tensor.node, port}) != Index(tensor)) break;
+    if (!RunsUnswapped(reader)) continue;
     if (position_[reader] > position_[tensor.node]) Relink(reader);
   }
 }

@@ -157,8 +157,9 @@ Place Placement::Resolve(absl::string_view device) const {
   for (DeviceId i(0); i < graph_->num_devices(); ++i) {
     if (graph_->device_name(i) == device) return by_device_id_[i];
   }
+  if (IsCpuDevice(device)) return kHostPlace;
   for (GpuIndex gpu(0); gpu < static_cast<int32_t>(devices_.size()); ++gpu) {
-    if (!IsCpuDevice(device) && NamesDevice(device, devices_[gpu])) return gpu;
+    if (NamesDevice(device, devices_[gpu])) return gpu;
   }
   return kHostPlace;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
@@ -43,7 +44,9 @@ class CloneReader {
     auto node = FindNode(from.node());
     if (!node.ok()) return node.status();
     clone->original = *node;
-    if (rules_.Of(*node) == RunAgain::kNever) return Bad(from.node(), "may not run again");
+    const auto [known, is_new] = run_again_.try_emplace(*node, RunAgain::kNever);
+    if (is_new) known->second = rules_.Of(*node);  // It looks at all inputs and readers.
+    if (known->second == RunAgain::kNever) return Bad(from.node(), "may not run again");
     if (!facts_.active_nodes().needed[*node]) return Bad(from.node(), "is not run by the step");
     for (const v1::CloneInput& input : from.inputs()) {
       if (absl::Status s = ReadInput(from, input, clone); !s.ok()) return s;
@@ -146,6 +149,7 @@ class CloneReader {
   const Graph& graph_;
   const StepFacts& facts_;
   const CloneRules& rules_;
+  absl::flat_hash_map<NodeId, RunAgain> run_again_;
   const Soundness soundness_;
   const StopToken& stop_;
   StopPoller poll_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/strategy/budget/memory_rehearsal.h"
@@ -367,9 +368,9 @@ GapId PlanSearch::AnotherFor(GapId gap, const std::vector<Eviction>& evictions) 
 bool PlanSearch::MakeRoom(std::vector<Eviction>* evictions) const {
   const RoomWindow window = FindRoomWindow(trials_.pieces(), trials_.piece_bytes(),
                                            trials_.last().at, *evictions, planner_);
+  const absl::flat_hash_set<GapId> early(window.early.begin(), window.early.end());
   for (Eviction& eviction : *evictions) {
-    const auto& early = window.early;
-    if (std::find(early.begin(), early.end(), eviction.gap) == early.end()) continue;
+    if (!early.contains(eviction.gap)) continue;
     eviction.trigger =
         std::min(planner_.gaps()[eviction.gap].last_trigger(), Slot(trials_.last().at + 1));
   }

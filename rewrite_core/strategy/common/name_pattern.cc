@@ -95,6 +95,9 @@ absl::StatusOr<NamePattern> NamePattern::Create(Kind kind, absl::string_view tex
 
 bool NamePattern::Matches(absl::string_view name) const {
   if (regex_ != nullptr) {
+    // RE2 may take a step for each byte and instruction. No program makes names of this length.
+    constexpr size_t kMaxMatched = 4096;
+    if (name.size() > kMaxMatched) return false;
     return RE2::PartialMatch(re2::StringPiece(name.data(), name.size()), *regex_);
   }
   if (!absl::StartsWith(name, literal_)) return false;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace spillway::core {
 namespace {
 
@@ -14,13 +16,12 @@ std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> tri
                                    absl::Span<const InputPosition> consumers) const {
   std::vector<NodeId> gate;
   const Slot end = std::min(order_.num_slots(), Slot(slot + kReach));
+  absl::flat_hash_set<NodeId> readers;  // There may be very many.
+  for (const InputPosition& consumer : consumers) readers.insert(consumer.node);
   const auto add = [&](Slot s) {
     if (order_.latest_before(s) >= slot) return;
     const NodeId node = order_.node(s);
-    const bool reads =
-        std::any_of(consumers.begin(), consumers.end(),
-                    [&](const InputPosition& consumer) { return consumer.node == node; });
-    if (!reads && MayWait(node, producer, triggers)) gate.push_back(node);
+    if (!readers.contains(node) && MayWait(node, producer, triggers)) gate.push_back(node);
   };
   if (slot < end) add(slot);
   for (Slot s = order_.NextFarWait(Slot(slot + 1), slot); s < end && gate.size() < kMaxGate;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "rewrite_core/plan/soundness.h"
 
 namespace spillway::core {
@@ -144,7 +145,9 @@ class ClonePlanner {
           total > kMaxWaitingInAll) {
         return false;
       }
+      absl::flat_hash_set<CloneIndex> read;  // A clone may read another very often.
       for (const PlannedClone::Input& input : clone.inputs) {
+        if (!read.insert(input.from).second) continue;
         waiting[input.from].insert(waiting[input.from].end(), of.begin(), of.end());
       }
       if (hands_on_[i]) continue;
@@ -204,8 +207,10 @@ class ClonePlanner {
   // Whether the node has the other one as a control input.
   bool IsWaitedFor(NodeId node, NodeId other) const {
     const absl::Span<const Tensor> inputs = facts_.graph().inputs(node);
-    return std::any_of(inputs.begin(), inputs.end(),
-                       [other](Tensor input) { return input.is_control() && input.node == other; });
+    for (size_t i = inputs.size(); i-- > 0 && inputs[i].is_control();) {  // They come last.
+      if (inputs[i].node == other) return true;
+    }
+    return false;
   }
 
   const StepFacts& facts_;
