@@ -151,15 +151,20 @@ std::string StepText(const v1::SimulateReport& report) {
 
 template <typename Report>
 void AddWarningsOf(const Report& report, Style style, Rows* facts) {
+  const auto add = [&](bool about_the_plan) {
+    for (const v1::Warning& warning : report.warnings()) {
+      if ((warning.code() == v1::WARNING_CODE_LITTLE_SWAPPED) != about_the_plan) continue;
+      facts->push_back({"warning", style.WithOptions(warning.message())});
+    }
+  };
+  add(/*about_the_plan=*/true);  // First: there may be room for one alone.
   if (report.hardware().preset_assumed()) {
     facts->push_back(
         {"warning", absl::StrCat(report.hardware().hardware().preset(),
                                  " is assumed: no hardware is named, and no nvidia-smi here tells "
                                  "which GPU trains (spillway capabilities lists the presets)")});
   }
-  for (const v1::Warning& warning : report.warnings()) {
-    facts->push_back({"warning", style.WithOptions(warning.message())});
-  }
+  add(/*about_the_plan=*/false);
 }
 
 // What was simulated in place of the graph's calls.

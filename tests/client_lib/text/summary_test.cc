@@ -185,6 +185,20 @@ TEST(SummaryTest, ShortSaysWhatPeopleAsk) {
 )");
 }
 
+// Next to nothing was swapped: said before all other warnings.
+TEST(SummaryTest, WhatAPlanDoesNotDoComesFirst) {
+  v1::RewriteReport report = Report(kPlanned);
+  report.mutable_hardware()->set_preset_assumed(true);
+  report.add_warnings()->set_message("another");
+  v1::Warning& little = *report.add_warnings();
+  little.set_code(v1::WARNING_CODE_LITTLE_SWAPPED);
+  little.set_message("only 4 B are swapped");
+  const std::string text = FormatSummary(report);
+  ASSERT_THAT(text, ::testing::HasSubstr("is assumed"));
+  EXPECT_LT(text.find("only 4 B are swapped"), text.find("is assumed"));
+  EXPECT_LT(text.find("is assumed"), text.find("another"));
+}
+
 // Other figures of the machine than those of its memory are in the details; warnings come before
 // advice, and what finds no room is counted.
 TEST(SummaryTest, ShortStaysShort) {
