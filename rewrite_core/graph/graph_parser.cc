@@ -57,6 +57,17 @@ absl::Status TooMany(absl::string_view what, int64_t limit, absl::string_view li
 // Op types, and devices, of one graph: what is asked once for each of them is asked without a look
 // at the stop token, which this keeps below some milliseconds. TensorFlow has 1,900 op types.
 constexpr size_t kMaxKinds = 65'536;
+// The length of their names, which are compared and taken apart again and again; those of
+// TensorFlow have some 60 bytes, of functions some hundred.
+constexpr size_t kMaxKindBytes = 4096;
+
+absl::Status TooLong(absl::string_view node, absl::string_view field, size_t size) {
+  return InvalidError(v1::ERROR_REASON_BAD_ATTRIBUTE,
+                      absl::StrCat("node ", Quoted(node), " has a field ", field, " of ", size,
+                                   " bytes, more than the ", kMaxKindBytes, " that are taken; no ",
+                                   field, " has such a name"),
+                      {{"node", node}, {"field", field}});
+}
 
 absl::Status TooManyKinds(absl::string_view what) {
   return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
@@ -247,6 +258,9 @@ class GraphParser {
                           absl::StrCat("node ", position, " has the name ", Quoted(name),
                                        ", which TensorFlow does not allow; rename it"),
                           {{"node", name}, {"index", position}, {"field", "name"}});
+    }
+    for (const auto& [what, kind] : {std::make_pair("op", op), std::make_pair("device", device)}) {
+      if (kind.size() > kMaxKindBytes) return TooLong(name, what, kind.size());
     }
     node.op = InternOp(op);
     if (graph_.ops_.size() > kMaxKinds) return TooManyKinds("op types");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -394,14 +395,33 @@ absl::string_view CallInliner::DeviceOf(absl::string_view device, absl::string_v
   return known->second;
 }
 
-bool CallInliner::IsReference(Tensor tensor, const InlineBody& current) const {
-  if (work_.IsOriginal(tensor.node)) return GetOutputType(work_.original(), tensor).is_ref;
+bool CallInliner::IsReference(const Graph& graph, Tensor tensor) {
+  const auto [found, is_new] = references_.try_emplace({&graph, tensor.node});
+  References& known = found->second;
+  if (is_new) {
+    // A list of types has a byte for each; a number of outputs may be any.
+    const auto at_most = static_cast<int64_t>(graph.node_bytes(tensor.node).size());
+    known.count = static_cast<int32_t>(
+        std::min<int64_t>(std::max(CountOutputs(graph, tensor.node), 0), at_most));
+    std::vector<int32_t> ports(known.count);
+    std::iota(ports.begin(), ports.end(), 0);
+    const std::vector<OutputType> types = GetOutputTypes(graph, tensor.node, ports);
+    for (int32_t port : ports) {
+      if (types[port].is_ref) known.ports.insert(port);
+    }
+  }
+  return tensor.port >= 0 && tensor.port < known.count ? known.ports.contains(tensor.port)
+                                                       : GetOutputType(graph, tensor).is_ref;
+}
+
+bool CallInliner::IsReference(Tensor tensor, const InlineBody& current) {
+  if (work_.IsOriginal(tensor.node)) return IsReference(work_.original(), tensor);
   const WorkNode& node = work_.node(tensor.node);
   if (node.body_node == kNoNode) return false;
   // The call being replaced has no expansion yet.
   const InlineBody& body =
       node.expansion < work_.num_expansions() ? *work_.expansion(node.expansion).body : current;
-  return GetOutputType(*body.graph, {node.body_node, tensor.port}).is_ref;
+  return IsReference(*body.graph, {node.body_node, tensor.port});
 }
 
 // As InlineFunctionBody of inline_function_utils.cc.

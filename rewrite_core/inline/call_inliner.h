@@ -89,7 +89,8 @@ class CallInliner {
   void AddStrictInputs(const Call& call, std::vector<Tensor>* controls);
   absl::optional<Tensor> FrameControl(NodeId call);
   absl::optional<Tensor> FindFrameControl(FrameId frame);
-  bool IsReference(Tensor tensor, const InlineBody& current) const;
+  bool IsReference(Tensor tensor, const InlineBody& current);
+  bool IsReference(const Graph& graph, Tensor tensor);
   DataType TypeOf(const BorderType& type, const Call& call) const;
   absl::string_view DeviceOf(absl::string_view device, absl::string_view call_device);
 
@@ -112,6 +113,12 @@ class CallInliner {
   bool frames_known_ = false;
   absl::optional<ControlFlowAnalysis> frames_;  // For the original graph, if it has loops.
   absl::flat_hash_map<FrameId, absl::optional<Tensor>> frame_controls_;
+  // Of a node's first outputs, those that are references. A call may read very many of one node.
+  struct References {
+    int32_t count = 0;
+    absl::flat_hash_set<int32_t> ports;
+  };
+  absl::flat_hash_map<std::pair<const Graph*, NodeId>, References> references_;
 };
 
 }  // namespace spillway::core

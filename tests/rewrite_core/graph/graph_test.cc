@@ -86,6 +86,16 @@ TEST(GraphTest, NodesAreInFileOrder) {
   EXPECT_EQ(g->Find("lat"), kNoNode);
 }
 
+TEST(GraphTest, LongNamesOfOpsAndDevicesAreRefused) {
+  const std::string most(4096, 'd');
+  EXPECT_THAT(ParseGraph(Node(Name("x") + Op(most) + Device(most))), IsOk());
+  for (const std::string& node : {Op(most + "d"), Op("NoOp") + Device(most + "d")}) {
+    EXPECT_THAT(ParseGraph(Node(Name("x") + node)),
+                IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE,
+                          "of 4097 bytes, more than the 4096 that are taken"));
+  }
+}
+
 TEST(GraphTest, OpsAndDevicesAreDenseInOrderOfTheirFirstNode) {
   const TestGraph g(kSmallGraph);
   EXPECT_EQ(g->num_ops(), 5);
