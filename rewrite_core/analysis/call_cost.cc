@@ -153,8 +153,7 @@ absl::optional<NodeCost> CallCosts::Of(NodeId call) {
     if (arguments.back().empty()) return absl::nullopt;
     AppendBytesField(1, arguments.back(), &key);
   }
-  const auto key_bytes = static_cast<int64_t>(key.size());
-  bytes_left_ -= key_bytes;  // A known call costs as much: its key was made.
+  bytes_left_ -= static_cast<int64_t>(key.size());  // A known call costs as much: its key was made.
   const auto [known, is_new] = costs_.try_emplace(std::move(key));
   if (is_new) known->second = Analyse(function->second, arguments);
   return known->second;

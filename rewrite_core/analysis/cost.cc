@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "rewrite_core/analysis/call_cost.h"
+#include "rewrite_core/analysis/shapes/shape_table.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/op_rows.h"
 
@@ -238,7 +239,6 @@ class Estimator {
   double EinsumFlops(NodeId id) const {
     const auto attr = graph_.attr(id, "equation");
     const auto equation = attr ? AttrString(*attr) : absl::nullopt;
-    constexpr size_t kMaxEquation = 4096;  // As its shape function has it.
     if (!equation || equation->size() > kMaxEquation) return -1;
     std::array<double, 256> label_size;
     label_size.fill(1);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rewrite_core/base/saturating.h"
+
 namespace spillway::core {
 namespace {
 
@@ -106,8 +108,8 @@ RewriteFigures FiguresOf(const v1::RewriteReport& report) {
   for (const v1::DeviceReport& device : report.devices()) {
     figures.swapped_tensors += device.swapped_tensor_count();
     figures.unknown_size_tensors += device.unknown_size_count();
-    figures.swap_out_bytes += device.swap_out_bytes();
-    figures.swap_in_bytes += device.swap_in_bytes();
+    figures.swap_out_bytes = SaturatingAdd(figures.swap_out_bytes, device.swap_out_bytes());
+    figures.swap_in_bytes = SaturatingAdd(figures.swap_in_bytes, device.swap_in_bytes());
   }
   figures.recomputed_nodes = report.recomputation().node_count();
   figures.recomputed_bytes = report.recomputation().bytes();

@@ -323,14 +323,12 @@ bool CallInliner::BindNodes(int32_t function, Call* call) {
 void CallInliner::AddStrictInputs(const Call& call, std::vector<Tensor>* controls) {
   const absl::Span<const Tensor> inputs = work_.inputs(call.id);
   bool strict = false;
-  NodeId last = kNoNode;
+  absl::flat_hash_set<NodeId> seen;  // One may have very many inputs, and be read as often.
   for (int i = 0; i < call.num_data; ++i) {
     if (poll_.Tick()) return;
     if (controls->empty() && call.input_types[i] == kDtResource) strict = true;
     const NodeId source = work_.Resolve(inputs[i]).node;
-    if (source == last) continue;  // It may have very many inputs, and be read as often.
-    last = source;
-    if (absl::EndsWith(work_.op(source), "Enter")) {
+    if (absl::EndsWith(work_.op(source), "Enter") && seen.insert(source).second) {
       const auto constant = FindAttr(work_.node_def(source), "is_constant");
       strict |= constant.has_value() && AttrBool(*constant).value_or(false);
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rewrite_core/base/polled_sort.h"
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/base/shown_name.h"
 #include "rewrite_core/report/tensor_summary.h"
 
@@ -61,8 +62,7 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
       it->second = port;
       const int64_t bytes = facts.shapes().size_bytes({id, port});
       if (bytes == kUnknownSize) continue;
-      // Many tensors of nearly 2^63 bytes: the sum saturates.
-      if (__builtin_add_overflow(count.bytes, bytes, &count.bytes)) count.bytes = kUnlimited;
+      count.bytes = SaturatingAdd(count.bytes, bytes);
     }
   }
   for (const auto& [distance, count] : counts) {

@@ -106,7 +106,8 @@ void RewriteStatistics::Count(v1::Strategy strategy, const RewriteRecord& record
     observe(peak_after_, gpu->peak_after_bytes);
   }
   if (figures.swapped_tensors > 0) {
-    observe(swap_bytes_, static_cast<double>(figures.swap_out_bytes + figures.swap_in_bytes));
+    observe(swap_bytes_, static_cast<double>(figures.swap_out_bytes) +
+                             static_cast<double>(figures.swap_in_bytes));
   }
   if (figures.machine.empty()) {
     no_machine_->Increment();

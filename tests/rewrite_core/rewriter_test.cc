@@ -353,17 +353,9 @@ constexpr char kStep[] = R"(
 
 // Two tensors of 2^62 bytes: their sum is no number of 63 bits.
 TEST(RewriterTest, SumsOfBytesEndAtTheHighestNumber) {
-  constexpr char kHuge[] = R"(
-      x = Placeholder() {dtype=float32}
-      f1 = Relu(x) {T=float32, _output_shapes=[(1073741824,1073741824)]}
-      f2 = Relu(f1) {T=float32, _output_shapes=[(1073741824,1073741824)]}
-      loss = RiscAbs(f2) {T=float32}
-      G/g3 = Relu(loss) {T=float32}
-      G/g2 = AddV2(G/g3, f2) {T=float32}
-      G/g1 = AddV2(G/g2, f1) {T=float32}
-      G/end = Relu(G/g1) {T=float32}
-  )";
-  const v1::RewriteResponse r = Answer(GraphBytes(kHuge), On("simulation: SIMULATION_OFF"));
+  const std::string shape = "(1073741824,1073741824)";
+  const std::string huge = absl::StrReplaceAll(kNet, {{"(8,4)", shape}, {"(2,4)", shape}});
+  const v1::RewriteResponse r = Answer(GraphBytes(huge), On("simulation: SIMULATION_OFF"));
   EXPECT_THAT(SwappedTensors(r), ::testing::IsSupersetOf({"f1:0", "f2:0"}));
   constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
   ASSERT_EQ(r.report().devices_size(), 1);

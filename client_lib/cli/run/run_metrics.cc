@@ -222,7 +222,7 @@ void ObserveFigures(const v1::RewriteReport& report, const std::string& strategy
   }
   if (outcome == "rewritten" && figures.swapped_tensors > 0) {
     if (figures.host_peak_bytes.has_value()) observe(kHostMemory, bytes(*figures.host_peak_bytes));
-    observe(kSwapBytes, bytes(figures.swap_out_bytes + figures.swap_in_bytes));
+    observe(kSwapBytes, bytes(figures.swap_out_bytes) + bytes(figures.swap_in_bytes));
   }
   counts->AddMachine(figures.machine.empty() ? kNoMachine : figures.machine);
 }

@@ -1,10 +1,10 @@
 #include "rewrite_core/analysis/flow/conditionals.h"
 
-#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/optional.h"
+#include "rewrite_core/base/saturating.h"
 
 namespace spillway::core {
 namespace {
@@ -188,12 +188,7 @@ class SideFinder {
       if (walked_ / kMaxWalksOfGraph > num_edges_) break;
       if (!Kill(group, value)) return false;
       int64_t& bytes = choice.bytes[value ? 0 : 1];
-      for (NodeId id : killed_) {
-        const int64_t made = BytesMade(id);
-        bytes = made > std::numeric_limits<int64_t>::max() - bytes
-                    ? std::numeric_limits<int64_t>::max()
-                    : bytes + made;
-      }
+      for (NodeId id : killed_) bytes = SaturatingAdd(bytes, BytesMade(id));
       for (NodeId id : killed_) result_.dead_[id] = false;
       for (NodeId id : sides_) result_.dead_port_[id] = kNoPort;
       for (NodeId id : merges_) ++live_inputs_[id];
@@ -219,10 +214,7 @@ class SideFinder {
       const Tensor tensor{id, port};
       const int64_t size = shapes_.size_bytes(tensor);
       if (size == kUnknownSize || placement_.output(tensor) < 0 || IsHandedOn(tensor)) continue;
-      if (size > std::numeric_limits<int64_t>::max() - bytes) {
-        return std::numeric_limits<int64_t>::max();
-      }
-      bytes += size;
+      bytes = SaturatingAdd(bytes, size);
     }
     return bytes;
   }

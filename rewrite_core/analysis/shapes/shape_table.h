@@ -53,6 +53,10 @@ void ShapeFromFirst(ShapeContext& c);   // Output 0: the value of input 0 is its
 // Whether an output has a type whose values are tracked in small tensors (IsValueType).
 bool PutsOutIntegers(ShapeContext& c, int port = 0);
 
+// The length up to which an Einsum's equation is read: far more than all letters for each of many
+// operands, and there is no look at the stop token in it.
+inline constexpr size_t kMaxEquation = 4096;
+
 // A view of a row-major array: its element (i, j, ...) is the array's element number
 // `first` + i * steps[0] + j * steps[1] + ....
 struct ArrayView {

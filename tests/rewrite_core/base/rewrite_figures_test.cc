@@ -1,5 +1,6 @@
 #include "rewrite_core/base/rewrite_figures.h"
 
+#include <limits>
 #include <optional>
 
 #include "google/protobuf/text_format.h"
@@ -142,6 +143,18 @@ TEST(RewriteFiguresTest, AStrippedGraphHasNone) {
   EXPECT_EQ(figures.fullest(), nullptr);
   EXPECT_EQ(figures.slowdown(), std::nullopt);
   EXPECT_EQ(figures.machine, "");
+}
+
+// Each GPU's bytes may have ended at the highest number already.
+TEST(RewriteFiguresTest, SumsOverGpusEndAtTheHighestNumber) {
+  constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+  v1::RewriteReport report;
+  for (int i = 0; i < 2; ++i) {
+    report.add_devices()->set_swap_out_bytes(kHighest);
+    report.mutable_devices(i)->set_swap_in_bytes(kHighest);
+  }
+  EXPECT_EQ(FiguresOf(report).swap_out_bytes, kHighest);
+  EXPECT_EQ(FiguresOf(report).swap_in_bytes, kHighest);
 }
 
 }  // namespace

@@ -232,9 +232,6 @@ void BatchMatMulWith(ShapeContext& c, bool broadcast) {
 void BatchMatMul(ShapeContext& c) { BatchMatMulWith(c, false); }
 void BatchMatMulV2(ShapeContext& c) { BatchMatMulWith(c, true); }
 
-// Far more than all letters for each of many operands; there is no look at the clock in it.
-constexpr size_t kMaxEquation = 4096;
-
 // Einsum: a letter names a dimension; `...` stands for dimensions that broadcast.
 void Einsum(ShapeContext& c) {
   if (c.String("equation").size() > kMaxEquation) return;

@@ -207,15 +207,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::CaseName());
 
 // Shapes computed from matrices of shapes. `both` stacks [3,5] and [4,5].
-constexpr char kRows[] =
-    "y_shape = Shape(y) {T=float32, out_type=int32}\n"
-    "z_shape = Shape(z) {T=float32, out_type=int32}\n"
-    "both = Pack(y_shape, z_shape) {N=2, T=int32, axis=0}\n";  // [[3,5],[4,5]]
-constexpr char kColumns[] =
-    "y_shape = Shape(y) {T=float32, out_type=int32}\n"
-    "z_shape = Shape(z) {T=float32, out_type=int32}\n"
-    "both = Pack(y_shape, z_shape) {N=2, T=int32, axis=1}\n";  // [[3,4],[5,5]]
-
+// With axis 0 [[3,5],[4,5]], with axis 1 [[3,4],[5,5]].
+std::string Both(int axis) {
+  return absl::StrCat(
+      "y_shape = Shape(y) {T=float32, out_type=int32}\n"
+      "z_shape = Shape(z) {T=float32, out_type=int32}\n"
+      "both = Pack(y_shape, z_shape) {N=2, T=int32, axis=",
+      axis, "}\n");
+}
 // A vector or, from its number of elements, a scalar.
 std::string Vector(absl::string_view name, absl::string_view items) {
   return absl::StrCat("of_", name, " = Placeholder() {dtype=float32, shape=(", items, ")}\n", name,
@@ -231,13 +230,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         // The gradient of a concat of many tensors: the sizes are a row of [[3,4],[5,5]].
         ShapeCase{"ConcatGradient", "(7,5)", "(3,5)", "(4,5)", "",
-                  absl::StrCat("SplitV(x, sizes, axis) {T=float32, num_split=2}\n", kColumns,
+                  absl::StrCat("SplitV(x, sizes, axis) {T=float32, num_split=2}\n", Both(1),
                                Vector("begin", "0,0"), Vector("count", "1,2"), Number("axis", 0),
                                "row = Slice(both, begin, count) {T=int32, Index=int32}\n"
                                "sizes = Squeeze(row) {T=int32, squeeze_dims=[0]}"),
                   "[3,5] [4,5]"},
         ShapeCase{"InnerSlice", "(5,5)", "(3,5)", "(4,5)", "(1)",
-                  absl::StrCat("Split(axis, x) {T=float32, num_split=5}\n", kRows,
+                  absl::StrCat("Split(axis, x) {T=float32, num_split=5}\n", Both(0),
                                Vector("begin", "1,0"), Vector("count", "1,1"),
                                "row = Slice(both, begin, count) {T=int32, Index=int32}\n"
                                "four = Squeeze(row) {T=int32}\n",
@@ -245,29 +244,29 @@ INSTANTIATE_TEST_SUITE_P(
                   "[5,1] [5,1] [5,1] [5,1] [5,1]"},
         // The gradient of a tile: [[3,5],[4,5]] turned and flat is 3,4,5,5.
         ShapeCase{"TileGradient", "(300)", "(3,5)", "(4,5)", "(4)",
-                  absl::StrCat("Reshape(x, flat) {T=float32}\n", kRows, Vector("order", "1,0"),
+                  absl::StrCat("Reshape(x, flat) {T=float32}\n", Both(0), Vector("order", "1,0"),
                                "turned = Transpose(both, order) {T=int32}\n"
                                "flat = Reshape(turned, v) {T=int32}"),
                   "[3,4,5,5]"},
         ShapeCase{"Unpacked", "(20)", "(3,5)", "(4,5)", "",
-                  absl::StrCat("Reshape(x, columns:1) {T=float32}\n", kColumns,
+                  absl::StrCat("Reshape(x, columns:1) {T=float32}\n", Both(1),
                                "columns = Unpack(both) {T=int32, num=2, axis=1}"),
                   "[4,5]"},
         ShapeCase{"SplitColumns", "(20)", "(3,5)", "(4,5)", "(2)",
-                  absl::StrCat("Reshape(x, second) {T=float32}\n", kColumns, Number("one", 1),
+                  absl::StrCat("Reshape(x, second) {T=float32}\n", Both(1), Number("one", 1),
                                "parts = Split(one, both) {T=int32, num_split=2}\n"
                                "second = Reshape(parts:1, v) {T=int32}"),
                   "[4,5]"},
         // [[3,5,3,4],[4,5,5,5]], row by row.
         ShapeCase{"Joined", "(90000)", "(3,5)", "(4,5)", "(8)",
-                  absl::StrCat("Reshape(x, flat) {T=float32}\n", kRows, Number("one", 1),
+                  absl::StrCat("Reshape(x, flat) {T=float32}\n", Both(0), Number("one", 1),
                                "columns = Pack(y_shape, z_shape) {N=2, T=int32, axis=1}\n"
                                "joined = ConcatV2(both, columns, one) {N=2, T=int32}\n"
                                "flat = Reshape(joined, v) {T=int32}"),
                   "[3,5,3,4,4,5,5,5]"},
         // Half of a stacked shape is unknown.
         ShapeCase{"HalfKnown", "(?,5)", "(3,5)", "(?,5)", "",
-                  absl::StrCat("SplitV(x, sizes, axis) {T=float32, num_split=2}\n", kColumns,
+                  absl::StrCat("SplitV(x, sizes, axis) {T=float32, num_split=2}\n", Both(1),
                                Vector("begin", "0,0"), Vector("count", "1,2"), Number("axis", 0),
                                "row = Slice(both, begin, count) {T=int32, Index=int32}\n"
                                "sizes = Squeeze(row) {T=int32, squeeze_dims=[0]}"),
