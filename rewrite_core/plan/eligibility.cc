@@ -64,7 +64,7 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
                                                 const v1::RewriteOptions& options,
                                                 const StopToken& stop) {
   if (absl::Status s = facts.Compute({Fact::kShapes, Fact::kControlFlow, Fact::kVariableAliases,
-                                      Fact::kPlacement, Fact::kLoops},
+                                      Fact::kPlacement, Fact::kLoops, Fact::kActiveNodes},
                                      stop);
       !s.ok()) {
     return s;

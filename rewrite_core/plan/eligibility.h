@@ -17,7 +17,7 @@ namespace spillway::core {
 class Eligibility {
  public:
   // INVALID_ARGUMENT if options.devices names a device without nodes; otherwise the errors of the
-  // facts that it computes: shapes, control flow, variable aliases and placement. `facts` must
+  // facts that it computes: those of Soundness, variable aliases and placement. `facts` must
   // outlive the result. REQUIRES: min_tensor_bytes is not negative.
   static absl::StatusOr<Eligibility> Create(const StepFacts& facts,
                                             const v1::RewriteOptions& options,

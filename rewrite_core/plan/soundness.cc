@@ -16,6 +16,8 @@ absl::string_view EdgeFaultText(EdgeFault fault) {
       return "the node waited for may be dead while the other is not";
     case EdgeFault::kSwitch:
       return "what is waited for is one side of a Switch";
+    case EdgeFault::kExtra:
+      return "the step runs only the node that would wait, and would run the other, too";
   }
   return "";
 }
@@ -43,6 +45,8 @@ EdgeFault Soundness::WaitForSwapIn(NodeId producer, absl::Span<const NodeId> tri
 }
 
 EdgeFault Soundness::WaitAnywhere(NodeId from, NodeId to) const {
+  const NodeFlags& needed = facts_.active_nodes().needed;
+  if (needed[to] && !needed[from]) return EdgeFault::kExtra;
   const ControlFlowAnalysis& control_flow = facts_.control_flow();
   if (!control_flow.MayControl(from, to)) {
     const FrameId frame = control_flow.output_frame(from);

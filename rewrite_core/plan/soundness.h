@@ -9,10 +9,10 @@
 //   frame     `from` ends in the loop frame in which `to` starts: TensorFlow refuses other graphs
 //   deadness  `to` is dead whenever `from` is: otherwise a branch not taken would end the training
 //   switch    `to` does not wait for the copy of one side of a Switch, dead when that is not taken
+//   extra     a step that runs `to` runs `from` anyway: otherwise it would run more, perhaps the
+//             initializer of a variable
 //
-// The caller also ensures that the step runs `from` anyway: it leads to `to`, or the strategy knows
-// that both run. The verifier checks frames, deadness, switches and cycles again on the answer,
-// without the plan.
+// The verifier checks frames, deadness, switches and cycles again on the answer, without the plan.
 //
 // Thread safety: immutable.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_SOUNDNESS_H_
@@ -28,7 +28,7 @@
 namespace spillway::core {
 
 // The rule that an edge breaks.
-enum class EdgeFault : uint8_t { kNone, kFed, kCycle, kFrame, kDeadness, kSwitch };
+enum class EdgeFault : uint8_t { kNone, kFed, kCycle, kFrame, kDeadness, kSwitch, kExtra };
 
 // Returns a clause about it: "the node waited for may be dead while the other is not".
 absl::string_view EdgeFaultText(EdgeFault fault);
@@ -37,7 +37,7 @@ class Soundness {
  public:
   // `ranks`: by node, numbers that grow along every edge of the graph (except back edges of loops)
   // and of the plan so far, used in place of topological levels; empty: use the levels. REQUIRES:
-  // the facts kShapes, kLoops and kControlFlow. Both must outlive the result.
+  // the facts kShapes, kLoops, kControlFlow and kActiveNodes. Both must outlive the result.
   explicit Soundness(const StepFacts& facts, absl::Span<const int32_t> ranks = {})
       : facts_(facts), ranks_(ranks) {}
 

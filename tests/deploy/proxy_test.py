@@ -120,11 +120,17 @@ class Server:
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 
-    def requests(self):
-        """The lines of its log about requests."""
-        text = pathlib.Path(self.log.name).read_text()
-        lines = [json.loads(line) for line in text.splitlines()]
-        return [line for line in lines if line["message"] == "request"]
+    def wait_for_requests(self, wanted):
+        """The lines of its log about requests of which `wanted` is true, as soon as there is one:
+        they are written behind the answers. Empty if there is none in time."""
+        deadline = time.monotonic() + STARTUP_S
+        found = []
+        while not found and time.monotonic() < deadline:
+            time.sleep(0.05)
+            text = pathlib.Path(self.log.name).read_text()
+            lines = [json.loads(line) for line in text.splitlines()]
+            found = [line for line in lines if line["message"] == "request" and wanted(line)]
+        return found
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -193,11 +199,7 @@ def test_calls(programs, server, folder):
         connection.sendall(frame(HEADERS, END_HEADERS, 1, REQUEST + literal(
             b"x-spillway-peer", b"10.0.0.66") + literal(b"x-request-id", b"spoofed")))
         connection.sendall(frame(DATA, END_STREAM, 1, b"\0\0\0\0\0"))
-        deadline = time.monotonic() + STARTUP_S
-        said = []
-        while not said and time.monotonic() < deadline:
-            said = [line for line in server.requests() if line["id"] == "spoofed"]
-            time.sleep(0.05)
+        said = server.wait_for_requests(lambda line: line["id"] == "spoofed")
         check("a client is who it is, not who it says",
               said and said[0]["peer"].endswith("127.0.0.1") and "certificate" not in said[0], said)
         connection.close()
@@ -214,8 +216,9 @@ def test_tls(programs, server, folder):
         mine = ["--tls-cert", str(folder / "trainer-7.crt"), "--tls-key", str(folder / "trainer-7.key")]
         done = rewrite(programs["spillway"], proxy.port, *tls, *mine)
         check("a rewrite with a client's certificate", done.returncode == 0, done.stderr.decode())
-        last = server.requests()[-1]
-        check("the server is told the name in it", last.get("certificate") == "trainer-7", last)
+        said = server.wait_for_requests(lambda line: "certificate" in line)
+        check("the server is told the name in it",
+              said and said[-1]["certificate"] == "trainer-7", said)
         done = rewrite(programs["spillway"], proxy.port, *tls, "--retries", "0")
         check("no call without one", done.returncode != 0, "it was answered")
     finally:

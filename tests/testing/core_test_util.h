@@ -43,7 +43,7 @@ struct TestFacts {
   explicit TestFacts(TestGraph g, v1::Step s = {})
       : graph(std::move(g)), step(std::move(s)), facts(*graph, step) {
     Compute({core::Fact::kShapes, core::Fact::kControlFlow, core::Fact::kVariableAliases,
-             core::Fact::kPlacement, core::Fact::kLoops});
+             core::Fact::kPlacement, core::Fact::kLoops, core::Fact::kActiveNodes});
   }
   explicit TestFacts(absl::string_view text, v1::Step s = {})
       : TestFacts(TestGraph(text), std::move(s)) {}
@@ -66,7 +66,7 @@ struct TestStep : TestFacts {
   template <typename Source>
   explicit TestStep(Source&& source, v1::Step s = {})
       : TestFacts(std::forward<Source>(source), std::move(s)) {
-    Compute({core::Fact::kCosts, core::Fact::kActiveNodes});
+    Compute({core::Fact::kCosts});
   }
 
   core::Workload Build(const core::SwapPlan* plan = nullptr,

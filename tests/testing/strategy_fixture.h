@@ -24,7 +24,7 @@ inline absl::StatusOr<core::StrategyResult> PlanWith(
   if (absl::Status s = strategy.check(options, {}); !s.ok()) return s;
   const auto eligibility = core::Eligibility::Create(f.facts, options, stop);
   if (!eligibility.ok()) return eligibility.status();
-  if (simulator != nullptr) f.Compute({core::Fact::kGpuMemory, core::Fact::kActiveNodes});
+  if (simulator != nullptr) f.Compute({core::Fact::kGpuMemory});
   return strategy.plan({f.facts, *eligibility, options, limits, simulator, stop});
 }
 

@@ -5,8 +5,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/graph/graph.h"
 #include "rewrite_core/plan/soundness.h"
 #include "spillway/v1/plan.pb.h"
 
@@ -33,18 +33,13 @@ inline absl::Status BadInputError(const v1::InputRef& ref, absl::string_view wha
       {{"node", ref.node()}, {"input", absl::StrCat(ref.input_index())}});
 }
 
-// OK if `to` may wait for `from`: for `fault`, or since the step would run more.
-inline absl::Status CheckWait(const StepFacts& facts, NodeId from, NodeId to, EdgeFault fault) {
-  absl::string_view why = EdgeFaultText(fault);
-  if (fault == EdgeFault::kNone) {
-    const NodeFlags& needed = facts.active_nodes().needed;
-    if (!needed[to] || needed[from]) return absl::OkStatus();
-    why = "the step runs only the node that would wait, and would run the other, too";
-  }
-  const absl::string_view waiting = facts.graph().name(to), source = facts.graph().name(from);
-  return BadPlanError(
-      absl::StrCat("node ", Quoted(waiting), " may not wait for ", Quoted(source), ": ", why),
-      {{"node", waiting}, {"source", source}});
+// OK if `to` may wait for `from`, of which `fault` is what Soundness says.
+inline absl::Status CheckWait(const Graph& graph, NodeId from, NodeId to, EdgeFault fault) {
+  if (fault == EdgeFault::kNone) return absl::OkStatus();
+  const absl::string_view waiting = graph.name(to), source = graph.name(from);
+  return BadPlanError(absl::StrCat("node ", Quoted(waiting), " may not wait for ", Quoted(source),
+                                   ": ", EdgeFaultText(fault)),
+                      {{"node", waiting}, {"source", source}});
 }
 
 }  // namespace spillway::core

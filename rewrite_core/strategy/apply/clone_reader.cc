@@ -133,7 +133,7 @@ class CloneReader {
   absl::Status CheckEdge(NodeId from, NodeId to, EdgeFault of_dead = EdgeFault::kDeadness) {
     if (absl::Status s = Polled(); !s.ok()) return s;
     const EdgeFault fault = soundness_.WaitInOrder(from, to);
-    return CheckWait(facts_, from, to, fault == EdgeFault::kDeadness ? of_dead : fault);
+    return CheckWait(graph_, from, to, fault == EdgeFault::kDeadness ? of_dead : fault);
   }
 
   absl::StatusOr<NodeId> FindNode(absl::string_view name) {

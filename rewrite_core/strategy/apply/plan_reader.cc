@@ -221,7 +221,7 @@ class PlanReader {
 
   // Checks an edge between two original nodes, or through a swap node.
   absl::Status CheckEdge(NodeId from, NodeId to, EdgeFault fault) {
-    return steps_.Spend() ? TooLong() : CheckWait(facts_, from, to, fault);
+    return steps_.Spend() ? TooLong() : CheckWait(graph_, from, to, fault);
   }
   absl::Status JudgeWait(NodeId from, NodeId to) {
     return CheckEdge(from, to, soundness_.WaitAnywhere(from, to));

@@ -43,7 +43,6 @@ class Serializer {
         stop_(stop) {}
 
   absl::StatusOr<Serialization> Run(const v1::RewriteOptions& options) {
-    if (absl::Status s = facts_.Compute({Fact::kActiveNodes}, stop_); !s.ok()) return s;
     auto needs = Needs::Find(facts_, stop_);
     if (!needs.ok()) return needs.status();
 

@@ -10,7 +10,8 @@ namespace {
 
 using testing::TestFacts;
 
-// a -> b -> c; a Switch with two ops on each side; a loop frame; a fed node.
+// a -> b -> c; a Switch with two ops on each side; a loop frame; a fed node, and one that only it
+// needs.
 constexpr char kSoundnessNet[] = R"(
     x = Placeholder() {dtype=float32, shape=(4)}
     p = Placeholder() {dtype=bool, shape=()}
@@ -28,7 +29,8 @@ constexpr char kSoundnessNet[] = R"(
     enter = Enter(a) {T=float32, frame_name="w"}
     inside = Relu(enter) {T=float32}
     inside2 = Relu(inside) {T=float32}
-    fed = Relu(a) {T=float32}
+    only = Relu(a) {T=float32}
+    fed = Relu(only) {T=float32}
     late = Relu(c) {T=float32}
 )";
 
@@ -74,7 +76,9 @@ INSTANTIATE_TEST_SUITE_P(
                       EdgeCase{"InTheLoop", "inside", "inside2", EdgeFault::kNone},
                       EdgeCase{"OutOfTheLoop", "enter", "late", EdgeFault::kFrame},
                       EdgeCase{"ForTheFed", "fed", "late", EdgeFault::kFed},
-                      EdgeCase{"OfTheFed", "a", "fed", EdgeFault::kFed}),
+                      EdgeCase{"OfTheFed", "a", "fed", EdgeFault::kFed},
+                      EdgeCase{"ForWhatOnlyTheFedNeeds", "only", "late", EdgeFault::kExtra},
+                      EdgeCase{"OfWhatOnlyTheFedNeeds", "a", "only", EdgeFault::kNone}),
     testing::CaseName());
 
 TEST(SoundnessTest, ACopyOfOneSideOfASwitchIsNotWaitedFor) {

@@ -468,6 +468,7 @@ TEST_F(ApplyStrategyTest, LoopFrames) {
       "q = Relu(m) @/gpu:0 {T=float32}\n"
       "w = Relu(q) @/gpu:0 {T=float32}\n"
       "t = NextIteration(w) @/gpu:0 {T=float32}\n"
+      "e = Exit(m) @/gpu:0 {T=float32}\n"
       "y = Relu(x) @/gpu:0 {T=float32}\n"
       "z = Mul(y, x) @/gpu:0 {T=float32}\n");
   const auto apply = [&](const std::string& text) { return ApplyTo(bytes, text); };

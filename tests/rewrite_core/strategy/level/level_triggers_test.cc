@@ -95,6 +95,7 @@ TEST(LevelTriggersTest, AgreesWithTheSpecificationOnRandomGraphs) {
         TestGraph::FromBytes(testing::WriteProto(testing::MakeRandomGraph(seed, options))));
     const Graph& graph = *s.f.graph;
     const NaiveLevelTriggers naive(s.f.graph, s.Record(), /*per_device=*/false);
+    const NodeFlags& needed = s.f.facts.active_nodes().needed;
     const StopToken stop;
     SearchBudget budget(100'000'000, stop);
     LevelTriggers triggers(s.f.facts, s.filters, s.levels, &budget);
@@ -121,7 +122,7 @@ TEST(LevelTriggersTest, AgreesWithTheSpecificationOnRandomGraphs) {
                 const absl::string_view here = graph.device(id), there = graph.device(to);
                 return (here.empty() || there.empty() || NamesDevice(here, there)) &&
                        s.f.facts.topology().level(id) < s.f.facts.topology().level(to) &&
-                       s.f.facts.control_flow().MayControl(id, to);
+                       s.f.facts.control_flow().MayControl(id, to) && (needed[id] || !needed[to]);
               });
           if (serves_all && expected == kNoNode) expected = id;
         }

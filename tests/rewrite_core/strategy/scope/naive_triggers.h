@@ -59,8 +59,10 @@ class NaiveTriggers {
  private:
   bool IsSound(NodeId trigger, const std::vector<NodeId>& consumers) const {
     return std::all_of(consumers.begin(), consumers.end(), [&](NodeId consumer) {
+      const NodeFlags& needed = facts_.active_nodes().needed;
       return facts_.topology().level(trigger) < facts_.topology().level(consumer) &&
-             facts_.control_flow().MayControl(trigger, consumer);
+             facts_.control_flow().MayControl(trigger, consumer) &&
+             (needed[trigger] || !needed[consumer]);
     });
   }
 

@@ -21,7 +21,9 @@ using testing::TestFacts;
 // A graph with v1's order; the backward part consists of the nodes named `G/...`.
 class Triggers {
  public:
-  Triggers(const std::string& text, const std::vector<std::string>& seeds) : f_(text) {
+  Triggers(const std::string& text, const std::vector<std::string>& seeds,
+           const v1::Step& step = {})
+      : f_(text, step) {
     for (NodeId id(0); id < f_.graph->num_nodes(); ++id) {
       backward_.push_back(absl::StartsWith(f_.graph->name(id), "G/"));
     }
@@ -119,6 +121,16 @@ TEST(TriggerSearchTest, DirectOrder) {
   EXPECT_EQ(t.Direct("f1", "G/g1", 2147483647, 2147483647), "G/g3");
   // Between loss (4) and g5 (5) there is no level.
   EXPECT_EQ(t.Direct("loss", "G/g5", 1), "-");
+}
+
+TEST(TriggerSearchTest, WhatTheStepDoesNotRunIsNoTrigger) {
+  // Of f2's backward consumers `idle` (6) is the lowest. Only a step that fetches it, or names no
+  // target, runs it.
+  const std::string graph = std::string(kTriggerNet) + "G/idle = AddV2(G/g5, f2) {T=float32}\n";
+  EXPECT_EQ(Triggers(graph, {"f1"}).Chain("f1", "G/g1", 1), "G/idle");
+  v1::Step step;
+  step.add_targets("G/end");
+  EXPECT_EQ(Triggers(graph, {"f1"}, step).Chain("f1", "G/g1", 1), "G/g2");
 }
 
 // A conditional in the backward part: a node in one branch cannot trigger for the other.
