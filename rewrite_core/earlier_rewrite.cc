@@ -83,6 +83,7 @@ absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
   }
   const auto is_wanted = [&](absl::string_view device) { return wanted.contains(device); };
   bool swaps = false;
+  std::vector<bool> seen(edited.num_nodes());  // Swap-ins whose readers were looked at.
   for (NodeId id(0); id < edited.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     const absl::Span<const Tensor> inputs = edited.inputs(id);
@@ -101,6 +102,9 @@ absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
     // What is in host memory is swapped for its readers.
     const Graph::Readers swap_ins = edited.readers(id);
     for (uint32_t i = 0; i < swap_ins.size(); ++i) {
+      if (poll.Tick()) return stop.status("analysis");
+      if (seen[swap_ins[i].node]) continue;
+      seen[swap_ins[i].node] = true;
       const Graph::Readers readers = edited.readers(swap_ins[i].node);
       for (uint32_t k = 0; k < readers.size(); ++k) {
         if (poll.Tick()) return stop.status("analysis");

@@ -33,10 +33,10 @@
 namespace spillway::core {
 namespace {
 
-// What is written into a graph.
+// What is written into a graph. Not copied: a plan may have very many parts.
 struct Edits {
-  ClonePlan clones;
-  SwapPlan plan;  // On the graph with the clones.
+  const ClonePlan& clones;
+  const SwapPlan& plan;  // On the graph with the clones.
 
   bool empty() const { return clones.clones.empty() && plan.empty(); }
 };
@@ -275,16 +275,19 @@ class Rewriter {
         Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned_on); });
     if (!result.ok()) return result.status();
     planned->result = *std::move(result);
-    Edits edits{planned->result.clones, planned->result.plan};
+    const StrategyResult& made = planned->result;
+    absl::StatusOr<ClonePlan> moved_clones = ClonePlan();
+    absl::StatusOr<SwapPlan> moved_plan = SwapPlan();
     if (original != nullptr) {
       // The same nodes, with their ids in that graph.
-      auto clones = MoveClones(edits.clones, original->graph(), subject->graph(), stop_);
-      if (!clones.ok()) return InStage(v1::STAGE_STRATEGY, clones.status());
-      auto plan = MovePlan(edits.plan, original->graph(), subject->graph(), stop_);
-      if (!plan.ok()) return InStage(v1::STAGE_STRATEGY, plan.status());
-      edits = {*std::move(clones), *std::move(plan)};
+      moved_clones = MoveClones(made.clones, original->graph(), subject->graph(), stop_);
+      if (!moved_clones.ok()) return InStage(v1::STAGE_STRATEGY, moved_clones.status());
+      moved_plan = MovePlan(made.plan, original->graph(), subject->graph(), stop_);
+      if (!moved_plan.ok()) return InStage(v1::STAGE_STRATEGY, moved_plan.status());
       original->DropSimulator();
     }
+    const Edits edits =
+        original != nullptr ? Edits{*moved_clones, *moved_plan} : Edits{made.clones, made.plan};
     if (absl::Status s = Forecast(edits, subject, planned.get()); !s.ok()) return s;
     // Much text, so free the simulator first, which takes the most memory.
     subject->DropSimulator();
@@ -426,7 +429,8 @@ class Rewriter {
   // For a graph that is returned unchanged.
   absl::Status ForecastAsItIs(StepSubject* subject) {
     PlannedStep none;
-    if (absl::Status s = Forecast(Edits(), subject, &none); !s.ok()) return s;
+    const Edits no_edits{none.result.clones, none.result.plan};
+    if (absl::Status s = Forecast(no_edits, subject, &none); !s.ok()) return s;
     report().MergeFrom(none.forecast);
     last_warnings_ = std::move(none.forecast_warnings);
     return absl::OkStatus();
@@ -476,7 +480,8 @@ class Rewriter {
     });
     if (!status.ok()) return status;
     status = Stage(v1::STAGE_REPORT, [&] {
-      ReportFigures(graph(), edits.clones, edits.plan, &report());
+      absl::Status s = ReportFigures(graph(), edits.clones, edits.plan, stop_, &report());
+      if (!s.ok()) return s;
       ReportSameBits(subject->graph(), edits.clones, &report());
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
       if (!Wants(v1::OUTPUT_REPORT)) return absl::OkStatus();

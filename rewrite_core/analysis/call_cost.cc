@@ -168,7 +168,8 @@ absl::optional<NodeCost> CallCosts::Analyse(absl::string_view function_def,
     const auto found = functions_.find(name);
     return found == functions_.end() ? absl::string_view() : found->second;
   };
-  if (!WriteFunctionBody(function_def, find, stop_, &text)) return absl::nullopt;
+  if (!WriteFunctionBody(function_def, find, stop_, &text, &function_results_))
+    return absl::nullopt;
   if (text.arguments.size() != arguments.size()) return absl::nullopt;
   // The body with its arguments, whose nodes come first, as placeholders.
   std::string bytes, node;

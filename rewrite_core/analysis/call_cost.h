@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/analysis/shapes/function_body.h"
 
 namespace spillway::core {
 
@@ -48,6 +49,7 @@ class CallCosts {
   StopPoller poll_;  // Of all calls: most are short.
   int64_t bytes_left_ = kMaxBytes;
   absl::flat_hash_map<absl::string_view, absl::string_view> functions_;
+  FunctionResults function_results_;
   // By function and arguments.
   absl::flat_hash_map<std::string, absl::optional<NodeCost>> costs_;
 };

@@ -10,6 +10,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -17,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/dtype.h"
 #include "rewrite_core/graph/graph.h"
@@ -116,8 +119,8 @@ class InliningCheck {
 
   // The inlined call that makes a tensor; null if none.
   const Call* CallAt(Tensor then, int caller) const;
-  // Goes from a resource after a loop to the one before it.
-  void SkipLoops(Tensor* then, int* caller) const;
+  // Goes from a resource after loops to the one before them.
+  void SkipLoops(Tensor* then, int caller) const;
 
   // The border node that stands for a tensor; nullopt if its producer was not inlined.
   absl::optional<Tensor> BorderOf(Tensor then, int caller) const;
@@ -250,7 +253,7 @@ class InliningCheck {
   const Graph& before_;
   const Graph& after_;
   const StopToken& stop_;
-  StopPoller poll_;
+  mutable StopPoller poll_;
   absl::optional<FunctionTable> table_;
   std::vector<NodeId> origin_;  // Per node of after_: its id in before_; kNoNode: from a call.
   std::vector<bool> claimed_;   // Per node of after_: whether it has been identified.
@@ -263,7 +266,13 @@ class InliningCheck {
   // By `NODE/BRANCH`: the names of such branches.
   absl::flat_hash_map<std::string, std::vector<absl::string_view>> branches_;
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;  // By function.
+  FunctionResults function_results_;
   std::deque<Call> calls_;
+  // What SkipLoops and Is have found, for all that they went through: calls in series may have very
+  // many readers. By loop and port: the resource before it. By caller and tensor: a tensor of
+  // after_ that it is.
+  mutable absl::flat_hash_map<std::pair<const Call*, int32_t>, Tensor> before_loops_;
+  mutable absl::flat_hash_map<std::tuple<int, NodeId, int32_t>, Tensor> known_;
   absl::flat_hash_map<absl::string_view, NodeId> groups_;  // By name: the first of the group.
 };
 

@@ -96,7 +96,7 @@ bool InliningCheck::HandsOn(NodeId border) const {
 }
 
 bool InliningCheck::IsHandedOn(NodeId node, NodeId border) const {
-  while (border != node && HandsOn(border)) border = after_.inputs(border)[0].node;
+  while (border != node && HandsOn(border) && !poll_.Tick()) border = after_.inputs(border)[0].node;
   return border == node;
 }
 
@@ -165,6 +165,7 @@ absl::Status InliningCheck::CheckBorders(int number) {
   }
   const bool starts = call.start != kNoNode;
   for (size_t i = 0; i < num_data; ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     const NodeId id = call.arguments[i];
     const absl::Span<const Tensor> now = after_.inputs(id);
     const bool good = after_.op(id) == "Identity" && now.size() == 1u + starts &&
@@ -180,6 +181,7 @@ absl::Status InliningCheck::CheckBorders(int number) {
 absl::Status InliningCheck::CheckResults(int number) const {
   const Call& call = calls_[number];
   for (size_t i = 0; i < call.results.size(); ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     const NodeId id = call.results[i];
     const absl::Span<const Tensor> now = after_.inputs(id);
     if (after_.op(id) != "Identity" || now.size() != 1 ||
@@ -207,6 +209,7 @@ absl::Status InliningCheck::CheckBranch(int number) {
   }
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < call.arguments.size(); ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     inputs.push_back(BranchInput(whole, call.branch, i));
   }
   const absl::Span<const Tensor> waits =
@@ -219,6 +222,7 @@ absl::Status InliningCheck::CheckBranch(int number) {
   absl::flat_hash_set<NodeId> sources, waited;
   for (Tensor input : inputs) sources.insert(input.node);
   for (Tensor wait : waits) {
+    if (poll_.Tick()) return absl::OkStatus();
     waited.insert(wait.node);
     if (!(wait == waits[0] || sources.contains(wait.node)) || !wait.is_control()) {
       return Wrong("waits", call.name, "it waits for more than its side");
@@ -232,6 +236,7 @@ absl::Status InliningCheck::CheckBranch(int number) {
     }
   }
   for (size_t i = 0; i < call.arguments.size(); ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     const NodeId id = call.arguments[i];
     const absl::Span<const Tensor> now = after_.inputs(id);
     const bool good = after_.op(id) == "Identity" && now.size() == 2 && now[0] == inputs[i] &&
@@ -273,6 +278,7 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
   }
   size_t i = 0;
   for (; i < controls.size(); ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     if (!Is(now[i], controls[i], call.caller)) {
       return Wrong("waits", name, "it waits for another node than the call");
     }
@@ -286,12 +292,14 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
   // The nodes waited for, and those that they hand on. A call may have very many inputs.
   absl::flat_hash_set<NodeId> waited;
   for (Tensor more : now.subspan(i)) {
+    if (poll_.Tick()) return absl::OkStatus();
     NodeId at = more.node;
-    while (waited.insert(at).second && HandsOn(at)) at = after_.inputs(at)[0].node;
+    while (waited.insert(at).second && HandsOn(at) && !poll_.Tick()) at = after_.inputs(at)[0].node;
   }
   absl::optional<bool> takes_resource;
   absl::flat_hash_set<NodeId> is_source;
   for (Tensor source : sources) {
+    if (poll_.Tick()) return absl::OkStatus();
     is_source.insert(source.node);
     may_wait_for_more |= after_.op_info(source.node).control_flow == ControlFlow::kEnter;
     // A call that takes a resource must wait for all its inputs.
@@ -314,6 +322,7 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
                  after_.op_info(now[i].node).control_flow == ControlFlow::kMerge;
     path.clear();
     for (NodeId at = now[i].node; !known;) {
+      if (poll_.Tick()) return absl::OkStatus();
       const auto [found, is_new] = leads.try_emplace(at, is_source.contains(at));
       known = found->second;
       if (!is_new || known || !HandsOn(at)) break;
@@ -338,6 +347,7 @@ absl::Status InliningCheck::CheckEnd(const Call& call, int number) const {
   } else {
     good = good && now.size() == count;
     for (size_t i = 0; good && i < count; ++i) {
+      if (poll_.Tick()) return absl::OkStatus();
       good = call.is_native() ? now[i] == Tensor{call.results[i], kControl}
                               : Is(now[i], {call.body->control_returns[i], kControl}, number);
     }

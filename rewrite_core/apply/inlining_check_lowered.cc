@@ -90,6 +90,7 @@ absl::Status InliningCheck::ReadLowered(int number) {
   std::vector<NodeId>& switches = call.is_loop() ? call.switches : call.arguments;
   const size_t num_data = NumData(inputs);
   for (size_t i = call.is_loop() ? 0 : 1; i < num_data; ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     const bool has_switch = !call.is_loop() || call.merges[i] != kNoNode;
     switches.push_back(has_switch ? FindSwitch(call, inputs[i]) : kNoNode);
     if (has_switch && switches.back() == kNoNode) {
@@ -120,6 +121,7 @@ absl::Status InliningCheck::ReadBranch(int number, int branch, absl::string_view
   const auto found = branches_.find(absl::StrCat(call.name, "/", what));
   if (found != branches_.end()) {
     for (absl::string_view name : found->second) {
+      if (poll_.Tick()) return absl::OkStatus();
       if (made.name.empty() && HasBorders(name)) made.name = std::string(name);
     }
   }
@@ -208,6 +210,7 @@ absl::Status InliningCheck::CheckLowered(int number) {
     return Wrong("body", after_.name(call.chooser), "it does not choose as the node does");
   }
   for (int32_t branch = 0; branch < count; ++branch) {
+    if (poll_.Tick()) return absl::OkStatus();
     const absl::Span<const Tensor> now = after_.inputs(call.pivots[branch]);
     if (now.size() != 1 || !(now[0] == Tensor{call.chooser, branch}) ||
         !has_all(call.pivots[branch], index_type, "")) {
@@ -215,6 +218,7 @@ absl::Status InliningCheck::CheckLowered(int number) {
     }
   }
   for (size_t i = 1; i < num_data; ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     const NodeId id = call.arguments[i - 1];
     const absl::Span<const Tensor> now = after_.inputs(id);
     if (now.size() != 2 || after_.op(id) != choose || !Is(now[0], inputs[i], call.caller) ||
@@ -230,6 +234,7 @@ absl::Status InliningCheck::CheckLowered(int number) {
     const absl::Span<const Tensor> now = after_.inputs(id);
     bool good = static_cast<int32_t>(now.size()) == count && has_all(id, gives[port], "N");
     for (int32_t i = 0; good && i < count; ++i) {
+      if (poll_.Tick()) return absl::OkStatus();
       good = IsResult(now[i], side(i), static_cast<int32_t>(port));
     }
     if (!good) return Wrong("body", after_.name(id), "it is not the result of the branches");
@@ -298,6 +303,7 @@ absl::Status InliningCheck::CheckLoop(int number) {
                                ? kParallelIterations
                                : AttrInt(stated->second).value_or(kParallelIterations);
   for (size_t i = 0; i < types.size(); ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     absl::Status status = CheckLoopVariable(number, i, types[i], parallel);
     if (!status.ok()) return status;
   }

@@ -1,6 +1,7 @@
 #include "rewrite_core/apply/inlining_verifier.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -10,6 +11,7 @@
 #include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/apply/inlining_check.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -116,6 +118,7 @@ absl::Status InliningCheck::SortNodes() {
     made.kind = kind;
   }
   for (Call& call : calls_) {
+    if (poll_.Tick()) return absl::OkStatus();
     if (absl::Status s = FindBorders(&call); !s.ok()) return s;
   }
   return absl::OkStatus();
@@ -144,6 +147,7 @@ std::vector<NodeId> InliningCheck::TakeNodes(absl::string_view name, absl::strin
   const auto found = borders_.find(absl::StrCat(name, "/", what));
   if (found == borders_.end()) return nodes;
   for (NodeId id : found->second) {
+    if (poll_.Tick()) break;
     if (claimed_[id] || after_.op(id) != op) continue;
     claimed_[id] = true;
     nodes.push_back(id);
@@ -169,6 +173,7 @@ absl::Status InliningCheck::FindBorders(Call* call) {
   const std::vector<NodeId>* const all[] = {&call->arguments, &call->results, &start, &end};
   for (const std::vector<NodeId>* nodes : all) {
     for (NodeId id : *nodes) {
+      if (poll_.Tick()) return absl::OkStatus();
       if (claimed_[id]) return Wrong("body", after_.name(id), "it is of two calls");
       claimed_[id] = true;
     }
@@ -288,7 +293,7 @@ absl::StatusOr<const InliningCheck::Body*> InliningCheck::BodyOfFunction(absl::s
   };
   auto made = std::make_unique<Body>();
   made->has_attrs = (*table_)[function].has_attrs;
-  if (!WriteFunctionBody(function_def, find, stop_, &text)) {
+  if (!WriteFunctionBody(function_def, find, stop_, &text, &function_results_)) {
     return Wrong("body", name, "the function cannot be read");
   }
   made->bytes = std::move(text.graph_def);
@@ -297,6 +302,7 @@ absl::StatusOr<const InliningCheck::Body*> InliningCheck::BodyOfFunction(absl::s
   if (!graph.ok()) return Wrong("body", name, graph.status().message());
   made->graph = *std::move(graph);
   for (const std::string& spelling : text.results) {
+    if (poll_.Tick()) return stop_.status("verify");
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(spelling, absl::MaxSplits(':', 1));
     Tensor tensor{made->graph->Find(parts.first), 0};
@@ -308,12 +314,15 @@ absl::StatusOr<const InliningCheck::Body*> InliningCheck::BodyOfFunction(absl::s
   }
   WireReader reader(function_def);
   while (reader.Next()) {
+    if (poll_.Tick()) return stop_.status("verify");
     if (!reader.IsBytes(function_def::kControlReturn)) continue;
     made->control_returns.push_back(
         made->graph->Find(LastPayload(reader.bytes(), map_entry::kValue)));
   }
   std::vector<NodeId>& returns = made->control_returns;
-  std::sort(returns.begin(), returns.end());
+  if (!PolledSort(returns.begin(), returns.end(), std::less<>(), &poll_)) {
+    return stop_.status("verify");
+  }
   returns.erase(std::unique(returns.begin(), returns.end()), returns.end());
   body = std::move(made);
   return body.get();
@@ -325,7 +334,7 @@ absl::Span<const Tensor> InliningCheck::InputsOf(const Call& call) const {
 }
 
 NodeId InliningCheck::NodeNow(Tensor then, int caller) const {
-  SkipLoops(&then, &caller);
+  SkipLoops(&then, caller);
   const absl::optional<Tensor> border = BorderOf(then, caller);
   if (border.has_value()) return border->node;
   return caller < 0 ? after_.Find(before_.name(then.node)) : calls_[caller].images[then.node];
@@ -333,12 +342,22 @@ NodeId InliningCheck::NodeNow(Tensor then, int caller) const {
 
 bool InliningCheck::Is(Tensor now, Tensor then, int caller) const {
   if (now.is_control() != then.is_control()) return false;
+  std::vector<std::tuple<int, NodeId, int32_t>> passed;
+  bool same = false;
   while (true) {
-    SkipLoops(&then, &caller);
+    if (poll_.Tick()) return false;
+    SkipLoops(&then, caller);
     const absl::optional<Tensor> border = BorderOf(then, caller);
-    if (!border.has_value()) break;
+    if (!border.has_value()) {
+      const NodeId node = caller < 0 ? then.node : calls_[caller].images[then.node];
+      same = (caller < 0 ? origin_[now.node] : now.node) == node && now.port == then.port;
+      break;
+    }
     if (border->node == kNoNode) return false;
-    if (now == *border) return true;
+    const auto known = known_.find({caller, then.node, then.port});
+    same = now == *border || (known != known_.end() && known->second == now);
+    if (same) break;
+    passed.emplace_back(caller, then.node, then.port);
     // The Identity must not wait for anything, nor move the tensor.
     const absl::Span<const Tensor> reads = after_.inputs(border->node);
     if (now.is_control() || reads.size() != 1 || after_.op(border->node) != "Identity") {
@@ -347,8 +366,10 @@ bool InliningCheck::Is(Tensor now, Tensor then, int caller) const {
     if (!FollowBorder(&then, &caller)) return false;
     if (GetOutputType(after_, reads[0]).is_ref) return false;
   }
-  if (caller < 0) return origin_[now.node] == then.node && now.port == then.port;
-  return now.node == calls_[caller].images[then.node] && now.port == then.port;
+  if (same) {
+    for (const auto& tensor : passed) known_.insert_or_assign(tensor, now);
+  }
+  return same;
 }
 
 const InliningCheck::Call* InliningCheck::CallAt(Tensor then, int caller) const {
@@ -357,16 +378,20 @@ const InliningCheck::Call* InliningCheck::CallAt(Tensor then, int caller) const 
   return nested == calls_[caller].calls.end() ? nullptr : &calls_[nested->second];
 }
 
-void InliningCheck::SkipLoops(Tensor* then, int* caller) const {
+void InliningCheck::SkipLoops(Tensor* then, int caller) const {
+  std::vector<std::pair<const Call*, int32_t>> skipped;
   // With a cycle in the graph this may not end.
-  for (size_t skipped = 0; skipped <= calls_.size() && !then->is_control(); ++skipped) {
-    const Call* loop = CallAt(*then, *caller);
-    if (loop == nullptr || !loop->is_loop()) return;
+  while (skipped.size() <= calls_.size() && !then->is_control() && !poll_.Tick()) {
+    const Call* loop = CallAt(*then, caller);
+    if (loop == nullptr || !loop->is_loop()) break;
     const auto port = static_cast<size_t>(then->port);
-    if (port >= loop->results.size() || loop->results[port] != kNoNode) return;
-    *then = InputsOf(*loop)[port];
-    *caller = loop->caller;
+    if (port >= loop->results.size() || loop->results[port] != kNoNode) break;
+    skipped.emplace_back(loop, then->port);
+    const auto known = before_loops_.find(skipped.back());
+    *then = known != before_loops_.end() ? known->second : InputsOf(*loop)[port];
+    if (known != before_loops_.end()) break;
   }
+  for (const auto& result : skipped) before_loops_[result] = *then;
 }
 
 absl::optional<Tensor> InliningCheck::BorderOf(Tensor then, int caller) const {
@@ -428,9 +453,11 @@ absl::Status InliningCheck::CheckGraph() {
 
 absl::Status InliningCheck::CheckCalls() {
   for (NodeId kept : kept_) {
+    if (poll_.Tick()) return absl::OkStatus();
     if (absl::Status s = CheckKept(kept); !s.ok()) return s;
   }
   for (size_t i = 0; i < calls_.size(); ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     for (auto check : {&InliningCheck::CheckBody, &InliningCheck::CheckBorders}) {
       if (absl::Status s = (this->*check)(static_cast<int>(i)); !s.ok()) return s;
     }
@@ -446,6 +473,7 @@ absl::Status InliningCheck::CheckKept(NodeId id) const {
               after_.device(id) == before_.device(call.node) &&
               inputs.back() == Tensor{call.end, kControl};
   for (size_t i = 0; good && i < call.results.size(); ++i) {
+    if (poll_.Tick()) return absl::OkStatus();
     good = call.results[i] == kNoNode ? Is(inputs[i], before_.inputs(call.node)[i], -1)
                                       : inputs[i] == Tensor{call.results[i], 0};
   }

@@ -1,6 +1,7 @@
 #include "rewrite_core/apply/verifier.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/apply/clone_match.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/attr_value.h"
@@ -75,7 +77,8 @@ class Verifier {
         stands_for_(original_),
         changed_(std::move(edited.changed)),
         control_flow_(control_flow),
-        stop_(stop) {}
+        stop_(stop),
+        poll_(stop) {}
 
   absl::Status Undo() const {
     std::string stripped;
@@ -105,6 +108,7 @@ class Verifier {
     absl::flat_hash_set<NodeId> left;  // Of the new nodes, those that were not looked at.
     absl::flat_hash_set<absl::string_view> ops;
     for (NodeId id : changed_) {
+      if (poll_.Tick()) return stop_.status("verify");
       if (original_[id] != kNoNode) continue;
       left.insert(id);
       if (IsSwapNode(id)) continue;
@@ -114,30 +118,27 @@ class Verifier {
     if (clones.empty()) return absl::OkStatus();
     absl::flat_hash_set<NodeId> fed;
     for (const v1::Feed& feed : step.feeds()) {
+      if (poll_.Tick()) return stop_.status("verify");
       fed.insert(before_.Find(NodeOf(feed.name())));
     }
     auto match = CloneMatch::Create(before_, ops, fed, stop_);
     if (!match.ok()) return match.status();
     // Each after those that it reads or waits for, perhaps through swap nodes.
-    StopPoller poll(stop_);
-    const size_t longest_path = left.size();
+    std::vector<std::pair<NodeId, size_t>> path;  // With the number of inputs not looked at.
+    const auto visit = [&](NodeId id) {
+      if (left.erase(id) > 0) path.emplace_back(id, after_.inputs(id).size());
+    };
     for (NodeId first : clones) {
-      std::vector<NodeId> path = {first};
+      visit(first);
       while (!path.empty()) {
-        const NodeId id = path.back();
-        NodeId unread = kNoNode;
-        for (Tensor input : after_.inputs(id)) {
-          if (poll.Tick()) return stop_.status("verify");
-          if (left.contains(id) && left.contains(input.node) && input.node != id) {
-            unread = input.node;
-          }
-        }
-        if (unread != kNoNode && path.size() <= longest_path) {
-          path.push_back(unread);
+        if (poll_.Tick()) return stop_.status("verify");
+        const NodeId id = path.back().first;
+        if (path.back().second > 0) {
+          visit(after_.inputs(id)[--path.back().second].node);
           continue;
         }
         path.pop_back();
-        if (left.erase(id) == 0 || IsSwapNode(id)) continue;
+        if (IsSwapNode(id)) continue;
         if (absl::Status s = FindOriginal(id, *match, fed); !s.ok()) return s;
       }
     }
@@ -146,10 +147,9 @@ class Verifier {
 
   absl::Status Edges() {
     // New nodes first: the checks of the others follow their inputs.
-    StopPoller poll(stop_);
     for (const bool is_new : {true, false}) {
       for (NodeId id : changed_) {
-        if (poll.Tick()) return stop_.status("verify");
+        if (poll_.Tick()) return stop_.status("verify");
         if ((original_[id] == kNoNode) != is_new || IsClone(id)) continue;
         absl::Status status = is_new ? NewNode(id) : OriginalNode(id);
         if (!status.ok()) return status;
@@ -178,75 +178,48 @@ class Verifier {
   // A swap-in of a tensor that shares a variable's memory may be read late. Of its readers, one has
   // to lead to each update that the tensor led to: then it was copied before. After Edges.
   absl::Status LateReads(const Topology& topology) const {
-    StopPoller poll(stop_);
-    struct Late {
-      NodeId writer, tensor, swap_node;
-    };
-    std::vector<Late> late;
-    absl::optional<Writers> writers;
-    std::vector<NodeId> now;
+    std::vector<Late> late;  // Swap nodes of one tensor are adjacent.
     for (NodeId id : changed_) {
-      if (poll.Tick(1 + static_cast<int64_t>(after_.readers(id).size()))) {
+      if (poll_.Tick(1 + static_cast<int64_t>(after_.readers(id).size()))) {
         return stop_.status("verify");
       }
       if (stands_for_[id] != kNoNode || NextReaders(id).empty()) continue;
       const NodeId tensor = stands_for_[BehindSwap({id, 0}).node];
       if (tensor == kNoNode) return Fail("data", after_.name(id), "swap nodes form a chain");
-      const OpInfo& info = before_.op_info(tensor);
-      if (info.known && !info.forwards) continue;
-      auto variables = ReadByReference(tensor, &poll);
-      if (!variables.ok()) return variables.status();
-      if (!variables->empty() && !writers) {
-        auto found = FindWriters(&now, &poll);
-        if (!found.ok()) return found.status();
-        writers.emplace(*std::move(found));
+      if (!MayShare(tensor)) continue;
+      if (late.empty() || late.back().was != tensor) {
+        auto variables = ReadByReference(tensor);
+        if (!variables.ok()) return variables.status();
+        late.push_back({tensor, *std::move(variables), {}});
       }
-      for (NodeId variable : *variables) {
-        const auto found = writers->find(variable);
-        if (found == writers->end()) continue;
-        for (NodeId writer : found->second) {
-          if (poll.Tick()) return stop_.status("verify");
-          late.push_back({writer, tensor, id});
-        }
-      }
+      late.back().nodes.push_back(id);
     }
-    if (late.empty()) return absl::OkStatus();
-    auto before = Topology::Build(before_, stop_);
-    if (!before.ok()) return Blame("acyclic", before.status());
-    std::stable_sort(late.begin(), late.end(),
-                     [](const Late& a, const Late& b) { return a.writer < b.writer; });
-    for (size_t begin = 0, end = 0; begin < late.size(); begin = end) {
-      std::vector<uint64_t> led(before_.num_nodes(), 0), leads(after_.num_nodes(), 0);
-      std::vector<NodeId> of_bits;
-      for (; end < late.size(); ++end) {
-        const NodeId writer = late[end].writer;
-        if (of_bits.empty() || of_bits.back() != writer) {
-          if (of_bits.size() == 64) break;
-          led[writer] = leads[now[writer]] = uint64_t{1} << of_bits.size();
-          of_bits.push_back(writer);
-        }
-      }
-      if (absl::Status s = Spread(before_, *before, &led); !s.ok()) return s;
-      if (absl::Status s = Spread(after_, topology, &leads); !s.ok()) return s;
-      for (size_t i = begin, bit = 0; i < end; ++i) {
-        if (of_bits[bit] != late[i].writer) ++bit;
-        if ((led[late[i].tensor] >> bit & 1) == 0) continue;
-        const std::vector<NodeId> readers = NextReaders(late[i].swap_node);
-        if (poll.Tick(static_cast<int64_t>(readers.size()))) return stop_.status("verify");
-        if (std::none_of(readers.begin(), readers.end(),
-                         [&](NodeId reader) { return leads[reader] >> bit & 1; })) {
-          return Fail("variable", after_.name(late[i].swap_node),
-                      absl::StrCat("it may be read after ", Quoted(before_.name(late[i].writer)),
-                                   " has changed the variable"));
-        }
-      }
-    }
-    return absl::OkStatus();
+    std::vector<NodeId> now;
+    auto writers = WritersFor(late, &now);
+    if (!writers.ok()) return writers.status();
+    std::vector<uint64_t> leads;
+    const auto begin = [&](const std::vector<NodeId>& updates) {
+      leads.assign(after_.num_nodes(), 0);
+      for (size_t i = 0; i < updates.size(); ++i) leads[now[updates[i]]] = uint64_t{1} << i;
+      return Spread(after_, topology, &leads);
+    };
+    const auto came_before = [&](NodeId swap_node) {
+      uint64_t led = 0;
+      for (NodeId reader : NextReaders(swap_node)) led |= leads[reader];
+      return led;
+    };
+    auto unsafe = FindUnsafe(late, *writers, begin, came_before);
+    if (!unsafe.ok()) return unsafe.status();
+    if (unsafe->first == kNoNode) return absl::OkStatus();
+    return Fail("variable", after_.name(unsafe->second),
+                absl::StrCat("it may be read after ", Quoted(before_.name(unsafe->first)),
+                             " has changed the variable"));
   }
 
   // Parsing has shown that all original nodes exist.
   absl::Status Names(const v1::Step& step) const {
     for (const std::string& target : step.targets()) {
+      if (poll_.Tick()) return stop_.status("verify");
       const absl::string_view name = NodeOf(target);
       if (before_.Find(name) == kNoNode) return Fail("names", name, "a target is gone");
     }
@@ -256,6 +229,7 @@ class Verifier {
       if (original_[id] != kNoNode) edited[original_[id]] = true;
     }
     for (const v1::Feed& feed : step.feeds()) {
+      if (poll_.Tick()) return stop_.status("verify");
       const absl::string_view name = NodeOf(feed.name());
       const NodeId id = before_.Find(name);
       if (id == kNoNode || edited[id]) return Fail("names", name, "a fed node is gone or edited");
@@ -329,6 +303,7 @@ class Verifier {
     }
     if (now.size() < then.size()) return Fail("data", name, "an input is gone");
     for (size_t i = 0; i < now.size(); ++i) {
+      if (poll_.Tick()) return stop_.status("verify");
       if (i < then.size()) {
         if (now[i].is_control() != then[i].is_control()) {
           return Fail("data", name, "an input has changed its kind");
@@ -384,11 +359,13 @@ class Verifier {
     }
     absl::Status status = Fail("clone", after_.name(id), "it is a copy of no node");
     size_t tried = 0;
-    StopPoller poll(stop_);
     for (NodeId original : match.Find(after_.node_bytes(id), inputs)) {
-      if (poll.Tick()) return stop_.status("verify");
+      if (poll_.Tick()) return stop_.status("verify");
       // Of very many, those after which it is named.
       if (++tried > kMaxOriginals && !IsNamedAfter(id, original)) continue;
+      if (poll_.Tick(static_cast<int64_t>(inputs.size() + after_.readers(id).size()))) {
+        return stop_.status("verify");
+      }
       absl::Status is_clone = Clone(id, original, fed);
       if (!is_clone.ok()) {
         if (stands_for_[id] == kNoNode) status = is_clone;
@@ -497,6 +474,17 @@ class Verifier {
 
   // ---- Variables ----
 
+  // Whether an output of the node may share the memory of an input. Whether a Pad or a Transpose by
+  // a constant does, only shapes say, which the strategies have: taken that it does not.
+  bool MayShare(NodeId id) const {
+    const absl::string_view op = before_.op(id);
+    const absl::Span<const Tensor> inputs = before_.inputs(id);
+    const bool moves =
+        op == "Pad" || op == "PadV2" || op == "Transpose" || op == "ConjugateTranspose";
+    if (moves && inputs.size() > 1 && before_.op(inputs[1].node) == "Const") return false;
+    return MayForward(before_, id);
+  }
+
   // The variable behind a reference; kNoNode if `tensor` is none.
   NodeId VariableOf(Tensor tensor) const {
     for (int hop = 0; hop < kMaxReferences; ++hop) {
@@ -514,17 +502,17 @@ class Verifier {
   using Writers = absl::flat_hash_map<NodeId, std::vector<NodeId>>;  // By variable.
 
   // Returns the nodes of before_ that write to variables by reference; `now`: their ids in after_.
-  absl::StatusOr<Writers> FindWriters(std::vector<NodeId>* now, StopPoller* poll) const {
+  absl::StatusOr<Writers> FindWriters(std::vector<NodeId>* now) const {
     Writers writers;
     now->assign(before_.num_nodes(), kNoNode);
     for (NodeId id(0); id < after_.num_nodes(); ++id) {
-      if (poll->Tick()) return stop_.status("verify");
+      if (poll_.Tick()) return stop_.status("verify");
       const NodeId was = original_[id];
       if (was == kNoNode) continue;
       (*now)[was] = id;
       if (WriteOf(before_.op(was)) == Write::kNone) continue;
       for (Tensor input : before_.inputs(was)) {
-        if (poll->Tick()) return stop_.status("verify");
+        if (poll_.Tick()) return stop_.status("verify");
         if (input.is_control()) break;
         if (const NodeId variable = VariableOf(input); variable != kNoNode) {
           writers[variable].push_back(was);
@@ -534,39 +522,135 @@ class Verifier {
     return writers;
   }
 
-  // A clone of a node that reads a variable by reference has to read it before the updates that
-  // come after the node: these must wait for the clone.
-  absl::Status Variables(const std::vector<NodeId>& clones) const {
-    StopPoller poll(stop_);
-    std::vector<NodeId> now;
-    auto found_writers = FindWriters(&now, &poll);
-    if (!found_writers.ok()) return found_writers.status();
-    const Writers& writers = *found_writers;
-    if (writers.empty()) return absl::OkStatus();
-    // Clones, and the updates that do not wait for them.
-    std::vector<std::pair<NodeId, NodeId>> open;
-    for (NodeId id : clones) {
-      if (!IsClone(id)) continue;
-      auto variables = ReadByReference(stands_for_[id], &poll);
-      if (!variables.ok()) return variables.status();
-      for (NodeId variable : *variables) {
+  // A node of before_ that reads the memory of variables, and the new nodes that read it again.
+  struct Late {
+    NodeId was;
+    std::vector<NodeId> variables;
+    std::vector<NodeId> nodes;
+  };
+
+  // FindWriters, unless none of `late` reads a variable.
+  absl::StatusOr<Writers> WritersFor(const std::vector<Late>& late,
+                                     std::vector<NodeId>* now) const {
+    const bool any =
+        std::any_of(late.begin(), late.end(), [](const Late& of) { return !of.variables.empty(); });
+    return any ? FindWriters(now) : Writers();
+  }
+
+  // Returns the first update of a variable, and of the new nodes in `late` that may read it late
+  // the first that does not come before, though its original leads to the update; kNoNode if there
+  // is none. Calls `begin` with 64 updates at a time, one bit each, and then `came_before` for the
+  // bits of those that a new node comes before. Pairs of nodes and updates are not listed: a
+  // variable may have very many of both.
+  template <typename Begin, typename CameBefore>
+  absl::StatusOr<std::pair<NodeId, NodeId>> FindUnsafe(const std::vector<Late>& late,
+                                                       const Writers& writers, const Begin& begin,
+                                                       const CameBefore& came_before) const {
+    std::vector<std::pair<NodeId, NodeId>> updates;  // And their variables.
+    absl::flat_hash_set<NodeId> seen;
+    for (const Late& of : late) {
+      for (NodeId variable : of.variables) {
+        if (poll_.Tick()) return stop_.status("verify");
         const auto found = writers.find(variable);
-        if (found == writers.end()) continue;
-        for (NodeId writer : found->second) {
-          const absl::Span<const Tensor> inputs = after_.inputs(now[writer]);
-          if (poll.Tick(1 + static_cast<int64_t>(inputs.size()))) return stop_.status("verify");
-          if (std::none_of(inputs.begin(), inputs.end(),
-                           [id](Tensor input) { return input.node == id; })) {
-            open.emplace_back(writer, id);
-          }
+        if (found == writers.end() || !seen.insert(variable).second) continue;
+        for (NodeId update : found->second) {
+          if (poll_.Tick()) return stop_.status("verify");
+          updates.emplace_back(update, variable);
         }
       }
     }
-    return NoneLeadsTo(std::move(open));
+    std::pair<NodeId, NodeId> first(kNoNode, kNoNode);
+    if (updates.empty()) return first;
+    auto topology = Topology::Build(before_, stop_);
+    if (!topology.ok()) return Blame("acyclic", topology.status());
+    if (!PolledSort(updates.begin(), updates.end(), std::less<>(), &poll_)) {
+      return stop_.status("verify");
+    }
+    for (size_t next = 0; next < updates.size() && first.first == kNoNode;) {
+      std::vector<uint64_t> leads(before_.num_nodes(), 0);
+      absl::flat_hash_map<NodeId, uint64_t> by_variable;
+      std::vector<NodeId> of_bits;
+      for (; next < updates.size(); ++next) {
+        const auto [update, variable] = updates[next];
+        if (of_bits.empty() || of_bits.back() != update) {
+          if (of_bits.size() == 64) break;
+          of_bits.push_back(update);
+        }
+        const uint64_t bit = uint64_t{1} << (of_bits.size() - 1);
+        leads[update] |= bit;
+        by_variable[variable] |= bit;
+      }
+      if (absl::Status s = Spread(before_, *topology, &leads); !s.ok()) return s;
+      if (absl::Status s = begin(of_bits); !s.ok()) return s;
+      for (const Late& of : late) {
+        uint64_t led = 0;
+        for (NodeId variable : of.variables) {
+          if (poll_.Tick()) return stop_.status("verify");
+          const auto found = by_variable.find(variable);
+          if (found != by_variable.end()) led |= found->second;
+        }
+        led &= leads[of.was];
+        for (size_t i = 0; led != 0 && i < of.nodes.size(); ++i) {
+          const NodeId node = of.nodes[i];
+          if (poll_.Tick(1 + static_cast<int64_t>(after_.readers(node).size()))) {
+            return stop_.status("verify");
+          }
+          const uint64_t late_bits = led & ~came_before(node);
+          if (late_bits == 0) continue;
+          size_t bit = 0;
+          while ((late_bits >> bit & 1) == 0) ++bit;
+          const std::pair<NodeId, NodeId> found(of_bits[bit], node);
+          if (first.first == kNoNode || found < first) first = found;
+        }
+      }
+    }
+    return first;
+  }
+
+  // A clone of a node that reads a variable by reference has to read it before the updates that
+  // come after the node: these must wait for the clone.
+  absl::Status Variables(const std::vector<NodeId>& clones) const {
+    std::vector<Late> late;
+    absl::flat_hash_map<NodeId, size_t> index;  // In `late`.
+    for (NodeId id : clones) {
+      if (poll_.Tick()) return stop_.status("verify");
+      if (!IsClone(id)) continue;
+      const auto [found, is_new] = index.try_emplace(stands_for_[id], late.size());
+      if (is_new) {
+        auto variables = ReadByReference(stands_for_[id]);
+        if (!variables.ok()) return variables.status();
+        late.push_back({stands_for_[id], *std::move(variables), {}});
+      }
+      late[found->second].nodes.push_back(id);
+    }
+    std::vector<NodeId> now;
+    auto writers = WritersFor(late, &now);
+    if (!writers.ok()) return writers.status();
+    absl::flat_hash_map<NodeId, uint64_t> waited;  // By clone: the updates that wait for it.
+    const auto begin = [&](const std::vector<NodeId>& updates) {
+      waited.clear();
+      for (size_t i = 0; i < updates.size(); ++i) {
+        for (Tensor input : after_.inputs(now[updates[i]])) {
+          if (poll_.Tick()) return stop_.status("verify");
+          if (IsClone(input.node)) waited[input.node] |= uint64_t{1} << i;
+        }
+      }
+      return absl::OkStatus();
+    };
+    const auto came_before = [&waited](NodeId clone) {
+      const auto found = waited.find(clone);
+      return found == waited.end() ? 0 : found->second;
+    };
+    auto unsafe = FindUnsafe(late, *writers, begin, came_before);
+    if (!unsafe.ok()) return unsafe.status();
+    if (unsafe->first == kNoNode) return absl::OkStatus();
+    return Fail("variable", after_.name(unsafe->second),
+                absl::StrCat("it may read a variable after ", Quoted(before_.name(unsafe->first)),
+                             " has changed it"));
   }
 
   // The variables whose memory the node reads, perhaps through nodes that hand it on.
-  absl::StatusOr<std::vector<NodeId>> ReadByReference(NodeId node, StopPoller* poll) const {
+  absl::StatusOr<std::vector<NodeId>> ReadByReference(NodeId node) const {
     std::vector<NodeId> variables, todo = {node};
     absl::flat_hash_set<NodeId> seen = {node};
     while (!todo.empty()) {
@@ -575,7 +659,7 @@ class Verifier {
       const absl::Span<const Tensor> inputs = before_.inputs(id);
       for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
         const Tensor input = inputs[i];
-        if (poll->Tick()) return stop_.status("verify");
+        if (poll_.Tick()) return stop_.status("verify");
         if (!ReadsInput(before_, id, static_cast<int32_t>(i))) continue;
         // From another device comes a copy, which all readers on this one share.
         if (AreOtherDevices(before_.device(input.node), before_.device(id))) continue;
@@ -583,13 +667,14 @@ class Verifier {
           variables.push_back(variable);
           continue;
         }
-        const OpInfo& info = before_.op_info(input.node);
-        if ((info.forwards || !info.known) && seen.insert(input.node).second) {
+        if (MayShare(input.node) && seen.insert(input.node).second) {
           todo.push_back(input.node);
         }
       }
     }
-    std::sort(variables.begin(), variables.end());
+    if (!PolledSort(variables.begin(), variables.end(), std::less<>(), &poll_)) {
+      return stop_.status("verify");
+    }
     variables.erase(std::unique(variables.begin(), variables.end()), variables.end());
     return variables;
   }
@@ -608,46 +693,13 @@ class Verifier {
   // Hands the bits of each node to all nodes that lead to it.
   absl::Status Spread(const Graph& graph, const Topology& topology,
                       std::vector<uint64_t>* bits) const {
-    StopPoller poll(stop_);
     const std::vector<NodeId>& order = topology.order();
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
       const Graph::Readers readers = graph.readers(*id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
-        if (poll.Tick()) return stop_.status("verify");
+        if (poll_.Tick()) return stop_.status("verify");
         if (!IsBackEdge(graph, *id, readers[i].node)) (*bits)[*id] |= (*bits)[readers[i].node];
       }
-    }
-    return absl::OkStatus();
-  }
-
-  // Checks of pairs of an update and a clone that the clone's original does not lead to the update.
-  absl::Status NoneLeadsTo(std::vector<std::pair<NodeId, NodeId>> open) const {
-    if (open.empty()) return absl::OkStatus();
-    auto topology = Topology::Build(before_, stop_);
-    if (!topology.ok()) return Blame("acyclic", topology.status());
-    std::sort(open.begin(), open.end());
-    for (size_t begin = 0; begin < open.size();) {
-      // 64 updates at a time: one bit each.
-      std::vector<uint64_t> leads(before_.num_nodes(), 0);
-      size_t end = begin;
-      int bit = -1;
-      for (NodeId last = kNoNode; end < open.size(); ++end) {
-        if (open[end].first != last && ++bit == 64) break;
-        last = open[end].first;
-        leads[last] |= uint64_t{1} << bit;
-      }
-      if (absl::Status s = Spread(before_, *topology, &leads); !s.ok()) return s;
-      NodeId last = kNoNode;
-      bit = -1;
-      for (size_t i = begin; i < end; ++i) {
-        if (open[i].first != last) ++bit;
-        last = open[i].first;
-        if ((leads[stands_for_[open[i].second]] >> bit & 1) == 0) continue;
-        return Fail("variable", after_.name(open[i].second),
-                    absl::StrCat("it may read a variable after ", Quoted(before_.name(last)),
-                                 " has changed it"));
-      }
-      begin = end;
     }
     return absl::OkStatus();
   }
@@ -688,13 +740,18 @@ class Verifier {
 
   // `reader_was` now waits for what the new node `node` waits for besides its tensor.
   absl::Status WaitsForControlsOf(NodeId node, NodeId reader_was, absl::string_view name) const {
+    // It may wait for as many nodes as read it.
+    if (sound_.contains(node)) return absl::OkStatus();
     for (Tensor input : after_.inputs(node)) {
+      if (poll_.Tick()) return stop_.status("verify");
       if (!input.is_control()) continue;
       if (stands_for_[input.node] == kNoNode) {
         return Fail("deadness", name, "a swap node waits for another swap node");
       }
       if (absl::Status s = WaitsForOriginal(input.node, reader_was, name); !s.ok()) return s;
     }
+    // Without control flow, any node may wait for any other.
+    if (!before_.has_control_flow()) sound_.insert(node);
     return absl::OkStatus();
   }
 
@@ -768,6 +825,9 @@ class Verifier {
   const std::vector<NodeId> changed_;  // Nodes of after_ that are new or edited.
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
+  mutable StopPoller poll_;
+  // Swap nodes that any reader may wait for.
+  mutable absl::flat_hash_set<NodeId> sound_;
   NodeId typed_node_ = kNoNode;  // TypeOf: the last node, its ports that are read, their types.
   std::vector<int32_t> typed_ports_;
   std::vector<OutputType> types_;

@@ -30,6 +30,13 @@ std::vector<absl::string_view> Graph::input_spellings(NodeId id) const {
 
 absl::optional<absl::string_view> Graph::attr(NodeId id, absl::string_view key) const {
   absl::optional<absl::string_view> found;
+  if (!indexed_attrs_.empty()) {
+    if (const auto attrs = indexed_attrs_.find(id); attrs != indexed_attrs_.end()) {
+      const auto entry = attrs->second.find(key);
+      if (entry != attrs->second.end()) found = entry->second;
+      return found;
+    }
+  }
   WireReader reader(node_bytes(id));
   while (reader.Next()) {
     if (!reader.IsBytes(node_def::kAttr)) continue;

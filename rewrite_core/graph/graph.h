@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -149,6 +150,9 @@ class Graph {
   std::vector<OpType> ops_;
   std::vector<absl::string_view> devices_;
   NameIndex names_;
+  // Of nodes with so many inputs and attributes that reading through them for each one would last.
+  absl::flat_hash_map<NodeId, absl::flat_hash_map<absl::string_view, absl::string_view>>
+      indexed_attrs_;
   size_t nodes_end_ = 0;
   bool has_functions_ = false;
   bool has_control_flow_ = false;

@@ -61,6 +61,21 @@ constexpr size_t kMaxKinds = 65'536;
 // TensorFlow have some 60 bytes, of functions some hundred.
 constexpr size_t kMaxKindBytes = 4096;
 
+// Inputs of one node: what is done for one node is done without a look at the stop token, which
+// this keeps below some ten milliseconds. The widest node that TensorFlow makes by itself, a group
+// of all updates, has one for each variable.
+constexpr uint32_t kMaxInputs = 1'000'000;
+// A node with more inputs and attributes has its attributes indexed: each reader of one would go
+// through all of them.
+constexpr int kManyFields = 128;
+
+absl::Status TooManyInputs(absl::string_view node) {
+  return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
+                      absl::StrCat("node ", Quoted(node), " has more than the ", kMaxInputs,
+                                   " inputs that are taken; put several nodes in its place"),
+                      {{"node", node}, {"limit", absl::StrCat(kMaxInputs)}});
+}
+
 absl::Status TooLong(absl::string_view node, absl::string_view field, size_t size) {
   return InvalidError(v1::ERROR_REASON_BAD_ATTRIBUTE,
                       absl::StrCat("node ", Quoted(node), " has a field ", field, " of ", size,
@@ -200,6 +215,7 @@ class GraphParser {
       graph_.inputs_.insert(graph_.inputs_.end(), inputs.begin(), inputs.end());
       graph_.nodes_.push_back(node);
       graph_.nodes_end_ = begin += field.size();
+      if (original_->indexed_attrs_.contains(next_original_)) IndexAttrs();
       edited_.origins.push_back(next_original_);
     }
     *end = begin;
@@ -276,6 +292,7 @@ class GraphParser {
     node.name = Offset(name);
     node.name_size = name.size();
     node.num_inputs = graph_.inputs_.size() - node.first_input;
+    if (node.num_inputs > kMaxInputs) return TooManyInputs(name);
     node.device = InternDevice(device);
     if (graph_.devices_.size() > kMaxKinds) return TooManyKinds("devices");
     if (bad_device_) {
@@ -283,7 +300,20 @@ class GraphParser {
     }
     graph_.nodes_.push_back(node);
     graph_.nodes_end_ = node.begin + node.size;
+    if (node.num_inputs + attributes > kManyFields) IndexAttrs();
     return absl::OkStatus();
+  }
+
+  // Those of the last node.
+  void IndexAttrs() {
+    const NodeId id(graph_.num_nodes() - 1);
+    auto& attrs = graph_.indexed_attrs_[id];
+    WireReader reader(graph_.node_bytes(id));
+    while (reader.Next()) {
+      if (!reader.IsBytes(node_def::kAttr)) continue;
+      const AttrEntry entry = ReadAttrEntry(reader.bytes());
+      attrs[entry.key] = entry.value;  // The last one counts, as in protobuf.
+    }
   }
 
   // An input while its spelling is resolved to a tensor.

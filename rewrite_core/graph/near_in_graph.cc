@@ -12,6 +12,8 @@ namespace {
 
 // Nodes looked at: some milliseconds.
 constexpr int32_t kMaxNodes = 1'000'000;
+// Scopes looked up, each a part of a short name: some milliseconds.
+constexpr int32_t kMaxScopes = 1'000'000;
 
 // The nodes of a graph whose names may be near to `word`.
 int32_t NodesFor(const Graph& graph, absl::string_view word) {
@@ -34,11 +36,18 @@ std::string NearScopes(const Graph& graph, absl::string_view scope) {
   absl::ConsumeSuffix(&scope, "/");
   absl::flat_hash_set<absl::string_view> seen;
   std::vector<absl::string_view> known;
+  absl::string_view last;
+  int32_t looks = 0;
   for (NodeId id(0); id < NodesFor(graph, scope) && known.size() < kMaxNearNames; ++id) {
-    const absl::string_view name = graph.name(id);
+    // Longer scopes are not near.
+    const absl::string_view name = graph.name(id).substr(0, 2 * scope.size() + 2);
+    const size_t same =
+        std::mismatch(name.begin(), name.end(), last.begin(), last.end()).first - name.begin();
+    last = name;
     for (size_t end = name.find('/'); end != absl::string_view::npos;
          end = name.find('/', end + 1)) {
-      if (end > 2 * scope.size() + 1) break;
+      if (end < same) continue;  // As in the name before.
+      if (++looks > kMaxScopes) break;
       if (seen.insert(name.substr(0, end)).second) known.push_back(name.substr(0, end));
     }
   }

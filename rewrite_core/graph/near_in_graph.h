@@ -1,5 +1,5 @@
 // "Did you mean" suggestions from a graph's names, for error messages. Each call visits at
-// most a million nodes.
+// most a million nodes, and looks up at most a million scopes.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_NEAR_IN_GRAPH_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_NEAR_IN_GRAPH_H_
 

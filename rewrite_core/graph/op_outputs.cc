@@ -116,6 +116,21 @@ std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
   return types;
 }
 
+bool MayForward(const Graph& graph, NodeId id) {
+  const OpInfo& info = graph.op_info(id);
+  if (!info.known) return true;  // A custom op: possibly.
+  if (info.name == "Cast") {
+    const auto from = graph.attr(id, "SrcT");
+    const auto to = graph.attr(id, "DstT");
+    return !from || !to || AttrType(*from) == AttrType(*to);
+  }
+  if (info.name == "AddN") {
+    const absl::Span<const Tensor> inputs = graph.inputs(id);
+    return inputs.size() < 2 || inputs[1].is_control();  // A sum of one input is that input.
+  }
+  return info.forwards;
+}
+
 OutputType GetOutputType(const Graph& graph, Tensor tensor) {
   return GetOutputTypes(graph, tensor.node, {tensor.port})[0];
 }

@@ -1,4 +1,5 @@
-// The number and types of a node's outputs, from the op's signature and the node's attributes.
+// The number and types of a node's outputs, and what they share, from the op's row in the table and
+// the node's attributes.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_OP_OUTPUTS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_OP_OUTPUTS_H_
 
@@ -43,6 +44,10 @@ class OutputCounts {
 // than the node's bytes and the requested ports, however many outputs an attribute claims.
 std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
                                        absl::Span<const int32_t> ports);
+
+// Whether an output may share the buffer of a data input: OpInfo::forwards, but for a Cast to
+// another type and a sum of several. True if the op is unknown.
+bool MayForward(const Graph& graph, NodeId node);
 
 // The type of one tensor.
 OutputType GetOutputType(const Graph& graph, Tensor tensor);

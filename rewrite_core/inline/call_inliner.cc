@@ -44,7 +44,7 @@ std::string ShapesAttr(absl::string_view shape) {
 }
 
 // The shapes that a node states for its outputs, each a serialized TensorShapeProto.
-std::vector<absl::string_view> StatedShapes(absl::string_view node_def) {
+std::vector<absl::string_view> StatedShapes(absl::string_view node_def, StopPoller* poll) {
   absl::string_view value;
   WireReader reader(node_def);
   while (reader.Next()) {
@@ -54,7 +54,7 @@ std::vector<absl::string_view> StatedShapes(absl::string_view node_def) {
   }
   std::vector<absl::string_view> shapes;
   WireReader list(LastPayload(value, attr_value::kList));
-  while (list.Next()) {
+  while (list.Next() && !poll->Tick()) {
     if (list.IsBytes(attr_value::kListShape)) shapes.push_back(list.bytes());
   }
   return shapes;
@@ -78,6 +78,7 @@ CallInliner::CallInliner(const FunctionTable& table, const v1::Step& step, const
     : table_(table), stop_(stop), poll_(stop), work_(*work), summary_(*summary) {
   const Graph& graph = work_.original();
   for (const v1::Feed& feed : step.feeds()) {
+    if (poll_.Tick()) break;
     const absl::string_view name = feed.name();
     const NodeId node = graph.Find(name.substr(0, name.rfind(':')));
     if (node != kNoNode) fed_.insert(node);
@@ -101,6 +102,8 @@ absl::Status CallInliner::Run() {
     if (poll_.Tick()) return stop_.status("inline");
     const CallKind kind = KindOf(id);
     if (kind == CallKind::kNone) continue;
+    // All fields of the node are read.
+    if (poll_.Tick(static_cast<int64_t>(work_.inputs(id).size()))) return stop_.status("inline");
     Call call;
     const v1::KeptCallReason reason = Check(id, kind, &call);
     if (absl::Status s = stop_.status("inline"); !s.ok()) return s;
@@ -194,7 +197,7 @@ bool CallInliner::Admit(NodeId id, const InlinedSize& added) {
 const InlineBody* CallInliner::BodyOf(int32_t function) {
   if (!read_[function]) {
     read_[function] = true;
-    bodies_[function] = ReadBody(table_, function, stop_);
+    bodies_[function] = ReadBody(table_, function, stop_, &function_results_);
   }
   return bodies_[function].get();
 }
@@ -253,14 +256,14 @@ v1::KeptCallReason CallInliner::Check(NodeId id, CallKind kind, Call* call) {
 
 // As ValidateInlining of TensorFlow's common_runtime/inline_function_utils.cc: the call and the
 // function must agree on the types of inputs and outputs.
-v1::KeptCallReason CallInliner::CheckTypes(const Call& call,
-                                           std::vector<DataType>* input_types) const {
+v1::KeptCallReason CallInliner::CheckTypes(const Call& call, std::vector<DataType>* input_types) {
   const InlineBody& body = *call.body;
   const auto agree = [&call, this](absl::string_view key, const std::vector<BorderType>& border) {
     const auto list = FindAttr(call.node_def, key);
     if (!list.has_value()) return border.empty();
     size_t i = 0;
     ForEachAttrType(*list, [&](DataType type) {
+      if (poll_.Tick()) return false;
       if (i >= border.size() || TypeOf(border[i], call) != type) i = border.size();
       return ++i <= border.size();
     });
@@ -268,7 +271,8 @@ v1::KeptCallReason CallInliner::CheckTypes(const Call& call,
   };
   bool known = !body.has_bad_result;
   for (absl::string_view attr : body.result_attrs) {
-    known = known && TypeOf({kDtInvalid, attr}, call) != kDtInvalid;
+    if (!known) break;
+    known = TypeOf({kDtInvalid, attr}, call) != kDtInvalid;
   }
   for (const BorderType& type : body.arguments) {
     input_types->push_back(TypeOf(type, call));
@@ -323,19 +327,24 @@ bool CallInliner::BindNodes(int32_t function, Call* call) {
 void CallInliner::AddStrictInputs(const Call& call, std::vector<Tensor>* controls) {
   const absl::Span<const Tensor> inputs = work_.inputs(call.id);
   bool strict = false;
-  absl::flat_hash_set<NodeId> seen;  // One may have very many inputs, and be read as often.
   for (int i = 0; i < call.num_data; ++i) {
     if (poll_.Tick()) return;
     if (controls->empty() && call.input_types[i] == kDtResource) strict = true;
     const NodeId source = work_.Resolve(inputs[i]).node;
-    if (absl::EndsWith(work_.op(source), "Enter") && seen.insert(source).second) {
+    if (!absl::EndsWith(work_.op(source), "Enter")) continue;
+    const auto [known, is_new] = is_constant_.try_emplace(source);
+    if (is_new) {
       const auto constant = FindAttr(work_.node_def(source), "is_constant");
-      strict |= constant.has_value() && AttrBool(*constant).value_or(false);
+      known->second = constant.has_value() && AttrBool(*constant).value_or(false);
     }
+    strict |= known->second;
   }
   if (!strict) return;
   absl::flat_hash_set<NodeId> sources;
-  for (Tensor control : *controls) sources.insert(work_.Resolve(control).node);
+  for (Tensor control : *controls) {
+    if (poll_.Tick()) return;
+    sources.insert(work_.Resolve(control).node);
+  }
   for (int i = 0; i < call.num_data; ++i) {
     if (poll_.Tick()) return;
     const NodeId source = work_.Resolve(inputs[i]).node;
@@ -356,34 +365,46 @@ absl::optional<Tensor> CallInliner::FrameControl(NodeId call) {
       auto frames = ControlFlowAnalysis::Build(graph, *topology, stop_);
       if (frames.ok()) frames_ = *std::move(frames);
     }
+    if (frames_.has_value()) FindFrameControls();
   }
   if (!frames_.has_value()) return absl::nullopt;
   const FrameId frame = frames_->input_frame(call);
   if (frame == kRootFrame || frame == kUnknownFrame) return absl::nullopt;
-  const auto [known, is_new] = frame_controls_.try_emplace(frame);
-  if (is_new) known->second = FindFrameControl(frame);
-  return known->second;
+  const auto found = frame_controls_.find(frame);
+  if (found == frame_controls_.end()) return absl::nullopt;
+  return found->second;
 }
 
-absl::optional<Tensor> CallInliner::FindFrameControl(FrameId frame) {
+// The first of each frame. Incomplete if stopped.
+void CallInliner::FindFrameControls() {
   const Graph& graph = work_.original();
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
-    if (poll_.Tick()) return absl::nullopt;
-    if (graph.op_info(id).control_flow != ControlFlow::kEnter ||
-        frames_->output_frame(id) != frame) {
+    if (poll_.Tick()) return;
+    const FrameId frame = frames_->output_frame(id);
+    if (graph.op_info(id).control_flow != ControlFlow::kEnter || frame_controls_.contains(frame)) {
       continue;
     }
     const auto constant = graph.attr(id, "is_constant");
-    if (constant.has_value() && AttrBool(*constant).value_or(false)) return Tensor{id, kControl};
+    if (constant.has_value() && AttrBool(*constant).value_or(false)) {
+      frame_controls_[frame] = {id, kControl};
+      continue;
+    }
     const Graph::Readers readers = graph.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll_.Tick()) return;
       if (readers[i].port != kControl &&
           graph.op_info(readers[i].node).control_flow == ControlFlow::kMerge) {
-        return Tensor{readers[i].node, kControl};
+        frame_controls_[frame] = {readers[i].node, kControl};
+        break;
       }
     }
   }
-  return absl::nullopt;
+}
+
+bool CallInliner::StatesShapes(NodeId id) {
+  const auto [known, is_new] = states_shapes_.try_emplace(id);
+  if (is_new) known->second = FindAttr(work_.node_def(id), kOutputShapesAttr).has_value();
+  return known->second;
 }
 
 absl::string_view CallInliner::DeviceOf(absl::string_view device, absl::string_view call_device) {
@@ -405,6 +426,7 @@ bool CallInliner::IsReference(const Graph& graph, Tensor tensor) {
     std::iota(ports.begin(), ports.end(), 0);
     const std::vector<OutputType> types = GetOutputTypes(graph, tensor.node, ports);
     for (int32_t port : ports) {
+      if (poll_.Tick()) break;
       if (types[port].is_ref) known.ports.insert(port);
     }
   }
@@ -469,7 +491,7 @@ void CallInliner::Replace(const Call& call) {
   };
   made.first_argument = NodeId(work_.num_nodes());
   for (int i = 0; i < call.num_data; ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     WorkNode node = identity("input", TypeOf(body.arguments[i], call), {});
     node.device = made.is_native ? device : work_.device(work_.Resolve(inputs[i]).node);
     if (!made.is_native) node.colocated_with = inputs[i];
@@ -483,11 +505,12 @@ void CallInliner::Replace(const Call& call) {
   made.first_node = NodeId(work_.num_nodes());
   std::vector<absl::string_view> devices(graph.num_devices(), device);
   for (DeviceId i(0); i < graph.num_devices() && !made.is_native; ++i) {
+    if (poll_.Tick()) return;
     devices[i] = DeviceOf(graph.device_name(i), device);
   }
   std::vector<Tensor> reads;
   for (NodeId id(body.arguments.size()); id < graph.num_nodes(); ++id) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     const CallKind kind = body.kinds[graph.op_id(id)];
     const bool calls = IsCall(kind) || graph.op(id) == "SymbolicGradient";
     WorkNode node = base;
@@ -511,18 +534,17 @@ void CallInliner::Replace(const Call& call) {
     work_.Add(node, reads);
   }
 
-  const std::vector<absl::string_view> shapes = StatedShapes(call.node_def);
+  const std::vector<absl::string_view> shapes = StatedShapes(call.node_def, &poll_);
   std::vector<Tensor> ends;  // Nodes that the end of the call waits for.
   for (size_t i = 0; i < body.results.size(); ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     WorkNode node = identity("output", TypeOf(body.results[i], call),
                              shapes.size() == body.results.size() ? shapes[i] : "");
     const Tensor source{made.NodeOf(body.result_tensors[i].node), body.result_tensors[i].port};
     node.device = made.is_native ? device : absl::string_view();
     if (!made.is_native) node.colocated_with = source;
     const bool shape_is_new =
-        shapes.size() == body.results.size() &&
-        !FindAttr(work_.node_def(work_.Source(source).node), kOutputShapesAttr).has_value();
+        shapes.size() == body.results.size() && !StatesShapes(work_.Source(source).node);
     node.hands_on = !made.is_native && !shape_is_new && !IsReference(work_.Source(source), body);
     const NodeId result = work_.Add(node, {source});
     made.results.push_back({result, 0});

@@ -72,11 +72,16 @@ class CallInliner {
   const InlineBody* BodyOf(int32_t function);
   // Returns UNSPECIFIED if `*call` may be replaced.
   v1::KeptCallReason Check(NodeId id, CallKind kind, Call* call);
-  v1::KeptCallReason CheckTypes(const Call& call, std::vector<DataType>* input_types) const;
+  v1::KeptCallReason CheckTypes(const Call& call, std::vector<DataType>* input_types);
   v1::KeptCallReason CheckLowered(NodeId id, CallKind kind, Call* call);
   bool FitsLowered(const Call& call, const InlineBody& body, size_t function) const;
   bool BindNodes(int32_t function, Call* call);
   void Note(NodeId id, CallKind kind, v1::KeptCallReason reason);
+
+  // Whether the call must end, asked for each node that is made for a replaced one.
+  bool Stops(NodeId replaced) {
+    return poll_.Tick(1 + static_cast<int64_t>(work_.name(replaced).size()) / kNameBytesPerStep);
+  }
 
   // Incomplete if stopped.
   void Replace(const Call& call);
@@ -88,7 +93,8 @@ class CallInliner {
   // Adds the further control inputs that TensorFlow gives a call before inlining it.
   void AddStrictInputs(const Call& call, std::vector<Tensor>* controls);
   absl::optional<Tensor> FrameControl(NodeId call);
-  absl::optional<Tensor> FindFrameControl(FrameId frame);
+  void FindFrameControls();
+  bool StatesShapes(NodeId id);
   bool IsReference(Tensor tensor, const InlineBody& current);
   bool IsReference(const Graph& graph, Tensor tensor);
   DataType TypeOf(const BorderType& type, const Call& call) const;
@@ -103,6 +109,7 @@ class CallInliner {
   std::vector<CallKind> kinds_;                      // By op id of the original graph.
   std::vector<std::unique_ptr<InlineBody>> bodies_;  // Per function.
   std::vector<bool> read_;                           // Per function: whether reading was attempted.
+  FunctionResults function_results_;
   // By function and attributes; null if they cannot be bound.
   absl::flat_hash_map<std::string, std::unique_ptr<BoundNodes>> bound_;
   absl::flat_hash_map<std::pair<absl::string_view, absl::string_view>, absl::string_view> devices_;
@@ -112,7 +119,10 @@ class CallInliner {
   bool lowered_loops_ = false;
   bool frames_known_ = false;
   absl::optional<ControlFlowAnalysis> frames_;  // For the original graph, if it has loops.
-  absl::flat_hash_map<FrameId, absl::optional<Tensor>> frame_controls_;
+  absl::flat_hash_map<FrameId, Tensor> frame_controls_;
+  // By node, which very many calls may read: whether it is an Enter of what is constant in its
+  // loop, and whether it states the shapes of its outputs.
+  absl::flat_hash_map<NodeId, bool> is_constant_, states_shapes_;
   // Of a node's first outputs, those that are references. A call may read very many of one node.
   struct References {
     int32_t count = 0;

@@ -26,6 +26,9 @@ constexpr int64_t kCallCopies = 4;
 // A control input from the call's input control node.
 constexpr int64_t kControlInputBytes = 48;
 
+// A field of OpDef.
+constexpr uint32_t kIsStateful = 17;
+
 // A call of a branch is named NODE/branch12/_34.
 constexpr int64_t kBranchNameBytes = 40;
 
@@ -187,9 +190,11 @@ class FunctionScanner {
     while (reader.Next()) {
       if (poll_.Tick()) return false;
       if (reader.IsBytes(function_def::kSignature)) {
+        function.is_stateful = false;  // The last signature counts.
         WireReader signature(reader.bytes());
         while (signature.Next()) {
           if (poll_.Tick()) return false;
+          if (signature.IsVarint(kIsStateful)) function.is_stateful = signature.number() != 0;
           if (signature.IsBytes(function_def::kSignatureName)) function.name = signature.bytes();
           if (signature.IsBytes(op_def::kAttrDef)) function.has_attrs = true;
         }
@@ -270,14 +275,11 @@ class FunctionScanner {
   bool ScanNode(size_t number, absl::string_view node_def) {
     InlinedSize& size = table_.functions_[number].size;
     absl::string_view op, name, device;
-    int64_t inputs = 0, data_inputs = 0, names = 0, attributes = 0;
+    int64_t inputs = 0, names = 0, attributes = 0;
     WireReader reader(node_def);
     while (reader.Next()) {
       if (poll_.Tick()) return false;
-      if (reader.IsBytes(node_def::kInput)) {
-        ++inputs;
-        data_inputs += reader.bytes().empty() || reader.bytes()[0] != '^';
-      }
+      inputs += reader.IsBytes(node_def::kInput);
       if (reader.IsBytes(node_def::kOp)) op = reader.bytes();
       if (reader.IsBytes(node_def::kName)) name = reader.bytes();
       if (reader.IsBytes(node_def::kDevice)) device = reader.bytes();
@@ -319,6 +321,7 @@ class FunctionScanner {
     lowered.bytes = lowered.BytesAt(static_cast<int64_t>(name.size()), 0);
     size.Add(lowered);
     for (absl::string_view branch : LoweredFunctions(kind, node_def)) {
+      if (poll_.Tick()) return false;
       AddCallee(number, branch, kind, name.size() + kBranchNameBytes, device.size());
     }
     return true;

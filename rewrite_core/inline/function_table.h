@@ -49,6 +49,7 @@ class FunctionTable {
     absl::string_view name;
     absl::string_view function_def;
     bool has_attrs = false;  // Its signature has attributes, which nodes of the body may refer to.
+    bool is_stateful = false;  // By its signature.
     bool has_switch =
         false;  // There is a Switch in its body, or in that of a function called there by name.
     // Why its calls are kept; UNSPECIFIED: the function may be inlined.

@@ -7,7 +7,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_entry.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -61,16 +60,15 @@ constexpr absl::string_view kWithoutEffect[] = {
     "TruncatedNormal",
 };
 
-// A field of OpDef.
-constexpr uint32_t kIsStateful = 17;
-
 class BodyReader {
  public:
-  BodyReader(const FunctionTable& table, int32_t function, const StopToken& stop)
+  BodyReader(const FunctionTable& table, int32_t function, const StopToken& stop,
+             FunctionResults* results)
       : table_(table),
         function_def_(table[function].function_def),
         stop_(stop),
         poll_(stop),
+        results_(results),
         body_(std::make_unique<InlineBody>()) {
     body_->has_attrs = table[function].has_attrs;
   }
@@ -93,7 +91,7 @@ class BodyReader {
       return function == FunctionTable::kNoFunction ? absl::string_view()
                                                     : table_[function].function_def;
     };
-    if (!WriteFunctionBody(function_def_, find, stop_, &text)) return false;
+    if (!WriteFunctionBody(function_def_, find, stop_, &text, results_)) return false;
     body_->bytes = std::move(text.graph_def);
     if (body_->bytes.empty()) return false;  // No arguments and no nodes.
     auto graph = Graph::Parse(body_->bytes, NoLimits(), stop_);
@@ -112,7 +110,9 @@ class BodyReader {
   }
 
   bool ReadTypes() {
-    WireReader signature(LastPayload(function_def_, function_def::kSignature));
+    absl::string_view bytes;
+    if (!FindPayload(function_def_, function_def::kSignature, &poll_, &bytes)) return false;
+    WireReader signature(bytes);
     while (signature.Next()) {
       if (poll_.Tick()) return false;
       const bool is_input = signature.IsBytes(op_def::kInputArg);
@@ -120,6 +120,7 @@ class BodyReader {
       BorderType type;
       WireReader argument(signature.bytes());
       while (argument.Next()) {
+        if (poll_.Tick()) return false;
         if (argument.IsVarint(op_def::kArgType)) {
           type.dtype = static_cast<DataType>(argument.number());
         }
@@ -139,7 +140,9 @@ class BodyReader {
     while (reader.Next()) {
       if (poll_.Tick()) return false;
       if (!reader.IsBytes(function_def::kControlReturn)) continue;
-      const NodeId node = body_->graph->Find(LastPayload(reader.bytes(), map_entry::kValue));
+      absl::string_view name;
+      if (!FindPayload(reader.bytes(), map_entry::kValue, &poll_, &name)) return false;
+      const NodeId node = body_->graph->Find(name);
       if (node == kNoNode) return false;
       body_->returns_control[node] = true;
     }
@@ -156,7 +159,7 @@ class BodyReader {
       has_effect_.push_back(HasEffect(graph.op_name(op), graph.op_type_info(op)));
     }
     for (NodeId id(0); id < graph.num_nodes(); ++id) {
-      if (poll_.Tick()) return false;
+      if (poll_.Tick(1 + graph.inputs(id).size())) return false;  // All of its fields are read.
       body_->copied.push_back(CopiedFields(graph.node_bytes(id)));
     }
     body_->last_port.assign(graph.num_nodes(), -1);
@@ -197,13 +200,7 @@ class BodyReader {
     }
     if (info.known) return info.is_stateful;
     const int32_t function = table_.Find(op);
-    if (function == FunctionTable::kNoFunction) return true;
-    bool stateful = false;
-    WireReader signature(LastPayload(table_[function].function_def, function_def::kSignature));
-    while (signature.Next()) {
-      if (signature.IsVarint(kIsStateful)) stateful = signature.number() != 0;
-    }
-    return stateful;
+    return function == FunctionTable::kNoFunction || table_[function].is_stateful;
   }
 
   // Flags the nodes that lead to `queue`. Empty if stopped.
@@ -281,6 +278,7 @@ class BodyReader {
   const absl::string_view function_def_;
   const StopToken& stop_;
   StopPoller poll_;
+  FunctionResults* const results_;
   std::unique_ptr<InlineBody> body_;
   std::vector<bool> has_effect_;  // By op id.
 };
@@ -288,8 +286,8 @@ class BodyReader {
 }  // namespace
 
 std::unique_ptr<InlineBody> ReadBody(const FunctionTable& table, int32_t function,
-                                     const StopToken& stop) {
-  return BodyReader(table, function, stop).Run();
+                                     const StopToken& stop, FunctionResults* results) {
+  return BodyReader(table, function, stop, results).Run();
 }
 
 }  // namespace spillway::core

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/dtype.h"
@@ -65,9 +66,9 @@ inline bool IsWrittenAnew(const WireReader& reader) {
 inline bool NamesNodes(absl::string_view key) { return key == "_class" || key == "frame_name"; }
 
 // Null if the body cannot be read (list arguments, inputs that name nothing, a cycle), or if
-// stopped (check `stop`).
+// stopped (check `stop`). `results`: of the table's functions, for all bodies.
 std::unique_ptr<InlineBody> ReadBody(const FunctionTable& table, int32_t function,
-                                     const StopToken& stop);
+                                     const StopToken& stop, FunctionResults* results);
 
 }  // namespace spillway::core
 

@@ -1,6 +1,7 @@
 #include "rewrite_core/inline/inline_calls.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/base/wire_writer.h"
 #include "rewrite_core/graph/attr_entry.h"
@@ -46,7 +48,7 @@ class InlinedWriter {
       const size_t begin = field.data() - bytes.data();
       out.append(bytes.data() + done, begin - done);
       if (const Expansion* call = work_.ReplacedBy(id)) {
-        AppendKept(id, *call, &out);
+        if (!AppendKept(id, *call, &out)) return stop_.status("inline");
       } else if (!AppendReader(id, &out)) {
         return stop_.status("inline");
       }
@@ -75,7 +77,7 @@ class InlinedWriter {
         if (changed_.back() != readers[r].node) changed_.push_back(readers[r].node);
       }
     }
-    std::sort(changed_.begin(), changed_.end());
+    if (!PolledSort(changed_.begin(), changed_.end(), std::less<>(), &poll_)) return false;
     changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
     return true;
   }
@@ -110,7 +112,7 @@ class InlinedWriter {
   bool AppendNew(std::string* out) {
     std::string node, spelling;
     for (NodeId id(graph_.num_nodes()); id < work_.num_nodes(); ++id) {
-      if (poll_.Tick()) return false;
+      if (poll_.Tick(1 + static_cast<int64_t>(node.size()) / kNameBytesPerStep)) return false;
       if (work_.ReplacedBy(id) != nullptr) continue;
       ++num_added_;
       node.clear();
@@ -125,7 +127,7 @@ class InlinedWriter {
       }
       if (!work.device.empty()) AppendBytesField(node_def::kDevice, work.device, &node);
       if (work.body_node != kNoNode) {
-        AppendBodyAttrs(work, &node);
+        if (!AppendBodyAttrs(work, &node)) return false;
       } else {
         node.append(work.attrs.data(), work.attrs.size());
       }
@@ -156,14 +158,14 @@ class InlinedWriter {
   // Appends all fields of the node in the body except those already written; names of other nodes
   // and of loop frames are prefixed with the call's name (AddPrefixAndSuffixToNode and its
   // neighbours in TensorFlow's core/framework/node_def_util.cc).
-  void AppendBodyAttrs(const WorkNode& work, std::string* node) {
+  bool AppendBodyAttrs(const WorkNode& work, std::string* node) {
     const Expansion& call = work_.expansion(work.expansion);
     const absl::string_view copied = call.body->copied[work.body_node];
     const bool is_bound =
         work.node_def.data() != call.body->graph->node_bytes(work.body_node).data();
     if (!is_bound && !copied.empty()) {
       node->append(copied.data(), copied.size());
-      return;
+      return true;
     }
     WireReader reader(work.node_def);
     while (reader.Next()) {
@@ -171,7 +173,7 @@ class InlinedWriter {
       if (reader.IsBytes(node_def::kAttr)) {
         const AttrEntry attr = ReadAttrEntry(reader.bytes());
         if (attr.key == "_class") {
-          AppendColocation(call, attr.value, work.name, node);
+          if (!AppendColocation(call, attr.value, work.name, node)) return false;
           continue;
         }
         if (attr.key == "frame_name" && absl::EndsWith(work.op, "Enter")) {
@@ -182,18 +184,20 @@ class InlinedWriter {
       }
       node->append(reader.whole().data(), reader.whole().size());
     }
+    return true;
   }
 
   // A function may name a node that does not exist: one of the graph in which it was created.
   // TensorFlow's importer rejects such a name, its placer treats it as the name of a group; so the
   // first node of the group represents it.
-  void AppendColocation(const Expansion& call, absl::string_view value, absl::string_view itself,
+  bool AppendColocation(const Expansion& call, absl::string_view value, absl::string_view itself,
                         std::string* node) {
     std::vector<std::string> names;
     const auto add = [&names](absl::string_view name) {
       names.push_back(absl::StrCat(kColocatedWith, name));
     };
     for (absl::string_view name : AttrStrings(value)) {
+      if (poll_.Tick()) return false;
       absl::string_view other = name;
       if (!absl::ConsumePrefix(&other, kColocatedWith)) {
         names.emplace_back(name);
@@ -217,16 +221,18 @@ class InlinedWriter {
       }
     }
     if (!names.empty()) AppendAttrField("_class", StringListAttr(names), node);
+    return true;
   }
 
   // Appends the node that takes the call's name.
-  void AppendKept(NodeId id, const Expansion& call, std::string* out) const {
+  bool AppendKept(NodeId id, const Expansion& call, std::string* out) {
     std::string node;
     const size_t num_results = call.results.size();
     AppendBytesField(node_def::kName, graph_.name(id), &node);
     AppendBytesField(node_def::kOp, num_results > 0 ? "IdentityN" : "NoOp", &node);
     std::string types;
     for (size_t i = 0; i < num_results; ++i) {
+      if (poll_.Tick()) return false;
       const Tensor result = work_.Resolve(call.results[i]);
       AppendBytesField(node_def::kInput,
                        result.port == 0 ? std::string(work_.name(result.node))
@@ -250,6 +256,7 @@ class InlinedWriter {
     record.idle = !graph_.readers(id).empty();
     AppendAttrField(kUndoAttr, UndoAttr(record), &node);
     AppendBytesField(graph_def::kNode, node, out);
+    return true;
   }
 
   // Appends a node that reads calls, with new inputs and a record of the changed ones. An existing
@@ -335,7 +342,7 @@ absl::StatusOr<InlinedCalls> InlineCalls(const Graph& graph, const v1::Step& ste
   }
   auto table = FunctionTable::Read(graph.bytes(), stop);
   if (!table.ok()) return table.status();
-  WorkGraph work(graph, borders);
+  WorkGraph work(graph, borders, stop);
   CallInliner inliner(*table, step, limits, stop, &work, &inlined.summary);
   if (absl::Status s = inliner.Run(); !s.ok()) return s;
   inlined.too_large = inliner.too_large();

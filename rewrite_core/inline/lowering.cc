@@ -171,12 +171,16 @@ v1::KeptCallReason CallInliner::CheckLowered(NodeId id, CallKind kind, Call* cal
   InlinedSize size = LoweringSize(call->node_def);
   absl::flat_hash_set<int32_t> checked;  // A Case may name one function very often.
   for (size_t i = 0; i < call->functions.size(); ++i) {
+    if (poll_.Tick()) return v1::KEPT_CALL_REASON_BAD_FUNCTION;  // Run looks at the token.
     const int32_t number = table_.Find(call->functions[i]);
     if (number == FunctionTable::kNoFunction) return v1::KEPT_CALL_REASON_NO_FUNCTION;
     if (table_[number].kept != v1::KEPT_CALL_REASON_UNSPECIFIED) return table_[number].kept;
     const InlineBody* body = BodyOf(number);
     const bool is_known = !is_loop && !checked.insert(number).second;
     if (body == nullptr || (!is_known && !FitsLowered(*call, *body, i))) {
+      return v1::KEPT_CALL_REASON_BAD_FUNCTION;
+    }
+    if (!is_known && poll_.Tick(static_cast<int64_t>(body->results.size()))) {
       return v1::KEPT_CALL_REASON_BAD_FUNCTION;
     }
     if (body->has_dead_results) return v1::KEPT_CALL_REASON_DEAD_RESULTS;
@@ -250,6 +254,7 @@ void CallInliner::LowerBranches(const Call& call, const std::vector<Tensor>& inp
                                     reads, device, outputs);
   std::vector<Tensor> pivots;
   for (int32_t branch = 0; branch < num_branches; ++branch) {
+    if (Stops(call.id)) return;
     const std::string what =
         is_if ? (branch == 0 ? "pivot_f" : "pivot_t") : absl::StrCat("pivot_", branch);
     pivots.push_back(
@@ -257,15 +262,19 @@ void CallInliner::LowerBranches(const Call& call, const std::vector<Tensor>& inp
   }
   std::vector<NodeId> switches;
   for (int i = 1; i < call.num_data; ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     const std::string what(work_.name(work_.Resolve(inputs[i]).node));
     switches.push_back(
         maker->AddBeside(what, choose, call.input_types[i], {inputs[i], inputs[0]}, outputs).node);
   }
   std::vector<Tensor> calls;
   for (int32_t branch = 0; branch < num_branches; ++branch) {
+    if (Stops(call.id)) return;
     reads.clear();
-    for (NodeId node : switches) reads.push_back({node, branch});
+    for (NodeId node : switches) {
+      if (poll_.Tick()) return;
+      reads.push_back({node, branch});
+    }
     reads.push_back(Control(pivots[branch]));
     const std::string what =
         is_if ? (branch == 0 ? "else" : "then") : absl::StrCat("branch", branch);
@@ -273,21 +282,25 @@ void CallInliner::LowerBranches(const Call& call, const std::vector<Tensor>& inp
                                    FunctionAttrs(call.kind, call.node_def, branch), reads));
   }
   const std::string count = NumberField("N", num_branches);
-  // A Merge of an If reads the true side first.
-  const auto merged = [&](auto tensor_of) {
+  // A Merge of an If reads the true side first. False if stopped.
+  const auto merge = [&](auto tensor_of) {
     reads.clear();
     for (int32_t branch = 0; branch < num_branches; ++branch) {
+      if (poll_.Tick()) return false;
       reads.push_back(tensor_of(is_if ? num_branches - 1 - branch : branch));
     }
+    return true;
   };
   for (size_t i = 0; i < call.result_types.size(); ++i) {
-    if (poll_.Tick()) return;
-    merged([&](int32_t branch) { return Tensor{calls[branch].node, static_cast<int32_t>(i)}; });
+    if (Stops(call.id)) return;
+    const auto port = static_cast<int32_t>(i);
+    if (!merge([&](int32_t branch) { return Tensor{calls[branch].node, port}; })) return;
     made->results.push_back(maker->Add(is_if ? "output" : "merge", "Merge", call.result_types[i],
                                        reads, device, count));
   }
-  merged([&](int32_t branch) { return pivots[branch]; });
+  if (!merge([&](int32_t branch) { return pivots[branch]; })) return;
   for (int32_t branch = 0; branch < num_branches; ++branch) {
+    if (poll_.Tick()) return;
     reads.push_back(Control(calls[is_if ? num_branches - 1 - branch : branch]));
   }
   made->output_control =
@@ -311,7 +324,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
   std::vector<absl::string_view> devices(count);
   const auto is_constant = [&types](size_t i) { return types[i] == kDtResource; };
   for (size_t i = 0; i < count; ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     devices[i] = work_.device(work_.Resolve(inputs[i]).node);
     std::string attrs;
     AppendAttrField("frame_name", StringAttr(work_.name(call.id)), &attrs);
@@ -331,7 +344,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
   const std::string two = NumberField("N", 2);
   NodeId pivot = kNoNode;
   for (size_t i = 0; i < count; ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     if (is_constant(i)) {
       for_condition.push_back(enters[i]);
       continue;
@@ -347,7 +360,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
       "cond", call.functions[0], FunctionAttrs(call.kind, call.node_def, 0), for_condition);
   const Tensor goes_on = maker->Add("LoopCond", "LoopCond", kDtInvalid, {condition}, device);
   for (size_t i = 0; i < count; ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     if (is_constant(i)) continue;
     const std::string what = absl::StrCat(work_.name(work_.Resolve(inputs[i]).node), "_switch");
     switches[i] = maker->Add(what, "Switch", types[i], {merges[i], goes_on}, devices[i]);
@@ -355,7 +368,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
   size_t first = 0;
   while (is_constant(first)) ++first;
   for (size_t i = 0; i < count; ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     for_body.push_back(is_constant(i) ? enters[i] : Tensor{switches[i].node, 1});
   }
   const Tensor runs = maker->Add("loop_body_control", "Identity", types[first],
@@ -365,7 +378,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
                                      FunctionAttrs(call.kind, call.node_def, 1), for_body);
   std::vector<Tensor> ends;
   for (size_t i = 0; i < count; ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     if (is_constant(i)) {
       made->results.push_back(inputs[i]);
       continue;
@@ -376,7 +389,7 @@ void CallInliner::LowerLoop(const Call& call, const std::vector<Tensor>& inputs,
   }
   made->output_control = maker->Add("LoopExecuted", "NoOp", kDtInvalid, ends, device).node;
   for (size_t i = 0; i < count; ++i) {
-    if (poll_.Tick()) return;
+    if (Stops(call.id)) return;
     if (is_constant(i)) continue;
     maker->Add("next_iteration", "NextIteration", types[i],
                {Tensor{body.node, static_cast<int32_t>(i)}, Control(body)}, devices[i]);

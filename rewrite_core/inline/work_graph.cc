@@ -31,10 +31,13 @@ void WorkGraph::Replace(const Expansion& expansion) {
 
 Tensor WorkGraph::Resolve(Tensor tensor) const {
   const bool control_of = IsControlOf(tensor.port);
-  const int32_t port = control_of ? kControl - 1 - tensor.port : tensor.port;
-  Tensor now{tensor.node, port};
-  if (const Expansion* call = ReplacedBy(tensor.node)) {
-    now = port == kControl ? Tensor{call->output_control, kControl} : Resolve(call->results[port]);
+  Tensor now{tensor.node, control_of ? kControl - 1 - tensor.port : tensor.port};
+  while (replaced_[now.node] >= 0) {
+    if (now.port == kControl) return {expansions_[replaced_[now.node]].output_control, kControl};
+    Tensor& result = expansions_[replaced_[now.node]].results[now.port];
+    if (const Expansion* next = ReplacedBy(result.node)) result = next->results[result.port];
+    now = result;
+    if (poll_.Tick()) break;
   }
   if (control_of) now.port = kControl;
   return now;
@@ -42,9 +45,11 @@ Tensor WorkGraph::Resolve(Tensor tensor) const {
 
 Tensor WorkGraph::Source(Tensor tensor) const {
   Tensor now = Resolve(tensor);
-  while (borders_ == Borders::kDirect && !now.is_control() && !IsOriginal(now.node) &&
-         node(now.node).hands_on) {
-    now = Resolve(inputs(now.node)[0]);
+  while (HandsOn(now) && !poll_.Tick()) {
+    Tensor& input = inputs_[node(now.node).first_input];
+    input = Resolve(input);
+    if (HandsOn(input)) input = Resolve(inputs_[node(input.node).first_input]);
+    now = input;
   }
   return now;
 }
@@ -75,15 +80,19 @@ absl::string_view WorkGraph::UniqueName(absl::string_view first, absl::string_vi
   wanted_.append(second.data(), second.size());
   const size_t size = wanted_.size();
   uint32_t tag = NameIndex::Tag(wanted_);
-  for (int number = 0; !IsFree(wanted_, tag);) {
-    wanted_.resize(size);
-    absl::StrAppend(&wanted_, "_", ++number);
-    tag = NameIndex::Tag(wanted_);
+  if (!IsFree(wanted_, tag)) {
+    int& number = numbers_[wanted_];
+    do {
+      wanted_.resize(size);
+      absl::StrAppend(&wanted_, "_", ++number);
+      tag = NameIndex::Tag(wanted_);
+    } while (!IsFree(wanted_, tag) &&
+             !poll_.Tick(1 + static_cast<int64_t>(wanted_.size()) / kNameBytesPerStep));
   }
   if (names_.size() == index_room_) {
     index_room_ = std::max(2 * index_room_, kFirstNames);
     index_.Reset(index_room_);
-    for (size_t i = 0; i < names_.size(); ++i) Index(i);
+    for (size_t i = 0; i < names_.size() && !poll_.Tick(); ++i) Index(i);
   }
   names_.emplace_back(Keep(wanted_), tag);
   Index(names_.size() - 1);

@@ -13,14 +13,20 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/name_index.h"
 #include "rewrite_core/inline/inline_body.h"
 #include "rewrite_core/inline/inline_calls.h"
 
 namespace spillway::core {
+
+// Bytes of names that take about a step (stop_token.h). The names of all nodes that replace a call
+// begin with its name, which may be long.
+inline constexpr int64_t kNameBytesPerStep = 256;
 
 // As a port: the end of the node that makes the tensor at port p.
 inline constexpr int32_t ControlOf(int32_t port) { return kControl - 1 - port; }
@@ -65,9 +71,10 @@ struct Expansion {
 
 class WorkGraph {
  public:
-  // `borders`: the tensors that the consumers of an inlined call's results read.
-  WorkGraph(const Graph& graph, Borders borders)
-      : graph_(graph), borders_(borders), replaced_(graph.num_nodes(), -1) {}
+  // `borders`: the tensors that the consumers of an inlined call's results read. Once `stop` has
+  // fired, names may be taken and tensors not current: check it.
+  WorkGraph(const Graph& graph, Borders borders, const StopToken& stop)
+      : graph_(graph), borders_(borders), poll_(stop), replaced_(graph.num_nodes(), -1) {}
 
   const Graph& original() const { return graph_; }
   int32_t num_nodes() const { return graph_.num_nodes() + static_cast<int32_t>(nodes_.size()); }
@@ -124,13 +131,20 @@ class WorkGraph {
   // Whether neither graph has a node of that name; `tag`: NameIndex's.
   bool IsFree(absl::string_view name, uint32_t tag) const;
   void Index(size_t i);  // Indexes names_[i].
+  bool HandsOn(Tensor tensor) const {
+    return borders_ == Borders::kDirect && !tensor.is_control() && !IsOriginal(tensor.node) &&
+           node(tensor.node).hands_on;
+  }
 
   const Graph& graph_;
   const Borders borders_;
+  mutable StopPoller poll_;
   std::deque<WorkNode> nodes_;  // Many and large, so never moved.
-  std::vector<Tensor> inputs_;
+  // The inputs of nodes that hand on, and the results of expansions, are mutable: calls may form
+  // chains of any length, and each time that one is followed, it becomes half as long.
+  mutable std::vector<Tensor> inputs_;
   std::vector<int32_t> replaced_;  // Per node: its expansion, or -1.
-  std::vector<Expansion> expansions_;
+  mutable std::vector<Expansion> expansions_;
   std::vector<std::unique_ptr<char[]>> blocks_;  // For Keep.
   char* free_ = nullptr;                         // In the last block.
   size_t free_bytes_ = 0;
@@ -138,8 +152,9 @@ class WorkGraph {
   std::vector<std::pair<absl::string_view, uint32_t>> names_;
   NameIndex index_;
   size_t index_room_ = 0;
-  std::string wanted_;       // Scratch.
-  int64_t next_number_ = 0;  // For border names.
+  absl::flat_hash_map<std::string, int> numbers_;  // For names that are taken: the last one tried.
+  std::string wanted_;                             // Scratch.
+  int64_t next_number_ = 0;                        // For border names.
 };
 
 }  // namespace spillway::core

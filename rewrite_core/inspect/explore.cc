@@ -15,6 +15,7 @@
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/inline/kept_calls.h"
 #include "rewrite_core/inline/step_graph.h"
@@ -37,6 +38,9 @@ constexpr int64_t kTheSize = -1;
 constexpr int kMaxSizes = 10'000;
 // How often a search for the largest size goes on behind a size that does not fit.
 constexpr int kMaxMore = 8;
+// The limit max_search_steps is for a plan of one size: all sizes of a call together get as many
+// steps as a search for the largest one may take, which tries each power of two and then bisects.
+constexpr int64_t kPlansPerCall = 64;
 
 // Whether bytes or times of a tensor, or their sums, overflow 63 bits: larger than any memory.
 bool IsOverflow(const absl::Status& status) {
@@ -77,7 +81,8 @@ absl::StatusOr<int64_t> BoundNs(const std::vector<ControlEdge>& edges,
 }
 
 absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::RewriteOptions& options,
-                                            const v1::Limits& limits, const StopToken& stop) {
+                                            const v1::Limits& limits, const StopToken& stop,
+                                            int64_t* search_steps) {
   const PlanningStrategy& strategy = *FindStrategy(options);
   const v1::Step step = strategy.step(options);
   const StepFacts facts(graph, step);
@@ -90,8 +95,8 @@ absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::Rewrit
   if (!full_speed.ok()) return full_speed.status();
   swapped.full_speed_ns = full_speed->step_time_ns();
 
-  auto result = strategy.plan(
-      {facts, *eligibility, options, limits, simulator->get(), stop, /*only_plan=*/true});
+  auto result = strategy.plan({facts, *eligibility, options, limits, simulator->get(), stop,
+                               /*only_plan=*/true, search_steps});
   const bool fits = GetErrorReason(result.status()) != v1::ERROR_REASON_DOES_NOT_FIT;
   if (fits && !result.ok()) return result.status();
   auto bound_ns = BoundNs(fits ? result->plan.controls : std::vector<ControlEdge>(), options,
@@ -261,11 +266,12 @@ class Explorer {
     if (it == tried_.end()) return false;  // It overflows.
     v1::ExploredSize& explored = it->second;
     if (explored.has_full_speed_sizes_per_s()) return explored.has_swapped();
+    if (absl::Status s = CheckSteps(); !s.ok()) return s;
     v1::RewriteOptions options;
     *options.mutable_step() = StepAt(size);
     options.mutable_budget()->set_recompute(options_.recompute());
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
-    auto step = ForecastSwapped(step_graph_->graph(), options, limits_, stop_);
+    auto step = ForecastSwapped(step_graph_->graph(), options, limits_, stop_, &search_steps_);
     if (!step.ok()) return AtSize(size, step.status());
     explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
     if (step->bound_ns > 0) explored.set_bound_sizes_per_s(PerSecond(step->bound_ns) * size);
@@ -276,6 +282,18 @@ class Explorer {
     }
     if (on_size_) on_size_(explored);
     return explored.has_swapped();
+  }
+
+  // Ends a call whose plans have taken too much work together; the last may pass the bound.
+  absl::Status CheckSteps() const {
+    const int64_t most = SaturatingMultiply(kPlansPerCall, limits_.max_search_steps());
+    if (search_steps_ <= most) return absl::OkStatus();
+    return Error(
+        absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_SEARCH_TOO_LONG,
+        absl::StrCat(
+            "the searches for plans of all sizes took more than ", most, " steps (", kPlansPerCall,
+            " times the limit max_search_steps); give fewer sizes, or a larger multiple_of"),
+        {{"limit", "max_search_steps"}, {"value", absl::StrCat(limits_.max_search_steps())}});
   }
 
   // Whether the step fits as far as is known.
@@ -469,6 +487,7 @@ class Explorer {
   std::map<int64_t, v1::ExploredSize> tried_;
   int64_t overflow_size_ = 0;  // The smallest whose bytes overflow,
   absl::Status overflow_;      // and the error; OK if there is none.
+  int64_t search_steps_ = 0;   // Of the plans of all sizes.
   v1::ExploreReport report_;
 };
 

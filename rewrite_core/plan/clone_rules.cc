@@ -162,7 +162,9 @@ absl::Status CloneRules::FindUpdates(const StopToken& stop) {
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("analysis");
     if (WriteOf(graph.op(id)) == Write::kNone) continue;
-    if (!facts_->active_nodes().needed[id] && IsInitializer(id, &seen_from, &looks)) continue;
+    const bool is_needed = facts_->active_nodes().needed[id];
+    if (!is_needed && IsInitializer(id, &seen_from, &looks, &poll)) continue;
+    if (absl::Status s = stop.status("analysis"); !s.ok()) return s;
     for (Tensor input : graph.inputs(id)) {
       if (poll.Tick()) return stop.status("analysis");
       if (input.is_control()) break;
@@ -179,15 +181,17 @@ absl::Status CloneRules::FindUpdates(const StopToken& stop) {
 // Whether the write depends on nothing that may run again and reads a variable that it writes:
 // initial values, copies between towers, broadcasts of a variable. (Of several towers, the step may
 // update the statistics of one alone; a clone in another one still has to run before that one's
-// updates, in whichever step.) False also if that takes too long to find out.
-bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks) const {
+// updates, in whichever step.) False also if that takes too long to find out, or if stopped.
+bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks,
+                               StopPoller* poll) const {
   const Graph& graph = facts_->graph();
-  std::vector<BufferIndex> written;
+  absl::flat_hash_set<BufferIndex> written;  // A write may have very many inputs.
   for (Tensor input : graph.inputs(write)) {
+    if (poll->Tick()) return false;
     if (input.is_control()) break;
     if (!facts_->shapes().type(input).is_ref) continue;
     if (const BufferIndex variable = ReferencedBy(input); variable != kNoBuffer) {
-      written.push_back(variable);
+      written.insert(variable);
     }
   }
   std::vector<NodeId> todo = {write};
@@ -200,10 +204,9 @@ bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int
     const bool may_run_again =
         by_op_[graph.op_id(id)] != RunAgain::kNever && !HandsInputOn(graph.op(id));
     for (Tensor input : graph.inputs(id)) {
-      if (--*looks < least_looks) return false;
+      if (poll->Tick() || --*looks < least_looks) return false;
       if (writes && !input.is_control() && facts_->shapes().type(input).is_ref) continue;
-      if (may_run_again && !input.is_control() &&
-          std::find(written.begin(), written.end(), ReferencedBy(input)) != written.end()) {
+      if (may_run_again && !input.is_control() && written.contains(ReferencedBy(input))) {
         return false;
       }
       if (std::exchange((*seen_from)[input.node], write) != write) todo.push_back(input.node);
@@ -221,19 +224,22 @@ std::vector<NodeId> CloneRules::UpdatesOf(NodeId id) const {
   std::vector<NodeId> updates;
   if (updates_.empty()) return updates;
   absl::flat_hash_set<BufferIndex> seen;
+  absl::flat_hash_map<DeviceId, bool> is_other;
   const Graph& graph = facts_->graph();
   const absl::Span<const Tensor> inputs = graph.inputs(id);
   for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
     const Tensor input = inputs[i];
     if (updates.size() > kMaxUpdates) break;
     if (!ReadsInput(graph, id, static_cast<int32_t>(i))) continue;
-    // From another device comes a copy, which all readers here share (AddRecv in
-    // graph_partition.cc).
-    if (AreOtherDevices(graph.device(input.node), graph.device(id))) continue;
     const BufferIndex variable = ReferencedBy(input);
-    if (variable == kNoBuffer || !seen.insert(variable).second) continue;
     const auto found = updates_.find(variable);
-    if (found == updates_.end()) continue;
+    if (found == updates_.end() || seen.contains(variable)) continue;
+    // From another device comes a copy, which all readers here share (AddRecv in
+    // graph_partition.cc). Names of devices may be long: each is compared once.
+    const auto [other, is_new] = is_other.try_emplace(graph.device_id(input.node));
+    if (is_new) other->second = AreOtherDevices(graph.device(input.node), graph.device(id));
+    if (other->second) continue;
+    seen.insert(variable);
     for (NodeId update : found->second) {
       if (std::find(updates.begin(), updates.end(), update) == updates.end()) {
         updates.push_back(update);

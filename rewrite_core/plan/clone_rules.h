@@ -73,7 +73,8 @@ class CloneRules {
  private:
   explicit CloneRules(const StepFacts& facts) : facts_(&facts) {}
   absl::Status FindUpdates(const StopToken& stop);
-  bool IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks) const;
+  bool IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks,
+                     StopPoller* poll) const;
   // The buffer of the variable that is read by reference; kNoBuffer if `tensor` is none.
   BufferIndex ReferencedBy(Tensor tensor) const;
 

@@ -17,8 +17,9 @@ absl::StatusOr<std::vector<std::string>> WriteClones(const Graph& graph, const C
     if (edit->too_large()) break;
     const absl::Span<const Tensor> inputs = graph.inputs(clone.original);
     // The node is read as a whole.
-    if (poll.Tick(1 + static_cast<int64_t>(inputs.size()))) return stop.status("apply");
-    NodeSpec node = ReadCleanNode(graph.node_bytes(clone.original));
+    const absl::string_view node_def = graph.node_bytes(clone.original);
+    if (poll.Tick(1 + static_cast<int64_t>(node_def.size() / 16))) return stop.status("apply");
+    NodeSpec node = ReadCleanNode(node_def);
     node.name = edit->UniqueName(absl::StrCat(kCloneMark, NameStem(node.name)));
     for (const PlannedClone::Input& input : clone.inputs) {
       node.inputs[input.index] = Spelling(names[input.from], inputs[input.index].port);

@@ -1,5 +1,9 @@
 #include "rewrite_core/plan/eligibility.h"
 
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/machine/device_name.h"
@@ -72,26 +76,37 @@ absl::StatusOr<Eligibility> Eligibility::Create(const StepFacts& facts,
   Eligibility result(facts);
   result.min_tensor_bytes_ = options.min_tensor_bytes();
   const Graph& graph = facts.graph();
-  std::vector<bool> used(options.devices_size(), false);
-  std::vector<DeviceName> names;
+  absl::flat_hash_map<std::string, bool> keys;  // Of those wanted: whether a device has it.
   StopPoller poll(stop);
-  for (const std::string& device : options.devices()) names.push_back(ParseDeviceName(device));
+  for (const std::string& device : options.devices()) {
+    for (std::string& key : WantedKeys(ParseDeviceName(device))) {
+      if (poll.Tick()) return stop.status("analysis");
+      keys.try_emplace(std::move(key), false);
+    }
+  }
   for (DeviceId device(0); device < graph.num_devices(); ++device) {
     if (poll.Tick()) return stop.status("analysis");
     bool wanted = options.devices().empty();
     const DeviceName own = ParseDeviceName(graph.device_name(device));
-    for (int i = 0; i < options.devices_size(); ++i) {
-      if (poll.Tick()) return stop.status("analysis");
-      if (options.devices(i) != graph.device_name(device) && !NamesDevice(names[i], own)) continue;
-      wanted = used[i] = true;
+    if (!wanted) {
+      for (const std::string& key : DeviceKeys(own)) {
+        if (poll.Tick()) return stop.status("analysis");
+        const auto found = keys.find(key);
+        if (found != keys.end()) wanted = found->second = true;
+      }
     }
-    const bool is_cpu = IsCpuDevice(graph.device_name(device));
+    const bool is_cpu = own.type == "CPU";
     result.device_rule_.push_back(is_cpu    ? v1::REASON_CPU_PRODUCER
                                   : !wanted ? v1::REASON_OTHER_DEVICE
                                             : kWanted);
   }
   for (int i = 0; i < options.devices_size(); ++i) {
-    if (used[i]) continue;
+    bool used = false;
+    for (const std::string& key : WantedKeys(ParseDeviceName(options.devices(i)))) {
+      if (poll.Tick()) return stop.status("analysis");
+      used = used || keys.at(key);
+    }
+    if (used) continue;
     return InvalidError(v1::ERROR_REASON_NAME_MATCHES_NOTHING,
                         absl::StrCat("devices has ", Quoted(options.devices(i)),
                                      ", but no node is on it; spell it as the graph does, or leave "

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/graph/topology.h"
 
 namespace spillway::core {
@@ -13,7 +15,7 @@ absl::StatusOr<std::vector<LateRead>> FindUnguarded(const StepFacts& facts,
   const Graph& graph = facts.graph();
   const std::vector<NodeId>& order = facts.topology().order();
   StopPoller poll(stop);
-  std::sort(reads.begin(), reads.end());
+  if (!PolledSort(reads.begin(), reads.end(), std::less<>(), &poll)) return stop.status("analysis");
   reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
   std::vector<LateRead> unguarded;
   for (size_t begin = 0, end = 0; begin < reads.size(); begin = end) {
@@ -21,6 +23,7 @@ absl::StatusOr<std::vector<LateRead>> FindUnguarded(const StepFacts& facts,
     std::vector<uint64_t> leads(graph.num_nodes(), 0);
     std::vector<NodeId> updates;
     for (; end < reads.size(); ++end) {
+      if (poll.Tick()) return stop.status("analysis");
       const NodeId update = reads[end].update;
       if (!updates.empty() && updates.back() == update) continue;
       if (updates.size() == 64) break;
@@ -28,6 +31,7 @@ absl::StatusOr<std::vector<LateRead>> FindUnguarded(const StepFacts& facts,
       updates.push_back(update);
     }
     for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      if (poll.Tick()) return stop.status("analysis");
       const Graph::Readers readers = graph.readers(*id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
         if (poll.Tick()) return stop.status("analysis");
@@ -35,6 +39,7 @@ absl::StatusOr<std::vector<LateRead>> FindUnguarded(const StepFacts& facts,
       }
     }
     for (size_t i = begin, bit = 0; i < end; ++i) {
+      if (poll.Tick()) return stop.status("analysis");
       if (updates[bit] != reads[i].update) ++bit;
       if ((leads[reads[i].reader] >> bit & 1) == 0) unguarded.push_back(reads[i]);
     }

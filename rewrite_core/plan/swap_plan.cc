@@ -1,18 +1,20 @@
 #include "rewrite_core/plan/swap_plan.h"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/saturating.h"
 
 namespace spillway::core {
 
-void SortSwaps(std::vector<PlannedSwap>* swaps) {
-  std::stable_sort(swaps->begin(), swaps->end(), [](const PlannedSwap& a, const PlannedSwap& b) {
+bool SortSwaps(std::vector<PlannedSwap>* swaps, const StopToken& stop) {
+  const auto is_before = [](const PlannedSwap& a, const PlannedSwap& b) {
     return std::make_pair(a.tensor.node, a.tensor.port) <
            std::make_pair(b.tensor.node, b.tensor.port);
-  });
+  };
+  StopPoller poll(stop);
+  return PolledSort(swaps->begin(), swaps->end(), is_before, &poll);
 }
 
 int64_t SwappedBytes(const SwapPlan& plan) {
@@ -40,7 +42,10 @@ void MergeSwaps(std::vector<PlannedSwap>* swaps) {
 
 absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,
                                   const StopToken& stop) {
-  SwapPlan moved = plan;
+  SwapPlan moved;
+  moved.cpu_device = plan.cpu_device;
+  moved.controls = plan.controls;
+  moved.swaps.reserve(plan.swaps.size());
   StopPoller poll(stop);
   bool stopped = false;
   const auto move = [&](NodeId* id) {
@@ -49,13 +54,20 @@ absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const
     *id = *id < from.num_nodes() ? to.Find(from.name(*id))
                                  : NodeId(to.num_nodes() + (*id - from.num_nodes()));
   };
-  for (PlannedSwap& swap : moved.swaps) {
+  // Copied one by one: a plan may have very many.
+  for (const PlannedSwap& from_swap : plan.swaps) {
+    PlannedSwap& swap = moved.swaps.emplace_back();
+    swap.tensor = from_swap.tensor;
+    swap.dtype = from_swap.dtype;
+    swap.size_bytes = from_swap.size_bytes;
+    swap.deadlines = from_swap.deadlines;
     move(&swap.tensor.node);
-    swap.buffer = kNoBuffer;  // Buffer ids belong to one graph.
-    for (PlannedSwapIn& swap_in : swap.swap_ins) {
+    for (const PlannedSwapIn& from_swap_in : from_swap.swap_ins) {
+      PlannedSwapIn& swap_in = swap.swap_ins.emplace_back(from_swap_in);
       for (NodeId& trigger : swap_in.triggers) move(&trigger);
       for (NodeId& node : swap_in.paces) move(&node);
       for (InputPosition& consumer : swap_in.consumers) move(&consumer.node);
+      if (stopped) return stop.status("strategy");
     }
     for (NodeId& node : swap.deadlines) move(&node);
   }

@@ -69,8 +69,8 @@ struct SwapPlan {
 // The Plan.format_version (plan.proto) of plans with and without clones. This build reads both.
 inline constexpr int kPlanFormatVersion = 1, kClonePlanFormatVersion = 2;
 
-// Sorts the swaps by tensor: by node, then port.
-void SortSwaps(std::vector<PlannedSwap>* swaps);
+// Sorts the swaps by tensor: by node, then port. Returns false if `stop` ended it.
+bool SortSwaps(std::vector<PlannedSwap>* swaps, const StopToken& stop);
 
 // The bytes of the swapped tensors whose sizes are known.
 int64_t SwappedBytes(const SwapPlan& plan);

@@ -102,6 +102,7 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
     if (poll.Tick()) return stop.status("simulate");
     if (!runs[id]) continue;
     for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
+      if (poll.Tick()) return stop.status("simulate");
       const Tensor tensor{id, port};
       if (buffers.place(tensor) < 0 || buffers.storage(tensor) == Storage::kNone) continue;
       ++tensors;

@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -63,7 +64,10 @@ absl::Status SortNewNodes(const StopToken& stop, v1::GraphPatch* patch) {
   StopPoller poll(stop);
   auto& nodes = *patch->mutable_new_nodes();
   absl::flat_hash_map<absl::string_view, int> index;
-  for (int i = 0; i < nodes.size(); ++i) index[nodes[i].name()] = i;
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (poll.Tick()) return stop.status("report");
+    index[nodes[i].name()] = i;
+  }
   std::vector<int> order, path;
   std::vector<int> next_input(nodes.size(), 0);  // Of what is on the path, or has been.
   for (int i = 0; i < nodes.size(); ++i) {
@@ -83,7 +87,10 @@ absl::Status SortNewNodes(const StopToken& stop, v1::GraphPatch* patch) {
     }
   }
   google::protobuf::RepeatedPtrField<v1::NewNode> sorted;
-  for (int i : order) *sorted.Add() = std::move(nodes[i]);
+  for (int i : order) {
+    if (poll.Tick()) return stop.status("report");
+    *sorted.Add() = std::move(nodes[i]);
+  }
   nodes = std::move(sorted);
   return absl::OkStatus();
 }
@@ -99,6 +106,7 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
   std::map<DeviceId, int64_t> times_ns;
   StopPoller poll(stop);
   for (CloneIndex i(0); i < static_cast<int32_t>(clones.clones.size()); ++i) {
+    if (poll.Tick()) return stop.status("report");
     const PlannedClone& clone = clones.clones[i];
     times_ns[graph.device_id(clone.original)] += facts.costs()[clone.original].duration_ns;
     for (const PlannedClone::Input& input : clone.inputs) {
@@ -114,6 +122,7 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
   out.set_node_count(static_cast<int64_t>(clones.clones.size()));
   int64_t bytes = 0;
   for (const auto& [from, port] : read) {
+    if (poll.Tick()) return stop.status("report");
     const Tensor made{clones.clones[from].original, port};
     const int64_t size = facts.shapes().size_bytes(made);
     if (size != kUnknownSize && !HandsInputOn(graph.op(made.node))) {
@@ -126,8 +135,10 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
 }
 
 void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report) {
-  const bool keeps_bits = absl::c_all_of(clones.clones, [&original](const PlannedClone& clone) {
-    return RunAgainOf(original.op_info(clone.original)) == RunAgain::kSameBits;
+  absl::flat_hash_set<int32_t> ops;  // Each is looked at once: there may be very many clones.
+  const bool keeps_bits = absl::c_all_of(clones.clones, [&](const PlannedClone& clone) {
+    return !ops.insert(original.op_id(clone.original)).second ||
+           RunAgainOf(original.op_info(clone.original)) == RunAgain::kSameBits;
   });
   report->set_same_bits(keeps_bits ? v1::SAME_BITS_WITH_ADVICE : v1::SAME_BITS_NO);
   report->mutable_advice()->set_same_bits_config_proto_text(kSameBits);
@@ -143,13 +154,15 @@ void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* 
                    NumberText(internal_fragmentation_fraction), " } }"));
 }
 
-void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,
-                   v1::RewriteReport* report) {
+absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,
+                           const StopToken& stop, v1::RewriteReport* report) {
   // Device ids are in order of their first node.
   std::map<DeviceId, v1::DeviceReport> devices;
   std::map<v1::EdgeKind, int64_t> edges;
   int64_t swap_out_bytes = 0, unknown_sizes = 0, without_trigger = 0;
+  StopPoller poll(stop);
   for (const PlannedSwap& swap : plan.swaps) {
+    if (poll.Tick(1 + static_cast<int64_t>(swap.swap_ins.size()))) return stop.status("report");
     v1::DeviceReport& device = devices[graph.device_id(swap.tensor.node)];
     const int64_t swap_ins = static_cast<int64_t>(swap.swap_ins.size());
     device.set_swapped_tensor_count(device.swapped_tensor_count() + 1);
@@ -174,8 +187,12 @@ void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& 
     }
     edges[v1::EDGE_KIND_DEADLINE] += static_cast<int64_t>(swap.deadlines.size());
   }
-  for (const ControlEdge& control : plan.controls) ++edges[control.kind];
+  for (const ControlEdge& control : plan.controls) {
+    if (poll.Tick()) return stop.status("report");
+    ++edges[control.kind];
+  }
   for (const PlannedClone& clone : clones.clones) {
+    if (poll.Tick()) return stop.status("report");
     if (clone.trigger != kNoNode) ++edges[v1::EDGE_KIND_TRIGGER];
     edges[v1::EDGE_KIND_ORDER] += static_cast<int64_t>(clone.updates.size());
   }
@@ -209,6 +226,7 @@ void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& 
                             "which frees no memory"),
                report);
   }
+  return absl::OkStatus();
 }
 
 absl::Status ReportSwaps(const Graph& graph, const SwapPlan& plan,
@@ -303,11 +321,16 @@ std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t n
 absl::Status AddToPatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,
                         v1::GraphPatch* patch) {
   ReportNames counted(graph, "the patch", stop);
+  StopPoller poll(stop);
   // What earlier edits added or rewired is itself edited.
   absl::flat_hash_map<std::string, v1::NewNode*> added;
-  for (v1::NewNode& node : *patch->mutable_new_nodes()) added[node.name()] = &node;
+  for (v1::NewNode& node : *patch->mutable_new_nodes()) {
+    if (poll.Tick()) return stop.status("report");
+    added[node.name()] = &node;
+  }
   absl::flat_hash_map<std::pair<std::string, int>, v1::RewiredInput*> rewired;
   for (v1::RewiredInput& input : *patch->mutable_rewired_inputs()) {
+    if (poll.Tick()) return stop.status("report");
     rewired[{input.node(), input.input_index()}] = &input;
   }
   // One at a time: there may be very many, and each takes several times its serialized size.
@@ -324,6 +347,7 @@ absl::Status AddToPatch(const Graph& graph, const GraphEdit& edit, const StopTok
       out->add_inputs(input);
     }
     for (const auto& [key, value] : node.attrs) {
+      if (poll.Tick()) return stop.status("report");
       if (key == kUndoAttr) continue;
       v1::NodeAttribute* attribute = out->add_attributes();
       attribute->set_name(key);
@@ -340,6 +364,7 @@ absl::Status AddToPatch(const Graph& graph, const GraphEdit& edit, const StopTok
     if (rewire.node != node) {
       node = rewire.node;
       inputs = graph.input_spellings(node);
+      if (poll.Tick(static_cast<int64_t>(inputs.size()))) return stop.status("report");
     }
     const absl::string_view old = inputs[rewire.index];
     std::string name;

@@ -18,9 +18,10 @@
 
 namespace spillway::core {
 
-// Fills in devices, edge counts, advice and warnings: figures only, no node names.
-void ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,
-                   v1::RewriteReport* report);
+// Fills in devices, edge counts, advice and warnings: figures only, no node names. Errors: those of
+// `stop`.
+absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,
+                           const StopToken& stop, v1::RewriteReport* report);
 // Fills in what the clones make again, and how long they take. Errors: those of the facts.
 absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const StopToken& stop,
                           v1::RewriteReport* report);

@@ -238,8 +238,9 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
   again_ns_per_byte_.clear();
   std::vector<int64_t> demand(steps, 0);  // First the bytes needed, then those that must be away.
   for (int32_t step = 0; step < steps; ++step) {
-    if (poll.Tick()) return stop.status(kStage);
     const OpId id = order[step];
+    const size_t used = workload_.reads[id].size() + workload_.writes[id].size();
+    if (poll.Tick(1 + static_cast<int64_t>(used))) return stop.status(kStage);
     FindTakenOver(id);
     demand[step] = Need(id, device);
     for (BufferId read : workload_.reads[id]) {

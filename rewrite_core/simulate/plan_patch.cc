@@ -72,8 +72,8 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   }
   bool RunsUnswapped(NodeId id) const { return trace_.op_of[id] != kNoOp; }
 
-  // Returns false if more nodes would run than before.
-  bool FindActive();
+  // Returns false if more nodes would run than before, or stopped.
+  bool FindActive(StopPoller* poll);
   void AddSwapOps();
   absl::Status LinkAll(const StopToken& stop);
   void Relink(NodeId id);
@@ -216,7 +216,7 @@ void PlanPatch::Impl::AddChoices() {
 absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToken& stop) {
   StopPoller poll(stop);
   if (!plan_.Set(plan, &poll)) return stop.status("workload");
-  if (!LoopsHold(&poll) || !FindActive()) return false;
+  if (!LoopsHold(&poll) || !FindActive(&poll)) return false;
   AddSwapOps();
   if (absl::Status s = LinkAll(stop); !s.ok()) return s;
   if (failed_ || LosesCopies()) return false;
@@ -232,7 +232,7 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
 }
 
 // Like Builder::FindActive: visits what the edited inputs of needed nodes lead to.
-bool PlanPatch::Impl::FindActive() {
+bool PlanPatch::Impl::FindActive(StopPoller* poll) {
   const int32_t num_nodes = graph_.num_nodes();
   const NodeFlags& needed = facts_.active_nodes().needed;
   // For now, 0 marks the swap nodes that are needed.
@@ -249,12 +249,18 @@ bool PlanPatch::Impl::FindActive() {
   };
   for (NodeId id : plan_.edited()) {
     if (!needed[id]) continue;
-    for (Tensor input : plan_.Inputs(id)) visit(input.node);
+    for (Tensor input : plan_.Inputs(id)) {
+      if (poll->Tick()) return false;
+      visit(input.node);
+    }
   }
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
-    for (Tensor input : plan_.Inputs(id)) visit(input.node);
+    for (Tensor input : plan_.Inputs(id)) {
+      if (poll->Tick()) return false;
+      visit(input.node);
+    }
   }
   const auto num_swaps = static_cast<int32_t>(swap_ops_.size());
   for (int32_t i = 0; graph_.has_control_flow() && i < num_swaps; ++i) {
@@ -312,6 +318,9 @@ absl::Status PlanPatch::Impl::LinkAll(const StopToken& stop) {
     const NodeId id = facts_.step_order()[queue_.top()];
     queue_.pop();
     if (queued_[id] == kToBeRelinked) {
+      const size_t linked =
+          plan_.Inputs(id).size() + static_cast<size_t>(facts_.buffers().num_outputs(id));
+      if (poll.Tick(static_cast<int64_t>(linked))) return stop.status("workload");
       ForgetUses(id);
       LinkNode(id, OpOf(id));
     }

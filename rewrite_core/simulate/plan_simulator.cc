@@ -1,5 +1,8 @@
 #include "rewrite_core/simulate/plan_simulator.h"
 
+#include "rewrite_core/base/saturating.h"
+#include "rewrite_core/simulate/simulator.h"
+
 namespace spillway::core {
 namespace {
 
@@ -20,7 +23,8 @@ std::vector<NodeId> LaunchOrder(const StepResult& step) {
 absl::StatusOr<int64_t> FindNeed(PlanSimulator* simulator, const SwapPlan& plan, StepTerms terms,
                                  int64_t from_bytes, const StopToken& stop) {
   // The peak with unlimited memory nearly suffices; fragmentation requires a little more.
-  for (int64_t budget = from_bytes; budget / 4 <= from_bytes; budget += budget / kBudgetSteps + 1) {
+  for (int64_t budget = from_bytes; budget / 4 <= from_bytes && budget < kUnlimited;
+       budget = SaturatingAdd(budget, budget / kBudgetSteps + 1)) {
     terms.budget_bytes = budget;
     auto result = simulator->Simulate(plan, terms, stop);
     if (!result.ok()) return result.status();

@@ -34,6 +34,12 @@ bool AddTo(int64_t* sum, int64_t more) {
   return true;
 }
 
+// A list counts by its items: an operation may read, write or wait for very many.
+template <typename List>
+int64_t ListSize(const List& list) {
+  return static_cast<int64_t>(list.size());
+}
+
 // Whether `op` may read a buffer of device `where`.
 bool MayRead(const WorkloadOp& op, Place where) {
   if (op.kind == OpKind::kCompute) return where == op.device || where == kHostPlace;
@@ -129,8 +135,10 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
   std::vector<bool> has_writer(buffers.size(), false);
   // First the writes, which determine what counts on the host; then the holders.
   for (OpId number(0); number < num_ops; ++number) {
-    if (poll->Tick()) return stop.status("simulate");
     const OpId id = IdOf(number);
+    if (poll->Tick(1 + ListSize(workload.reads[id]) + ListSize(workload.writes[id]))) {
+      return stop.status("simulate");
+    }
     const WorkloadOp& from = workload.ops[id];
     const bool on_host = from.kind == OpKind::kHost;
     if (on_host ? from.device != kHostPlace : from.device < 0 || from.device >= num_devices) {
@@ -173,8 +181,10 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     if (from.kind == OpKind::kCompute && from.duration_ns > 0) ++kernels[from.device];
   }
   for (OpId number(0); number < num_ops; ++number) {
-    if (poll->Tick()) return stop.status("simulate");
     const OpId id = IdOf(number);
+    if (poll->Tick(1 + ListSize(workload.reads[id]) + ListSize(workload.writes[id]))) {
+      return stop.status("simulate");
+    }
     SetLists(workload.reads[id], workload.writes[id], workload.reuses[id], &ops[number]);
     for (BufferId held : Holds(ops[number])) ++holders[held];
   }
@@ -230,8 +240,8 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
     return &by.after_end;
   };
   for (OpId id(0); id < num_ops; ++id) {
-    if (poll->Tick()) return stop.status("simulate");
     const auto before = workload.waits_for[IdOf(id)];
+    if (poll->Tick(1 + ListSize(before))) return stop.status("simulate");
     waits[id] = static_cast<int32_t>(before.size());
     if (before.empty()) first.push_back(id);
     for (OpId other : before) ++*place_of(NumberOf(other), ops[id]);
@@ -244,8 +254,9 @@ absl::Status PreparedWorkload::Reverse(const Workload& workload, StopPoller* pol
     for (int32_t* end : {&op.copies, &op.ended, &op.after_end}) at += std::exchange(*end, at);
   }
   for (OpId id(0); id < num_ops; ++id) {
-    if (poll->Tick()) return stop.status("simulate");
-    for (OpId other : workload.waits_for[IdOf(id)]) {
+    const auto before = workload.waits_for[IdOf(id)];
+    if (poll->Tick(1 + ListSize(before))) return stop.status("simulate");
+    for (OpId other : before) {
       after[(*place_of(NumberOf(other), ops[id]))++] = id;
     }
   }

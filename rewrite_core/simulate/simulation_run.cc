@@ -1,10 +1,12 @@
 #include "rewrite_core/simulate/simulation_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 
 namespace spillway::core {
 namespace {
@@ -13,6 +15,16 @@ namespace {
 constexpr int32_t kHeldByOne = 3;
 
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; };
+
+// Sorts items that all differ. Returns false if stopped. So few as there are most often, std::sort
+// sorts faster, and without memory of its own.
+template <typename Iterator, typename Less>
+bool SortDistinct(Iterator begin, Iterator end, const Less& less, StopPoller* poll) {
+  constexpr std::ptrdiff_t kFew = 1024;
+  if (end - begin > kFew) return PolledSort(begin, end, less, poll);
+  std::sort(begin, end, less);
+  return true;
+}
 
 }  // namespace
 
@@ -26,7 +38,9 @@ absl::StatusOr<SimulationResult> SimulationRun::Run(const PreparedWorkload& work
   if (absl::Status s = CheckTimes(); !s.ok()) return s;
   poll_.emplace(stop);
   Start();
-  if (!TakeResident()) return TakeResult();
+  const bool is_resident = TakeResident();
+  if (stopped_) return stop.status("simulate");
+  if (!is_resident) return TakeResult();
   do {
     do {
       EndEvents();
@@ -139,20 +153,22 @@ bool SimulationRun::Round() {
     GiveOut(&device.memory, device.placed ? &device : nullptr, &device.asked);
   }
   touched_now_.clear();
-  if (waited_.size() > waited_before + 1) {
-    std::sort(waited_.begin() + static_cast<std::ptrdiff_t>(waited_before), waited_.end(),
-              [](const Waiting& a, const Waiting& b) { return a.number < b.number; });
+  if (waited_.size() > waited_before + 1 &&
+      !SortDistinct(
+          waited_.begin() + static_cast<std::ptrdiff_t>(waited_before), waited_.end(),
+          [](const Waiting& a, const Waiting& b) { return a.number < b.number; }, &*poll_)) {
+    stopped_ = true;
   }
   return left_ != left_before;
 }
 
 void SimulationRun::SortReady() {
-  if (workload_->rank.empty()) {
-    std::sort(ready_.begin(), ready_.end());
-    return;
-  }
+  const auto sort = [this](const auto& less) {
+    if (!SortDistinct(ready_.begin(), ready_.end(), less, &*poll_)) stopped_ = true;
+  };
+  if (workload_->rank.empty()) return sort(std::less<>());
   const int64_t* rank = workload_->rank.data();
-  std::sort(ready_.begin(), ready_.end(), [rank](OpId a, OpId b) { return rank[a] < rank[b]; });
+  sort([rank](OpId a, OpId b) { return rank[a] < rank[b]; });
 }
 
 bool SimulationRun::Advance() {
@@ -319,7 +335,8 @@ bool SimulationRun::FindPlaces(OpId id, Device* device) {
     // A buffer reused in place is already placed.
     if (is_held(write.buffer)) continue;
     chunks_[write.buffer] = allocator.Allocate(write.bytes);
-    all = chunks_[write.buffer] != BestFitAllocator::kNoChunk;
+    // Polls, as one operation may write very much, and be tried again whenever memory is freed.
+    all = chunks_[write.buffer] != BestFitAllocator::kNoChunk && !Stopped();
     if (!all) break;
   }
   if (all && placed.kind() == OpKind::kCompute && placed.bytes > 0) {
@@ -475,6 +492,7 @@ void SimulationRun::LetGo(const Op& done) {
     if (state != 1) continue;  // Held by others, or without memory as it was reused in place.
     state = 0;
     FreeBuffer(buffer);
+    if (Stopped()) return;
   }
 }
 

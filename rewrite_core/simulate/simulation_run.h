@@ -41,7 +41,8 @@ class SimulationRun : private SimulationRunState {
   // Places the resident buffers in an empty region, one after another or as initializers leave
   // them. Returns false if one cannot be placed.
   bool PlaceResident();
-  bool PlaceInitialized(GpuIndex device);
+  // `buffers`: those of the device.
+  bool PlaceInitialized(GpuIndex device, std::vector<BufferId> buffers);
   void FailResident(GpuIndex device, int64_t bytes, int64_t placed_bytes);
   // Runs one round at now_; returns whether any memory was granted.
   bool Round();

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/simulate/simulation_run.h"
 
 namespace spillway::core {
@@ -44,13 +45,19 @@ bool SimulationRun::TakeResident() {
 
 bool SimulationRun::PlaceResident() {
   if (options_->initializer_seed > 0) {
+    std::vector<std::vector<BufferId>> buffers(devices_.size());  // By device.
+    for (BufferId id : workload_->residents) {
+      if (Stopped()) return false;
+      buffers[workload_->buffers[id].device].push_back(id);
+    }
     for (GpuIndex d(0); d < workload_->num_devices; ++d) {
-      if (devices_[d].placed && !PlaceInitialized(d)) return false;
+      if (devices_[d].placed && !PlaceInitialized(d, std::move(buffers[d]))) return false;
     }
     return true;
   }
   std::vector<int64_t> placed(devices_.size(), 0);  // Bytes.
   for (BufferId id : workload_->residents) {
+    if (Stopped()) return false;
     const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
     Device& device = devices_[buffer.device];
     if (!device.placed) continue;
@@ -63,12 +70,8 @@ bool SimulationRun::PlaceResident() {
   return true;
 }
 
-bool SimulationRun::PlaceInitialized(GpuIndex index) {
+bool SimulationRun::PlaceInitialized(GpuIndex index, std::vector<BufferId> order) {
   BestFitAllocator& allocator = devices_[index].allocator;
-  std::vector<BufferId> order;
-  for (BufferId id : workload_->residents) {
-    if (workload_->buffers[id].device == index) order.push_back(id);
-  }
   InitializerDraws draws(options_->initializer_seed, index);
   draws.Shuffle(&order);
   const size_t at_once = draws.NumAtOnce();
@@ -79,6 +82,7 @@ bool SimulationRun::PlaceInitialized(GpuIndex index) {
   };
   int64_t placed = 0;
   for (BufferId id : order) {
+    if (Stopped()) return false;
     const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
     const int64_t size = buffer.bytes;
     const Chunk temporary = buffer.copied ? allocator.Allocate(size) : BestFitAllocator::kNoChunk;
@@ -120,7 +124,9 @@ void SimulationRun::Serve(MemoryPool* memory, Device* device) {
   // operations with a single piece, so that a thousand waiting copies are not tried one by one.
   bool all_placed = true;
   const auto place = [&](OpId id) {
-    if (device == nullptr || Stopped() || FindPlaces(id, device)) return true;
+    if (device == nullptr || Stopped()) return true;
+    // Pieces that are each small enough may be too much in sum: then they need not be tried.
+    if (memory->Fits(need_[id]) && FindPlaces(id, device)) return true;
     return all_placed = false;
   };
   while (memory->somebody_waits() && !Stopped()) {
@@ -135,7 +141,7 @@ void SimulationRun::Serve(MemoryPool* memory, Device* device) {
 
 void SimulationRun::Diverge(Device* device) {
   diverged_ = device->diverged = true;
-  device->memory.Rekey([this](OpId id) { return LargestPiece(id); });
+  device->memory.Rekey([this](OpId id) { return Stopped() ? 0 : LargestPiece(id); });
 }
 
 int64_t SimulationRun::LargestPiece(OpId id) const {
@@ -154,6 +160,7 @@ int64_t SimulationRun::MissingInOnePiece(OpId id) {
   };
   for (const PreparedWorkload::Write& write : workload_->Writes(op(id))) {
     if (is_held(write.buffer)) continue;
+    if (Stopped()) return 0;
     if (const int64_t bytes = missing(write.bytes); bytes > 0) return bytes;
   }
   return missing(op(id).bytes);
@@ -169,12 +176,15 @@ void SimulationRun::RecordPieces(OpId id, GpuIndex index) {
     pieces.push_back({address, bytes, kNoBufferId});
   });
   for (BufferId buffer(0); buffer < static_cast<int32_t>(states_.size()); ++buffer) {
+    if (Stopped()) return;
     const Chunk chunk = chunks_[buffer];
     if (chunk == BestFitAllocator::kNoChunk || workload_->buffers[buffer].device != index) continue;
     pieces.push_back({allocator.address(chunk), allocator.bytes(chunk), buffer});
   }
-  std::sort(pieces.begin(), pieces.end(),
-            [](const PlacedPiece& a, const PlacedPiece& b) { return a.address < b.address; });
+  const auto less = [](const PlacedPiece& a, const PlacedPiece& b) {
+    return a.address < b.address;
+  };
+  if (!PolledSort(pieces.begin(), pieces.end(), less, &*poll_)) stopped_ = true;
 }
 
 void SimulationRun::Fail(Place device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {

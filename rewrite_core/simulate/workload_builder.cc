@@ -431,6 +431,9 @@ absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
       }
       continue;
     }
+    const size_t linked =
+        overlay_.Inputs(id).size() + static_cast<size_t>(facts_.buffers().num_outputs(id));
+    if (poll_.Tick(static_cast<int64_t>(linked))) return Stopped();
     LinkNode(id, op_of_[id]);
     for (int32_t i = overlay_.first_swap_node(id); i >= 0; i = overlay_.swap_nodes()[i].next) {
       const NodeId swap_node = overlay_.id(i);

@@ -25,11 +25,13 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/graph/canonical_form.h"
 #include "rewrite_core/inspect/explore.h"
 #include "rewrite_core/inspect/graph_diff.h"
 #include "rewrite_core/inspect/inspect.h"
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/rewriter.h"
+#include "spillway/v1/plan.pb.h"
 #include "tests/rewrite_core/strategy/budget/dear_graphs.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/function_graph.h"
@@ -222,6 +224,17 @@ std::string KeptCalls(int nodes, int calls) {
   return GraphWithFunctions(text, {testing::WithFlag(function, "_noinline")});
 }
 
+// A node with a large attribute: what calls may become when inlined is in proportion to the graph's
+// bytes.
+std::string Padding() {
+  GraphDef padding;
+  NodeDef* node = padding.add_node();
+  node->set_name("padding");
+  node->set_op("NoOp");
+  (*node->mutable_attr())["bytes"].set_s(std::string(size_t{16} << 20, ' '));
+  return WriteProto(padding);
+}
+
 // A node that is lowered, with functions of `count` arguments and results: an If, or a loop with
 // that many variables.
 std::string ManyOfLowered(absl::string_view op, int count) {
@@ -243,17 +256,12 @@ std::string ManyOfLowered(absl::string_view op, int count) {
           ? absl::StrCat("n = While(", inputs, ") {T=", types, ", cond=\"more\", body=\"same\"")
           : absl::StrCat("n = If(p, ", inputs, ") {Tcond=bool, Tin=", types, ", Tout=", types,
                          ", then_branch=\"same\", else_branch=\"same\"");
-  GraphDef padding;  // What calls may become when inlined is in proportion to the graph's bytes.
-  NodeDef* node = padding.add_node();
-  node->set_name("padding");
-  node->set_op("NoOp");
-  (*node->mutable_attr())["bytes"].set_s(std::string(size_t{16} << 20, ' '));
   return GraphWithFunctions(absl::StrCat("fed = Placeholder() {dtype=float32, shape=(4)}\n",
                                          "x = Relu(fed) {T=float32}\n",
                                          "p = Placeholder() {dtype=bool, shape=()}\n", lowered,
                                          ", _lower_using_switch_merge=true}\n"),
                             {same, more}) +
-         WriteProto(padding);
+         Padding();
 }
 
 // A Case of `count` times the same branch, which takes and gives `count` tensors.
@@ -296,6 +304,92 @@ std::string ManyPlaceholders(int count, const std::string& name = "p") {
   std::string text;
   for (int i = 0; i < count; ++i)
     absl::StrAppend(&text, name, i, " = Placeholder() {dtype=float32}\n");
+  return GraphBytes(text);
+}
+
+// A function that updates a variable `count` times, whose handle comes through `hops` nodes with
+// long names.
+std::string ManyUpdates(int hops, int count) {
+  const std::string name(10'000, 'h');
+  std::string body = absl::StrCat(name, "0 = Identity(v) {T=resource}\n");
+  for (int i = 1; i < hops; ++i) {
+    absl::StrAppend(&body, name, i, " = Identity(", name, i - 1, ":output:0) {T=resource}\n");
+  }
+  absl::StrAppend(&body, "h = Identity(", name, hops - 1, ":output:0) {T=resource}\n");
+  for (int i = 0; i < count; ++i) {
+    absl::StrAppend(&body, "u", i, " = AssignVariableOp(h:output:0, x) {dtype=float32}\n");
+  }
+  return GraphWithFunctions(
+      "v = VarHandleOp() {dtype=float32, shape=(4)}\n"
+      "x = Placeholder() {dtype=float32, shape=(4)}\n"
+      "y = PartitionedCall(v, x) {f=\"f\", Tin=[resource, float32], Tout=[float32]}\n",
+      {Function("f", "v:resource x:float32", "o:float32", body, {"o=x"})});
+}
+
+// `callers` functions that each read the last of a function's `results` results.
+std::string ManyCallers(int results, int callers) {
+  std::vector<std::string> outputs, returns;
+  for (int i = 0; i < results; ++i) {
+    outputs.push_back(absl::StrCat("o", i, ":float32"));
+    returns.push_back(absl::StrCat("o", i, "=a"));
+  }
+  std::vector<FunctionDef> functions = {
+      Function("g", "a:float32", absl::StrJoin(outputs, " "), "", returns)};
+  std::string text = "x = Placeholder() {dtype=float32, shape=(4)}\n";
+  const std::string body = absl::StrCat("c = g(a)\nn = Neg(c:o", results - 1, ":0) {T=float32}\n");
+  for (int i = 0; i < callers; ++i) {
+    functions.push_back(
+        Function(absl::StrCat("f", i), "a:float32", "o:float32", body, {"o=n:y:0"}));
+    absl::StrAppend(&text, "y", i, " = PartitionedCall(x) {f=\"f", i,
+                    "\", Tin=[float32], Tout=[float32]}\n");
+  }
+  return GraphWithFunctions(text, functions);
+}
+
+// Calls of a function that hands its argument on, each of the one before.
+std::string ChainOfCalls(int count) {
+  std::string text = "y0 = Placeholder() {dtype=float32, shape=(4)}\n";
+  for (int i = 1; i <= count; ++i) {
+    absl::StrAppend(&text, "y", i, " = PartitionedCall(y", i - 1,
+                    ") {f=\"f\", Tin=[float32], Tout=[float32]}\n");
+  }
+  return GraphWithFunctions(text, {Function("f", "a:float32", "o:float32", "", {"o=a"})});
+}
+
+// `count` operations that only one node reads, which reads the end of a chain, too: each of them
+// may wait for that.
+std::string ManyIntoOne(int count) {
+  const std::string type = " @/gpu:0 {T=float32, _output_shapes=[(64,64)]}\n";
+  std::string text = "p = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n", last = "p";
+  std::vector<std::string> all;
+  for (int i = 0; i < count; ++i) {
+    all.push_back(absl::StrCat("early", i));
+    absl::StrAppend(&text, all.back(), " = Relu(p)", type);
+  }
+  for (int i = 0; i < count / 10; ++i) {
+    absl::StrAppend(&text, "late", i, " = Tanh(", last, ")", type);
+    last = absl::StrCat("late", i);
+  }
+  all.push_back(last);
+  absl::StrAppend(&text, "sum = AddN(", absl::StrJoin(all, ", "), ") @/gpu:0 {N=", all.size(),
+                  ", T=float32, _output_shapes=[(64,64)]}\n");
+  return GraphBytes(text);
+}
+
+// A node with `count` outputs on a GPU, which waits for memory while as many tensors are copied to
+// the host, one after another: it is tried again at the end of each copy.
+std::string WaitsForCopies(int count) {
+  const std::string type = " {T=float32, _output_shapes=[(64,64)]}\n";
+  std::string text = "p = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n";
+  for (int i = 0; i < count; ++i) {
+    absl::StrAppend(&text, "f", i, " = Relu(p) @/gpu:0", type);
+    absl::StrAppend(&text, "h", i, " = Relu(f", i, ") @/cpu:0", type);
+  }
+  absl::StrAppend(
+      &text, "it = Placeholder() @/cpu:0 {dtype=resource, shape=()}\nn = IteratorGetNext(it, ^f",
+      count - 1, ") @/gpu:0 {output_types=[",
+      absl::StrJoin(std::vector<std::string>(count, "float32"), ", "), "], output_shapes=[",
+      absl::StrJoin(std::vector<std::string>(count, "(64,64)"), ", "), "]}\n");
   return GraphBytes(text);
 }
 
@@ -378,6 +472,52 @@ Call Exploring(const std::string& graph, const std::string& text) {
 Call Comparing(const std::string& a, const std::string& b) {
   return [=](const core::StopToken& stop, Kept* kept) {
     return Keep(core::DiffGraphs(a, b, core::DefaultLimits(), stop), kept);
+  };
+}
+
+// Loops in series that hand a resource on, each with a reader of its own.
+std::string LoopsInSeries(int count) {
+  const FunctionDef same =
+      Function("same", "a0:resource a1:float32", "o0:resource o1:float32", "", {"o0=a0", "o1=a1"});
+  const FunctionDef more = Function("more", "a0:resource a1:float32", "y:bool",
+                                    "k = Const() {dtype=bool}", {"y=k:output:0"});
+  std::string text =
+      "v = VarHandleOp() {dtype=float32, shape=(4)}\n"
+      "x = Placeholder() {dtype=float32, shape=(4)}\n";
+  std::string last = "v";
+  for (int i = 0; i < count; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    absl::StrAppend(&text, name, " = While(", last,
+                    ", x) {T=[resource, float32], cond=\"more\", body=\"same\", "
+                    "_lower_using_switch_merge=true}\nr",
+                    i, " = ReadVariableOp(", name, ") {dtype=float32}\n");
+    last = name;
+  }
+  return GraphWithFunctions(text, {same, more}) + Padding();
+}
+
+// A saved plan with one swap-in for `count` readers, with as many triggers.
+Call ApplyingManyTriggers(int count) {
+  const std::string type = " @/gpu:0 {T=float32}\n";
+  std::string text =
+      absl::StrCat("f0 = Placeholder() @/gpu:0 {dtype=float32, shape=(4)}\nx = Relu(f0)", type);
+  for (int i = 0; i < count; ++i) absl::StrAppend(&text, "t", i, " = Neg(f0)", type);
+  for (int i = 0; i < count; ++i) absl::StrAppend(&text, "c", i, " = Relu(x)", type);
+  const std::string graph = GraphBytes(text);
+  v1::Plan plan;
+  plan.set_format_version(1);
+  plan.set_graph_sha256(ValueOrDie(core::CanonicalSha256(graph, {}), "sha256"));
+  v1::PlannedSwap* swap = plan.add_swaps();
+  swap->set_tensor("x:0");
+  v1::PlannedSwapIn* in = swap->add_swap_ins();
+  for (int i = 0; i < count; ++i) {
+    in->add_triggers(absl::StrCat("t", i));
+    in->add_consumers()->set_node(absl::StrCat("c", i));
+  }
+  v1::RewriteOptions options;
+  plan.SerializeToString(options.mutable_apply()->mutable_plan());
+  return [=](const core::StopToken& stop, Kept* kept) {
+    return Keep(core::Rewrite(graph, options, core::DefaultLimits(), stop), kept);
   };
 }
 
@@ -552,6 +692,39 @@ const std::vector<Case>& Cases() {
       {"SimulateBranches", [] { return Simulating(ManyBranches(kMany / 8), ""); }},
       {"SimulateHandles", [] { return Simulating(ManyHandles(kMany / 4), ""); }},
       {"SimulateKeptCalls", [] { return Simulating(KeptCalls(kMany / 8, 100), ""); }},
+      {"SimulateUpdatesBehindChain", [] { return Simulating(ManyUpdates(250, kMany / 10), ""); }},
+      {"SimulateCallers", [] { return Simulating(ManyCallers(kMany / 8, kMany / 100), ""); }},
+      {"SimulateChainOfCalls", [] { return Simulating(ChainOfCalls(kMany / 4), ""); }},
+      {"BudgetOneReader",
+       [] {
+         const std::string graph = ManyIntoOne(kNodes / 8);
+         return Rewriting(graph, absl::StrCat(ForTuning(graph), kLowEffort));
+       },
+       /*succeeds=*/false},  // The sum holds all its inputs at once.
+      {"SimulateWaiting",
+       [] {
+         // Half of what the step takes.
+         const int64_t bytes = int64_t{kNodes / 4} * 16384 * 5 / 4;
+         return Simulating(WaitsForCopies(kNodes / 4),
+                           absl::StrCat("step { hardware { gpu_memory_bytes: ", bytes, " } }"));
+       }},
+      {"RewriteLoopsInSeries",
+       [] {
+         return Rewriting(LoopsInSeries(kMany / 40),
+                          absl::StrCat("inline_calls: INLINE_CALLS_ALWAYS ", kGiven, "}"));
+       }},
+      {"RewriteChainOfCalls",
+       [] {
+         return Rewriting(ChainOfCalls(kMany / 20),
+                          absl::StrCat("inline_calls: INLINE_CALLS_ALWAYS ", kGiven, "}"));
+       }},
+      {"DevicesByPart",
+       [] {
+         const int count = std::min(10'000, kNodes / 8 - 1);
+         return Rewriting(
+             Devices(), absl::StrCat(Repeated("devices", "/task:", "/gpu:0", count), kGiven, "}"));
+       }},
+      {"ApplyManyTriggers", [] { return ApplyingManyTriggers(1000); }},
       {"SimulateVariablesOfWhile",
        [] { return Simulating(ManyOfLowered("While", kMany / 4), ""); }},
       {"FiltersAndNodes",

@@ -85,6 +85,7 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
   if (active.targets.empty()) {
     active.source = TargetSource::kSinks;
     for (NodeId id(0); id < graph.num_nodes(); ++id) {
+      if (poll.Tick()) return stop.status("active nodes");
       if (!graph.readers(id).empty() || IsIdleCall(graph, id) || IsInlinedNode(graph, id)) continue;
       active.targets.push_back(id);
     }

@@ -159,6 +159,7 @@ class Finder {
     }
     for (const std::vector<NodeId>* writes : {&part_.updates, &candidates_}) {
       for (NodeId id : *writes) {
+        if (poll_.Tick()) return false;
         const CallUse* use = call(id);
         if (use == nullptr) {
           const SourceNode variable = WrittenVariable(id);
@@ -166,6 +167,7 @@ class Finder {
           continue;
         }
         for (int32_t input : use->written) {
+          if (poll_.Tick()) return false;
           const SourceNode variable = source_[graph_.inputs(id)[input].node];
           if (variable >= 0) updated_[variable] = true;
         }
@@ -197,7 +199,7 @@ class Finder {
     };
     std::vector<Use> uses;
     for (NodeId id(0); id < graph_.num_nodes(); ++id) {
-      if (poll_.Tick()) return false;
+      if (poll_.Tick() || !stop_.status("analysis").ok()) return false;
       if (source_[id] != kSeveral || part_.ops[id] || write(id) != Write::kNone) continue;
       // The uses of an optimizer's own variables (momentum) lead to no gradient.
       if (!leads_to_gradients_[id] || IsReadForShapeOnly(id)) continue;
@@ -211,6 +213,7 @@ class Finder {
       }
     }
     for (const Use use : uses) {
+      if (poll_.Tick()) return false;
       const int32_t level = topology_.level(use.node);
       if (level != lowest[use.variable]) continue;
       first_uses_[use.node] = true;
@@ -221,9 +224,10 @@ class Finder {
 
   // tf.gradients creates zeros with a tensor's shape for the side of a conditional that was not
   // taken.
-  bool IsReadForShapeOnly(NodeId id) const {
+  bool IsReadForShapeOnly(NodeId id) {
     const Graph::Readers readers = graph_.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll_.Tick()) return true;  // The caller looks at the token.
       const NodeId reader = readers[i].node;
       if (readers[i].port == kControl || IsUnreadName(reader)) continue;
       if (!graph_.op_info(reader).host_outputs) return false;
@@ -244,14 +248,17 @@ class Finder {
 
   // Whether some candidate is an update.
   bool JudgeCandidates(const NodeFlags& behind) {
-    const size_t before = part_.updates.size();
+    const auto before = static_cast<std::ptrdiff_t>(part_.updates.size());
     for (NodeId id : candidates_) {
       if (!behind[id]) continue;
       part_.updates.push_back(id);
       part_.ops[id] = true;
     }
-    std::sort(part_.updates.begin(), part_.updates.end());
-    return part_.updates.size() > before;
+    // Both parts are sorted.
+    const auto first_new = part_.updates.begin() + before;
+    const bool any = first_new != part_.updates.end();
+    std::inplace_merge(part_.updates.begin(), first_new, part_.updates.end());
+    return any;
   }
 
   // Sets turn_: the lowest level with a certain gradient of the last use.

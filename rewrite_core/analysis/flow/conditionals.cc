@@ -40,7 +40,9 @@ class SideFinder {
     result_.dead_.assign(graph_.num_nodes(), false);
     result_.dead_port_.assign(graph_.num_nodes(), kNoPort);
     live_inputs_.assign(graph_.num_nodes(), -1);
-    for (const auto& [id, value] : known_) KillSide(id, !value);
+    for (const auto& [id, value] : known_) {
+      if (!KillSide(id, !value)) return stop_.status("conditionals");
+    }
     if (!Spread()) return stop_.status("conditionals");
     for (const Group& group : groups_) {
       if (!Decide(group)) return stop_.status("conditionals");
@@ -114,39 +116,44 @@ class SideFinder {
   }
 
   // The output `port` of a Switch is dead.
-  void KillSide(NodeId id, bool port) {
-    if (result_.dead_[id]) return;
+  bool KillSide(NodeId id, bool port) {
+    if (result_.dead_[id]) return true;
     result_.dead_port_[id] = static_cast<int8_t>(port);
     sides_.push_back(id);
     const Graph::Readers readers = graph_.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       ++walked_;
-      if (readers[i].port == static_cast<int32_t>(port)) KillReader(id, readers[i]);
+      if (poll_.Tick()) return false;
+      if (readers[i].port != static_cast<int32_t>(port)) continue;
+      if (!KillReader(id, readers[i])) return false;
     }
+    return true;
   }
 
-  void KillReader(NodeId id, const Graph::Reader& reader) {
+  bool KillReader(NodeId id, const Graph::Reader& reader) {
     const NodeId node = reader.node;
-    if (result_.dead_[node] || shapes_.IsFed(node)) return;
+    if (result_.dead_[node] || shapes_.IsFed(node)) return true;
     if (graph_.op_info(node).control_flow == ControlFlow::kMerge) {
       // It waits for one data input, whatever its control inputs.
-      if (reader.port == kControl || IsBackEdge(graph_, id, node)) return;
+      if (reader.port == kControl || IsBackEdge(graph_, id, node)) return true;
       merges_.push_back(node);
-      if (--LiveInputs(node) > 0) return;
+      if (live_inputs_[node] < 0 && !CountLiveInputs(node)) return false;
+      if (--live_inputs_[node] > 0) return true;
     }
     result_.dead_[node] = true;
     killed_.push_back(node);
+    return true;
   }
 
-  int32_t& LiveInputs(NodeId merge) {
+  bool CountLiveInputs(NodeId merge) {
     int32_t& count = live_inputs_[merge];
-    if (count >= 0) return count;
     count = 0;
     for (Tensor input : graph_.inputs(merge)) {
       ++walked_;
+      if (poll_.Tick()) return false;
       count += !input.is_control() && !IsBackEdge(graph_, input.node, merge);
     }
-    return count;
+    return true;
   }
 
   // Propagates to everything that depends on the killed nodes.
@@ -159,7 +166,7 @@ class SideFinder {
         if (poll_.Tick()) return false;
         // A Merge has already counted that input.
         const bool told = readers[i].port != kControl && readers[i].port == result_.dead_port_[id];
-        if (!told) KillReader(id, readers[i]);
+        if (!told && !KillReader(id, readers[i])) return false;
       }
     }
     return true;
@@ -167,7 +174,9 @@ class SideFinder {
 
   // By predicate and value: the nodes that would be dead.
   bool Kill(const Group& group, bool value) {
-    for (const User& user : group.switches) KillSide(user.id, value == user.negated);
+    for (const User& user : group.switches) {
+      if (poll_.Tick() || !KillSide(user.id, value == user.negated)) return false;
+    }
     return Spread();
   }
 
@@ -188,7 +197,10 @@ class SideFinder {
       if (walked_ / kMaxWalksOfGraph > num_edges_) break;
       if (!Kill(group, value)) return false;
       int64_t& bytes = choice.bytes[value ? 0 : 1];
-      for (NodeId id : killed_) bytes = SaturatingAdd(bytes, BytesMade(id));
+      for (NodeId id : killed_) {
+        bytes = SaturatingAdd(bytes, BytesMade(id));
+        if (poll_.Tick() || !stop_.status("conditionals").ok()) return false;
+      }
       for (NodeId id : killed_) result_.dead_[id] = false;
       for (NodeId id : sides_) result_.dead_port_[id] = kNoPort;
       for (NodeId id : merges_) ++live_inputs_[id];
@@ -208,9 +220,9 @@ class SideFinder {
     return found->second;
   }
 
-  int64_t CountBytes(NodeId id) const {
+  int64_t CountBytes(NodeId id) {
     int64_t bytes = 0;
-    for (int port = 0; port < shapes_.num_outputs(id); ++port) {
+    for (int port = 0; port < shapes_.num_outputs(id) && !poll_.Tick(); ++port) {
       const Tensor tensor{id, port};
       const int64_t size = shapes_.size_bytes(tensor);
       if (size == kUnknownSize || placement_.output(tensor) < 0 || IsHandedOn(tensor)) continue;

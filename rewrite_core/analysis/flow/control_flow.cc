@@ -46,7 +46,7 @@ constexpr int32_t kAlways = 0;              // The id of the empty set.
 class ControlFlowBuilder {
  public:
   ControlFlowBuilder(const Graph& graph, const Topology& topology, const StopToken& stop)
-      : graph_(graph), topology_(topology), stop_(stop) {}
+      : graph_(graph), topology_(topology), stop_(stop), poll_(stop) {}
 
   absl::StatusOr<ControlFlowAnalysis> Run() {
     if (!graph_.has_control_flow()) return std::move(result_);
@@ -56,22 +56,23 @@ class ControlFlowBuilder {
     result_.alive_.assign(graph_.num_nodes(), kAlways);
     InternSet({});
     frame_parents_.push_back(kUnknownFrame);  // The root has none.
-    StopPoller poll(stop_);
     for (NodeId id : topology_.order()) {
-      for (size_t i = 0; i <= graph_.inputs(id).size(); ++i) {
-        if (poll.Tick()) return stop_.status("analysis");
-      }
       SetFrames(id);
       result_.alive_[id] = AliveSet(id);
+      if (Stops(1)) return stop_.status("analysis");
     }
     return std::move(result_);
   }
 
  private:
+  // Counts steps; true once the call must end: what is computed then does not matter.
+  bool Stops(int64_t steps) { return stopped_ = stopped_ || poll_.Tick(steps); }
+
   void SetFrames(NodeId id) {
     FrameId frame = kRootFrame;
     bool first = true;
     for (Tensor input : graph_.inputs(id)) {
+      if (Stops(1)) return;
       if (IsBackEdge(graph_, input.node, id)) continue;
       const FrameId of_input = result_.output_frame_[input.node];
       if (!first && of_input != frame) {
@@ -119,6 +120,7 @@ class ControlFlowBuilder {
     }
     const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
     if (inputs.size() < 2 || inputs[1].is_control()) return alive;
+    Stops(kMaxConditions);
     const Tensor predicate = Source(inputs[1]);
     // Two sides of a _SwitchN do not cover all cases, so they are numbered separately from a
     // Switch's.
@@ -144,6 +146,7 @@ class ControlFlowBuilder {
   int32_t AllInputs(NodeId id) {
     int32_t all = kAlways;
     for (Tensor input : graph_.inputs(id)) {
+      if (Stops(1)) break;
       if (!IsBackEdge(graph_, input.node, id)) all = Union(all, ArrivesAlive(input), id);
     }
     return all;
@@ -155,8 +158,10 @@ class ControlFlowBuilder {
     bool simple = true;
     ConditionSet either, common;
     for (Tensor input : graph_.inputs(id)) {
+      if (Stops(1)) break;
       if (input.is_control() || IsBackEdge(graph_, input.node, id)) continue;
       const ConditionSet& set = result_.sets_[ArrivesAlive(input)];
+      if (Stops(static_cast<int64_t>(set.size()))) break;
       if (first) {
         either = common = set;
         first = false;
@@ -242,6 +247,7 @@ class ControlFlowBuilder {
     if (a == kAlways) return b;
     if (a > b) std::swap(a, b);
     if (const auto it = unions_.find({a, b}); it != unions_.end()) return it->second;
+    Stops(kMaxConditions);
     ConditionSet all;
     std::set_union(result_.sets_[a].begin(), result_.sets_[a].end(), result_.sets_[b].begin(),
                    result_.sets_[b].end(), std::back_inserter(all));
@@ -252,6 +258,8 @@ class ControlFlowBuilder {
   const Graph& graph_;
   const Topology& topology_;
   const StopToken& stop_;
+  StopPoller poll_;
+  bool stopped_ = false;
   ControlFlowAnalysis result_;
   absl::flat_hash_map<std::pair<FrameId, std::string>, FrameId> frames_;
   std::vector<FrameId> frame_parents_;

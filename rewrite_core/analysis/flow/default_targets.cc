@@ -1,12 +1,14 @@
 #include "rewrite_core/analysis/flow/default_targets.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/flow/training_ops.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/graph/strip.h"
 
 namespace spillway::core {
@@ -115,7 +117,7 @@ class TargetFinder {
       }
       if (is_last) last.push_back(id);
     }
-    std::sort(last.begin(), last.end());
+    if (!PolledSort(last.begin(), last.end(), std::less<>(), &poll_)) return false;
     needed_.assign(graph_.num_nodes(), false);
     return AddNeeded(graph_, shapes_, targets_, &poll_, &needed_) && Need(std::move(last));
   }
@@ -180,7 +182,7 @@ class TargetFinder {
 
   // Whether the forward part ends here: the step computes the node from weights, and only the
   // backward part reads it.
-  bool IsEnd(NodeId id, const NodeFlags& from_weights) const {
+  bool IsEnd(NodeId id, const NodeFlags& from_weights) {
     if (!needed_[id] || !from_weights[id] || backward_.ops[id] || write(id) != Write::kNone ||
         !IsFloat(id) || VariableOf(id) != kNoNode || !IsData(graph_.inputs(id))) {
       return false;
@@ -188,6 +190,7 @@ class TargetFinder {
     bool any = false;
     const Graph::Readers readers = graph_.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll_.Tick()) return false;  // The caller looks at the token.
       if (readers[i].port == kControl || !needed_[readers[i].node]) continue;
       if (!backward_.ops[readers[i].node]) return false;
       any = true;
@@ -199,6 +202,7 @@ class TargetFinder {
   bool AddLoss() {
     std::vector<NodeId> weights;
     for (NodeId id : backward_.updates) {
+      if (poll_.Tick()) return false;
       const absl::Span<const Tensor> inputs = graph_.inputs(id);
       const auto add = [&](NodeId handle) {
         const NodeId variable = VariableOf(handle);
@@ -223,6 +227,7 @@ class TargetFinder {
       if (poll_.Tick()) return false;
       if (needed_[id]) {
         if (IsEnd(id, *from_weights)) kind[id] = kFromEnds;
+        if (!stop_.status("targets").ok()) return false;
         continue;
       }
       const OpInfo& info = graph_.op_info(id);
@@ -259,7 +264,7 @@ class TargetFinder {
       }
       if (is_last) losses.push_back(id);
     }
-    std::sort(losses.begin(), losses.end());
+    if (!PolledSort(losses.begin(), losses.end(), std::less<>(), &poll_)) return false;
     return Need(std::move(losses));
   }
 

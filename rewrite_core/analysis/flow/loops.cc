@@ -35,41 +35,6 @@ absl::Status BadCount(const v1::LoopCount& given, v1::ErrorReason reason, absl::
                       {{"option", "loop_counts"}, {"value", given.name()}});
 }
 
-// The value of a one-element constant.
-absl::optional<int64_t> ConstantScalar(const Graph& graph, NodeId id) {
-  if (graph.op(id) != "Const") return absl::nullopt;
-  const auto attr = graph.attr(id, "value");
-  if (!attr) return absl::nullopt;
-  absl::string_view proto;
-  WireReader value(*attr);
-  while (value.Next()) {
-    if (value.IsBytes(attr_value::kTensor)) proto = value.bytes();
-  }
-  absl::optional<int64_t> scalar;
-  WireReader reader(proto);
-  while (reader.Next()) {
-    const bool is_list =
-        reader.IsBytes(tensor_proto::kIntVal) || reader.IsBytes(tensor_proto::kInt64Val);
-    if (reader.IsVarint(tensor_proto::kIntVal) || reader.IsVarint(tensor_proto::kInt64Val)) {
-      scalar = static_cast<int64_t>(reader.number());
-    } else if (is_list) {
-      uint64_t item = 0;
-      google::protobuf::io::CodedInputStream packed(
-          reinterpret_cast<const uint8_t*>(reader.bytes().data()),
-          static_cast<int>(reader.bytes().size()));
-      if (packed.ReadVarint64(&item)) scalar = static_cast<int64_t>(item);
-    } else if (reader.IsBytes(tensor_proto::kContent) &&
-               (reader.bytes().size() == 4 || reader.bytes().size() == 8)) {
-      uint64_t item = 0;
-      for (size_t b = reader.bytes().size(); b-- > 0;) {
-        item = item << 8 | static_cast<uint8_t>(reader.bytes()[b]);
-      }
-      scalar = reader.bytes().size() == 4 ? static_cast<int32_t>(item) : static_cast<int64_t>(item);
-    }
-  }
-  return scalar;
-}
-
 // The number of iterations while `start` + k * `step` < `bound`; nullopt if they never end.
 absl::optional<int64_t> CountBelow(__int128 start, __int128 step, __int128 bound) {
   if (start >= bound) return 0;
@@ -109,6 +74,9 @@ class LoopFinder {
   }
 
  private:
+  // True once the call must end: what is computed then does not matter.
+  bool Stops() const { return stopped_ = stopped_ || poll_.Tick(); }
+
   ControlFlow kind(NodeId id) const { return graph_.op_info(id).control_flow; }
   int32_t Number(FrameId frame) const {
     const auto found = numbers_.find(frame);
@@ -223,7 +191,7 @@ class LoopFinder {
 
   // The Merge of a loop variable, looking through Identities; kNoNode if none.
   Tensor Variable(Tensor tensor) const {
-    for (int hop = 0; hop < kMaxHops; ++hop) {
+    for (int hop = 0; hop < kMaxHops && !Stops(); ++hop) {
       if (tensor.port == 0 && kind(tensor.node) == ControlFlow::kMerge) {
         if (BackEdgeOf(tensor.node) != kNoNode) return tensor;
         break;
@@ -236,32 +204,76 @@ class LoopFinder {
   }
 
   // The initial value of a loop variable that its loop passes through unchanged, as functional
-  // loops do with everything they read; kNoNode if none.
+  // loops do with everything they read; kNoNode if none. Found once: many loops may read it.
   Tensor Unchanged(Tensor tensor) const {
     const Tensor none{kNoNode, 0};
     if (tensor.port != 0 || kind(tensor.node) != ControlFlow::kMerge) return none;
-    const NodeId back = BackEdgeOf(tensor.node);
+    const auto [known, is_new] = unchanged_.try_emplace(tensor.node, none);
+    if (is_new) known->second = FindUnchanged(tensor.node);
+    return known->second;
+  }
+
+  Tensor FindUnchanged(NodeId merge) const {
+    const Tensor none{kNoNode, 0};
+    const NodeId back = BackEdgeOf(merge);
     if (back == kNoNode) return none;
     const Tensor next = graph_.inputs(back).empty() ? none : graph_.inputs(back)[0];
     if (next.node == kNoNode || next.is_control()) return none;
-    if (Variable(next).node != tensor.node) return none;
-    for (Tensor input : graph_.inputs(tensor.node)) {
+    if (Variable(next).node != merge) return none;
+    for (Tensor input : graph_.inputs(merge)) {
       if (!input.is_control() && input.node != back) return input;
     }
     return none;
   }
 
+  // The value of a one-element constant.
+  absl::optional<int64_t> ConstantScalar(NodeId id) const {
+    if (graph_.op(id) != "Const") return absl::nullopt;
+    const auto attr = graph_.attr(id, "value");
+    if (!attr) return absl::nullopt;
+    absl::string_view proto;
+    WireReader value(*attr);
+    while (value.Next() && !Stops()) {
+      if (value.IsBytes(attr_value::kTensor)) proto = value.bytes();
+    }
+    absl::optional<int64_t> scalar;
+    WireReader reader(proto);
+    while (reader.Next() && !Stops()) {
+      const bool is_list =
+          reader.IsBytes(tensor_proto::kIntVal) || reader.IsBytes(tensor_proto::kInt64Val);
+      if (reader.IsVarint(tensor_proto::kIntVal) || reader.IsVarint(tensor_proto::kInt64Val)) {
+        scalar = static_cast<int64_t>(reader.number());
+      } else if (is_list) {
+        uint64_t item = 0;
+        google::protobuf::io::CodedInputStream packed(
+            reinterpret_cast<const uint8_t*>(reader.bytes().data()),
+            static_cast<int>(reader.bytes().size()));
+        if (packed.ReadVarint64(&item)) scalar = static_cast<int64_t>(item);
+      } else if (reader.IsBytes(tensor_proto::kContent) &&
+                 (reader.bytes().size() == 4 || reader.bytes().size() == 8)) {
+        uint64_t item = 0;
+        for (size_t b = reader.bytes().size(); b-- > 0;) {
+          item = item << 8 | static_cast<uint8_t>(reader.bytes()[b]);
+        }
+        scalar =
+            reader.bytes().size() == 4 ? static_cast<int32_t>(item) : static_cast<int64_t>(item);
+      }
+    }
+    return scalar;
+  }
+
   // The value of a loop-invariant scalar.
   absl::optional<int64_t> Value(Tensor tensor) const {
-    for (int hop = 0; hop < kMaxHops; ++hop) {
+    for (int hop = 0; hop < kMaxHops && !Stops(); ++hop) {
       const auto value = shapes_.value(tensor);
       if (value && value->size() == 1 && value->front() != kUnknownElement) return value->front();
       const ShapeView shape = shapes_.shape(tensor);
       const DataType dtype = shapes_.type(tensor).dtype;
       if ((dtype == kDtInt32 || dtype == kDtInt64) && shape.known_rank && shape.dims.empty() &&
           !shapes_.IsFed(tensor.node)) {
-        const auto constant = ConstantScalar(graph_, tensor.node);
-        if (constant) return constant;
+        const auto [constant, is_new] = constants_.try_emplace(tensor.node);
+        if (is_new) constant->second = ConstantScalar(tensor.node);
+        if (constant->second) return constant->second;
       }
       const auto counted = counted_.find(tensor.node);
       if (counted != counted_.end()) return counted->second;
@@ -297,7 +309,7 @@ class LoopFinder {
       }
     }
     if (!start || next.node == kNoNode || next.is_control()) return absl::nullopt;
-    for (int hop = 0; hop < kMaxHops && IsName(graph_.op(next.node)); ++hop) {
+    for (int hop = 0; hop < kMaxHops && IsName(graph_.op(next.node)) && !Stops(); ++hop) {
       const absl::Span<const Tensor> inputs = graph_.inputs(next.node);
       if (inputs.empty() || inputs[0].is_control()) return absl::nullopt;
       next = inputs[0];
@@ -355,7 +367,7 @@ class LoopFinder {
       if (number >= 0) exits[number].push_back(id);
     }
     for (NodeId id : order) {
-      if (poll_.Tick()) return false;
+      if (Stops()) return false;
       if (kind(id) != ControlFlow::kLoopCond) continue;
       const int32_t number = Number(control_flow_.input_frame(id));
       if (number < 0) continue;
@@ -364,7 +376,7 @@ class LoopFinder {
       if (loop.count == kUnknownCount || reported[number]) continue;
       reported[number] = true;
       for (NodeId exit : exits[number]) {  // The final values of counters, for other loops.
-        if (poll_.Tick()) return false;
+        if (Stops()) return false;
         const absl::Span<const Tensor> inputs = graph_.inputs(exit);
         if (inputs.empty() || inputs[0].is_control()) continue;
         const NodeId merge = Variable(inputs[0]).node;
@@ -376,7 +388,7 @@ class LoopFinder {
         }
       }
     }
-    return true;
+    return !stopped_;
   }
 
   absl::optional<int64_t> CountOf(NodeId condition) const {
@@ -439,6 +451,9 @@ class LoopFinder {
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
   mutable StopPoller poll_;
+  mutable bool stopped_ = false;
+  mutable absl::flat_hash_map<NodeId, Tensor> unchanged_;                   // By Merge.
+  mutable absl::flat_hash_map<NodeId, absl::optional<int64_t>> constants_;  // ConstantScalar.
   Loops result_;
   absl::flat_hash_map<FrameId, int32_t> numbers_;  // In result_.loops_.
   absl::flat_hash_map<NodeId, int64_t> counted_;   // By Exit: the value.

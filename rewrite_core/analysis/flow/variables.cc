@@ -1,13 +1,16 @@
 #include "rewrite_core/analysis/flow/variables.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/shapes/function_library.h"
 #include "rewrite_core/analysis/shapes/node_attrs.h"
 #include "rewrite_core/analysis/shapes/variable_handles.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -102,18 +105,19 @@ class LibraryUse {
   }
 
   // The distinct functions that a node of that op calls, and the input at which their arguments
-  // begin.
-  std::vector<int32_t> Callees(absl::string_view op, NodeAttrs& attrs, int32_t* first) const {
-    std::vector<int32_t> callees;
+  // begin. False if the call must end.
+  bool FindCallees(absl::string_view op, NodeAttrs& attrs, std::vector<int32_t>* callees,
+                   int32_t* first) {
+    callees->clear();
     const auto add = [&](absl::string_view name) {
       const auto found = numbers_.find(name);
-      if (found != numbers_.end()) callees.push_back(found->second);
+      if (found != numbers_.end()) callees->push_back(found->second);
     };
     *first = 0;
     const CallOp* row = FindCallOp(op);
     if (row == nullptr) {
       add(op);  // Its op type may be a function.
-      return callees;
+      return true;
     }
     *first = row->first;
     for (absl::string_view key : {row->function, row->other}) {
@@ -122,11 +126,14 @@ class LibraryUse {
     }
     const auto list = row->list.empty() ? absl::nullopt : attrs.Find(row->list);
     if (list) {
-      for (absl::string_view name : AttrFunctions(*list)) add(name);
-      std::sort(callees.begin(), callees.end());
-      callees.erase(std::unique(callees.begin(), callees.end()), callees.end());
+      for (absl::string_view name : AttrFunctions(*list)) {
+        if (poll_.Tick()) return false;
+        add(name);
+      }
+      if (!PolledSort(callees->begin(), callees->end(), std::less<>(), &poll_)) return false;
+      callees->erase(std::unique(callees->begin(), callees->end()), callees->end());
     }
-    return callees;
+    return true;
   }
 
   const FunctionUse& operator[](int32_t number) const { return functions_[number]; }
@@ -134,36 +141,54 @@ class LibraryUse {
  private:
   struct Node {
     absl::string_view op, bytes, input;  // `input`: the first one.
-    int32_t argument = -1;               // The index of the function's argument.
+    int attributes = 0;
+    // The index of the function's argument that its outputs are; -1: none. Known once it is found.
+    int32_t argument = -1;
+    bool is_known = false;
   };
 
-  // The argument that a body's input comes from, looking through ops that forward handles; -1 if
-  // none.
-  static int32_t ArgumentOf(const absl::flat_hash_map<absl::string_view, Node>& nodes,
-                            absl::string_view input) {
-    for (int hop = 0; hop < kMaxHandleHops; ++hop) {
-      const auto found = nodes.find(input.substr(0, input.find(':')));
-      if (found == nodes.end()) return -1;
-      const Node& node = found->second;
-      if (node.argument >= 0) return node.argument;
-      if (!HandsHandleOn(node.op)) return -1;
+  // Finds the argument that a body's input comes from, looking through ops that forward handles; -1
+  // if none. Each node is looked through once: many may read one long chain. False if the call must
+  // end.
+  bool FindArgument(absl::string_view input, absl::flat_hash_map<absl::string_view, Node>* nodes,
+                    int32_t* argument) {
+    std::vector<Node*> chain;
+    *argument = -1;
+    for (;;) {
+      if (poll_.Tick()) return false;
+      const auto found = nodes->find(input.substr(0, input.find(':')));
+      if (found == nodes->end()) break;
+      Node& node = found->second;
+      if (node.is_known) {
+        *argument = node.argument;
+        break;
+      }
+      node.is_known = true;  // As none, until the chain ends: on a cycle it ends here.
+      chain.push_back(&node);
+      if (!HandsHandleOn(node.op)) break;
       input = node.input;
     }
-    return -1;
+    for (Node* node : chain) node->argument = *argument;
+    return true;
   }
 
   bool ReadBody(int32_t number) {
     const absl::string_view function_def = functions_[number].function_def;
     absl::flat_hash_map<absl::string_view, Node> nodes;
     std::vector<absl::string_view> names;
-    if (!ReadArgumentNames(function_def, stop_, &names)) {
+    if (!ReadArgumentNames(function_def, &poll_, &names)) {
       return stop_.status("analysis").ok();  // Unknown.
     }
     FunctionUse use;
     use.function_def = function_def;
     use.callers = std::move(functions_[number].callers);
     use.arguments.resize(names.size());
-    for (size_t i = 0; i < names.size(); ++i) nodes[names[i]].argument = static_cast<int32_t>(i);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (poll_.Tick()) return false;
+      Node& node = nodes[names[i]];
+      node.argument = static_cast<int32_t>(i);
+      node.is_known = true;
+    }
     std::vector<Node> body;
     WireReader reader(function_def);
     while (reader.Next()) {
@@ -178,25 +203,29 @@ class LibraryUse {
         if (fields.IsBytes(node_def::kName)) name = fields.bytes();
         if (fields.IsBytes(node_def::kOp)) node.op = fields.bytes();
         if (fields.IsBytes(node_def::kInput) && node.input.empty()) node.input = fields.bytes();
+        node.attributes += fields.IsBytes(node_def::kAttr);
       }
       nodes[name] = node;
       body.push_back(node);
     }
     NodeAttrs attrs;
+    std::vector<int32_t> callees;
     for (const Node& node : body) {
       if (poll_.Tick()) return false;
       use.has_gradients = use.has_gradients || IsGradientOpType(node.op);
       const Write write = WriteOf(node.op);
       if (write != Write::kNone || TakesVariable(node.op)) {
-        const int32_t argument = ArgumentOf(nodes, node.input);
+        int32_t argument = -1;
+        if (!FindArgument(node.input, &nodes, &argument)) return false;
         if (argument < 0) continue;
         use.arguments[argument].is_variable = true;
         use.arguments[argument].write = Stronger(use.arguments[argument].write, write);
         continue;
       }
+      if (node.attributes > kMaxAttributes) continue;  // More are for no call.
       attrs.Reset(node.bytes);
       int32_t first = 0;
-      const std::vector<int32_t> callees = Callees(node.op, attrs, &first);
+      if (!FindCallees(node.op, attrs, &callees, &first)) return false;
       if (callees.empty()) continue;
       std::vector<int32_t> inputs;
       int32_t position = 0;
@@ -204,10 +233,11 @@ class LibraryUse {
       while (fields.Next()) {
         if (poll_.Tick()) return false;
         if (!fields.IsBytes(node_def::kInput) || position++ < first) continue;
-        inputs.push_back(ArgumentOf(nodes, fields.bytes()));
+        if (!FindArgument(fields.bytes(), &nodes, &inputs.emplace_back())) return false;
       }
       use.inputs.push_back(std::move(inputs));
       for (int32_t callee : callees) {
+        if (poll_.Tick()) return false;
         use.calls.push_back({callee, static_cast<int32_t>(use.inputs.size()) - 1});
         functions_[callee].callers.push_back(number);
         if (callee == number) use.callers.push_back(number);
@@ -250,6 +280,7 @@ class LibraryUse {
       }
       if (!changed) continue;
       for (int32_t caller : use.callers) {
+        if (poll_.Tick()) return false;
         ++steps;
         if (is_queued[caller]) continue;
         is_queued[caller] = true;
@@ -276,46 +307,61 @@ absl::StatusOr<Variables> Variables::Find(const Graph& graph, const StopToken& s
     takes_handle[op] = TakesVariable(graph.op_name(op));
   }
   variables.variable_.assign(graph.num_nodes(), false);
+  // Returns false if the call must end.
+  absl::flat_hash_set<std::pair<NodeId, int32_t>> followed;
   const auto flag_origin = [&](Tensor handle) {
+    if (!followed.insert({handle.node, handle.port}).second) return true;
     const NodeId origin = HandleOrigin(graph, handle).node;
     if (graph.op(origin) == "Placeholder" || graph.op(origin) == "_Arg") {
       variables.variable_[origin] = true;
     }
+    return !poll.Tick(kMaxHandleHops / 8);
   };
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status(kVariablesStage);
     if (is_variable_op[graph.op_id(id)]) variables.variable_[id] = true;
     if (!takes_handle[graph.op_id(id)]) continue;
     const absl::Span<const Tensor> inputs = graph.inputs(id);
-    if (!inputs.empty() && !inputs[0].is_control()) flag_origin(inputs[0]);
+    if (!inputs.empty() && !inputs[0].is_control() && !flag_origin(inputs[0])) {
+      return stop.status(kVariablesStage);
+    }
   }
   if (!graph.has_functions()) return variables;
   LibraryUse library(stop);
   if (!library.Read(graph.bytes())) return stop.status(kVariablesStage);
   NodeAttrs attrs;
+  std::vector<int32_t> callees;
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status(kVariablesStage);
     if (graph.op_info(id).known && FindCallOp(graph.op(id)) == nullptr) continue;
     attrs.Reset(graph.node_bytes(id));
     int32_t first = 0;
     CallUse call;
-    for (int32_t callee : library.Callees(graph.op(id), attrs, &first)) {
+    const absl::Span<const Tensor> inputs = graph.inputs(id);
+    std::vector<bool> is_written;  // By input: several functions may write to one.
+    if (!library.FindCallees(graph.op(id), attrs, &callees, &first)) {
+      return stop.status(kVariablesStage);
+    }
+    for (int32_t callee : callees) {
+      if (poll.Tick()) return stop.status(kVariablesStage);
       const FunctionUse& use = library[callee];
       call.has_gradients = call.has_gradients || use.has_gradients;
-      const absl::Span<const Tensor> inputs = graph.inputs(id);
+      is_written.resize(inputs.size());
       for (size_t i = 0; i < use.arguments.size() && i + first < inputs.size(); ++i) {
         if (poll.Tick()) return stop.status(kVariablesStage);
         const Tensor input = inputs[i + first];
         if (input.is_control() || !use.arguments[i].is_variable) continue;
-        flag_origin(input);
+        if (!flag_origin(input)) return stop.status(kVariablesStage);
         if (use.arguments[i].write == Write::kNone) continue;
-        call.written.push_back(static_cast<int32_t>(i) + first);
+        is_written[i + first] = true;
         call.write = Stronger(call.write, use.arguments[i].write);
       }
     }
+    for (size_t i = 0; i < is_written.size(); ++i) {
+      if (poll.Tick()) return stop.status(kVariablesStage);
+      if (is_written[i]) call.written.push_back(static_cast<int32_t>(i));
+    }
     if (!call.has_gradients && call.written.empty()) continue;
-    std::sort(call.written.begin(), call.written.end());
-    call.written.erase(std::unique(call.written.begin(), call.written.end()), call.written.end());
     variables.calls_.emplace(id, std::move(call));
   }
   return variables;

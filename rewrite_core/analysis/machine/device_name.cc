@@ -26,6 +26,20 @@ std::string TaskOf(const DeviceName& name) {
   return task;
 }
 
+// Which parts a name has, of those that are compared only if both names have them: one bit each.
+size_t GivenParts(const DeviceName& name) {
+  return size_t{!name.job.empty()} | size_t{!name.replica.empty()} << 1 |
+         size_t{!name.task.empty()} << 2;
+}
+
+// What two names with these parts must have in common, after the parts. No part contains a slash.
+std::string CommonKey(const DeviceName& name, size_t wanted_parts, size_t device_parts) {
+  const size_t both = wanted_parts & device_parts;
+  return absl::StrCat(wanted_parts, "/", device_parts, "/", name.type, "/", name.index, "/",
+                      both & 1 ? name.job : "", "/", both & 2 ? name.replica : "", "/",
+                      both & 4 ? name.task : "");
+}
+
 constexpr char kAny[] = "*";
 
 // As TensorFlow reads a job's or a type's name.
@@ -142,6 +156,18 @@ bool NamesDevice(absl::string_view wanted, absl::string_view device) {
 bool NamesDevice(const DeviceName& a, const DeviceName& b) {
   return a.type == b.type && a.index == b.index && Agree(a.job, b.job) &&
          Agree(a.replica, b.replica) && Agree(a.task, b.task);
+}
+
+NameKeys WantedKeys(const DeviceName& wanted) {
+  NameKeys keys;
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = CommonKey(wanted, GivenParts(wanted), i);
+  return keys;
+}
+
+NameKeys DeviceKeys(const DeviceName& device) {
+  NameKeys keys;
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = CommonKey(device, i, GivenParts(device));
+  return keys;
 }
 
 bool AreOtherDevices(absl::string_view a, absl::string_view b) {

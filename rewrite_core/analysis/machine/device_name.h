@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_MACHINE_DEVICE_NAME_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_MACHINE_DEVICE_NAME_H_
 
+#include <array>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -34,6 +35,12 @@ bool IsCpuDevice(absl::string_view device);
 // have a type and an index or neither does. So `/gpu:0` names `/job:w/task:0/device:GPU:0`.
 bool NamesDevice(absl::string_view wanted, absl::string_view device);
 bool NamesDevice(const DeviceName& wanted, const DeviceName& device);
+
+// The same for very many of both, without comparing each with each: NamesDevice(wanted, device)
+// exactly if WantedKeys(wanted) and DeviceKeys(device) have a key in common.
+using NameKeys = std::array<std::string, 8>;
+NameKeys WantedKeys(const DeviceName& wanted);
+NameKeys DeviceKeys(const DeviceName& device);
 
 // Whether two device strings certainly name different devices: a part that both have differs.
 bool AreOtherDevices(absl::string_view a, absl::string_view b);

@@ -55,15 +55,19 @@ struct DeviceEntry {
   absl::string_view bytes;
 };
 
+// The next field; false also if stopped.
+bool NextPolled(WireReader* reader, StopPoller* poll) { return !poll->Tick() && reader->Next(); }
+
 // Reads the devices of a StepStats; false if it is not one.
-bool ReadDevices(absl::string_view step_stats, std::vector<DeviceEntry>* devices) {
+bool ReadDevices(absl::string_view step_stats, StopPoller* poll,
+                 std::vector<DeviceEntry>* devices) {
   devices->clear();
   WireReader reader(step_stats);
-  while (reader.Next()) {
+  while (NextPolled(&reader, poll)) {
     if (!reader.IsBytes(kStepStatsDevice)) return false;
     DeviceEntry device{{}, reader.bytes()};
     WireReader fields(device.bytes);
-    while (fields.Next()) {
+    while (NextPolled(&fields, poll)) {
       if (fields.IsBytes(kDeviceName)) device.name = fields.bytes();
     }
     if (!fields.ok() || device.name.empty()) return false;
@@ -74,14 +78,14 @@ bool ReadDevices(absl::string_view step_stats, std::vector<DeviceEntry>* devices
 
 // Parses RunMetadata, whose first field is a StepStats, or a StepStats. A device's name begins with
 // `/`, which is not a valid message, so the two cannot be confused.
-bool FindDevices(absl::string_view bytes, std::vector<DeviceEntry>* devices) {
+bool FindDevices(absl::string_view bytes, StopPoller* poll, std::vector<DeviceEntry>* devices) {
   WireReader reader(bytes);
   absl::string_view step_stats;
-  while (reader.Next()) {
+  while (NextPolled(&reader, poll)) {
     if (reader.IsBytes(kRunMetadataStepStats)) step_stats = reader.bytes();
   }
-  if (reader.ok() && !step_stats.empty() && ReadDevices(step_stats, devices)) return true;
-  return ReadDevices(bytes, devices);
+  if (reader.ok() && !step_stats.empty() && ReadDevices(step_stats, poll, devices)) return true;
+  return ReadDevices(bytes, poll, devices);
 }
 
 struct NodeEntry {
@@ -89,10 +93,10 @@ struct NodeEntry {
   int64_t ns = 0;
 };
 
-bool ReadNode(absl::string_view bytes, NodeEntry* node) {
+bool ReadNode(absl::string_view bytes, StopPoller* poll, NodeEntry* node) {
   WireReader reader(bytes);
   uint64_t start_us = 0, end_us = 0, all_us = 0, start_ns = 0, end_ns = 0, all_ns = 0;
-  while (reader.Next()) {
+  while (NextPolled(&reader, poll)) {
     if (reader.IsBytes(kNodeName)) node->name = reader.bytes();
     if (reader.IsVarint(kOpStartRelMicros)) start_us = reader.number();
     if (reader.IsVarint(kOpEndRelMicros)) end_us = reader.number();
@@ -150,30 +154,36 @@ Source SourceOf(absl::string_view device) {
 
 class ProfileReader {
  public:
-  explicit ProfileReader(const Graph& graph) : graph_(graph) {
+  ProfileReader(const Graph& graph, const StopToken& stop)
+      : graph_(graph), stop_(stop), poll_(stop) {
     profile_.duration_ns_.assign(graph.num_nodes(), kNotMeasured);
     profile_.workspace_bytes_.assign(graph.num_nodes(), kNotMeasured);
     source_.assign(graph.num_nodes(), Source::kNone);
     device_.assign(graph.num_nodes(), -1);
   }
 
-  absl::StatusOr<Profile> Read(absl::string_view bytes, const StopToken& stop) {
+  absl::StatusOr<Profile> Read(absl::string_view bytes) {
     if (bytes.size() > static_cast<size_t>(kMaxMessageBytes)) {
       return BadProfile(absl::StrCat("has ", bytes.size(), " bytes, more than a message may have"));
     }
     std::vector<DeviceEntry> devices;
-    if (!FindDevices(bytes, &devices)) {
+    const bool has_devices = FindDevices(bytes, &poll_, &devices);
+    if (absl::Status s = stop_.status("profile"); !s.ok()) return s;
+    if (!has_devices) {
       return BadProfile("is neither a RunMetadata with step_stats nor a StepStats");
     }
-    StopPoller poll(stop);
     for (size_t i = 0; i < devices.size(); ++i) {
+      if (poll_.Tick()) return stop_.status("profile");
       const Source source = SourceOf(devices[i].name);
       if (source == Source::kNone) continue;
       is_gpu_ = absl::StrContains(absl::AsciiStrToLower(devices[i].name), "gpu:");
       WireReader reader(devices[i].bytes);
       while (reader.Next()) {
-        if (poll.Tick()) return stop.status("profile");
-        if (reader.IsBytes(kDeviceNode) && !AddNode(reader.bytes(), source, static_cast<int>(i))) {
+        if (poll_.Tick()) return stop_.status("profile");
+        if (!reader.IsBytes(kDeviceNode)) continue;
+        const bool is_read = AddNode(reader.bytes(), source, static_cast<int>(i));
+        if (absl::Status s = stop_.status("profile"); !s.ok()) return s;
+        if (!is_read) {
           return BadProfile(
               absl::StrCat("is damaged at a node of device ", Quoted(devices[i].name)));
         }
@@ -194,7 +204,7 @@ class ProfileReader {
  private:
   bool AddNode(absl::string_view bytes, Source source, int device) {
     NodeEntry entry;
-    if (!ReadNode(bytes, &entry)) return false;
+    if (!ReadNode(bytes, &poll_, &entry)) return false;
     // `node:Op` on streams; node names contain no colon.
     const absl::string_view name = entry.name.substr(0, entry.name.find(':'));
     const NodeId id = graph_.Find(name);
@@ -218,12 +228,12 @@ class ProfileReader {
 
   bool AddWorkspace(absl::string_view bytes, NodeId id) {
     WireReader reader(bytes);
-    while (reader.Next()) {
+    while (NextPolled(&reader, &poll_)) {
       if (!reader.IsBytes(kNodeMemory)) continue;
       absl::string_view allocator;
       uint64_t peak = 0, live = 0;
       WireReader memory(reader.bytes());
-      while (memory.Next()) {
+      while (NextPolled(&memory, &poll_)) {
         if (memory.IsBytes(kAllocatorName)) allocator = memory.bytes();
         if (memory.IsVarint(kPeakBytes)) peak = memory.number();
         if (memory.IsVarint(kLiveBytes)) live = memory.number();
@@ -239,19 +249,19 @@ class ProfileReader {
 
   bool AddOutputs(absl::string_view bytes, NodeId id) {
     WireReader reader(bytes);
-    while (reader.Next()) {
+    while (NextPolled(&reader, &poll_)) {
       if (!reader.IsBytes(kNodeOutput)) continue;
       uint64_t slot = 0;
       uint64_t requested = 0, allocated = 0;
       WireReader output(reader.bytes());
-      while (output.Next()) {
+      while (NextPolled(&output, &poll_)) {
         if (output.IsVarint(kOutputSlot)) slot = output.number();
         if (!output.IsBytes(kOutputTensor)) continue;
         WireReader tensor(output.bytes());
-        while (tensor.Next()) {
+        while (NextPolled(&tensor, &poll_)) {
           if (!tensor.IsBytes(kTensorAllocation)) continue;
           WireReader allocation(tensor.bytes());
-          while (allocation.Next()) {
+          while (NextPolled(&allocation, &poll_)) {
             if (allocation.IsVarint(kRequestedBytes)) requested = allocation.number();
             if (allocation.IsVarint(kAllocatedBytes)) allocated = allocation.number();
           }
@@ -269,6 +279,8 @@ class ProfileReader {
   }
 
   const Graph& graph_;
+  const StopToken& stop_;
+  StopPoller poll_;
   Profile profile_;
   std::vector<Source> source_;  // Per node: where its time comes from,
   std::vector<int> device_;     // and of which device's entry.
@@ -280,7 +292,7 @@ class ProfileReader {
 
 absl::StatusOr<Profile> Profile::Read(absl::string_view bytes, const Graph& graph,
                                       const StopToken& stop) {
-  return ProfileReader(graph).Read(bytes, stop);
+  return ProfileReader(graph, stop).Read(bytes);
 }
 
 }  // namespace spillway::core

@@ -185,7 +185,8 @@ bool MovesOnlyOnes(absl::Span<const int64_t> dims, absl::Span<const int64_t> per
 class BufferFinder {
  public:
   BufferFinder(const Graph& graph, const Shapes& shapes, const Placement& placement,
-               const Conditionals& conditionals, const Loops& loops, const Profile* profile)
+               const Conditionals& conditionals, const Loops& loops, const Profile* profile,
+               const StopToken& stop)
       : graph_(graph),
         shapes_(shapes),
         placement_(placement),
@@ -193,9 +194,11 @@ class BufferFinder {
         loops_(loops),
         profile_(profile),
         rows_(RowsByOp(graph, kRows)),
+        stop_(stop),
+        poll_(stop),
         result_(graph) {}
 
-  absl::StatusOr<Buffers> Find(const Topology& topology, const StopToken& stop) {
+  absl::StatusOr<Buffers> Find(const Topology& topology) {
     result_.reuse_.resize(graph_.num_ops());
     result_.bookkeeping_.assign(graph_.num_ops(), false);
     for (int32_t op = 0; op < graph_.num_ops(); ++op) {
@@ -205,9 +208,8 @@ class BufferFinder {
     }
     const int32_t n = graph_.num_nodes();
     result_.first_.assign(n + 1, 0);
-    StopPoller poll(stop);
     for (NodeId id(0); id < n; ++id) {
-      if (poll.Tick()) return stop.status("buffers");
+      if (Stops()) return stop_.status("buffers");
       int32_t count = shapes_.num_outputs(id);
       // Readers are ordered by port.
       const Graph::Readers readers = graph_.readers(id);
@@ -222,21 +224,28 @@ class BufferFinder {
     result_.buffers_.reserve(result_.first_[n]);
     const std::vector<NodeId>& order = loops_.order().empty() ? topology.order() : loops_.order();
     for (NodeId id : order) {
-      if (poll.Tick()) return stop.status("buffers");
-      for (int32_t port = 0; port < result_.num_outputs(id); ++port) Place_(Tensor{id, port});
+      // A Merge looks at its inputs.
+      if (Stops(1 + graph_.inputs(id).size())) return stop_.status("buffers");
+      for (int32_t port = 0; port < result_.num_outputs(id); ++port) {
+        if (Stops()) return stop_.status("buffers");
+        Place_(Tensor{id, port});
+      }
     }
     if (!loops_.empty()) {
       for (NodeId id : order) {
-        if (poll.Tick()) return stop.status("buffers");
+        if (Stops()) return stop_.status("buffers");
         KeepElement(id);
       }
-      if (!HoldLists(&poll)) return stop.status("buffers");
+      if (!HoldLists()) return stop_.status("buffers");
     }
     result_.buffers_.shrink_to_fit();
     return std::move(result_);
   }
 
  private:
+  // Counts steps; true once the call must end: what is found then does not matter.
+  bool Stops(int64_t steps = 1) { return stopped_ = stopped_ || poll_.Tick(steps); }
+
   Buffers::Output& out(Tensor tensor) { return result_.outputs_[result_.index(tensor)]; }
 
   int64_t Bytes(Tensor tensor) const {
@@ -265,9 +274,10 @@ class BufferFinder {
   }
 
   // The node that made the stack, or other list, whose handle is an input of a node.
-  NodeId ListOf(NodeId id, size_t input) const {
+  NodeId ListOf(NodeId id, size_t input) {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     if (input >= inputs.size() || inputs[input].is_control()) return kNoNode;
+    if (Stops(kMaxHandleHops / 8)) return kNoNode;
     return HandleOrigin(graph_, inputs[input]).node;
   }
 
@@ -276,7 +286,7 @@ class BufferFinder {
   Tensor MadeInLoop(Tensor tensor) {
     constexpr int kMaxHops = 256;
     std::vector<NodeId> merges;
-    for (int hop = 0; hop < kMaxHops; ++hop) {
+    for (int hop = 0; hop < kMaxHops && !Stops(); ++hop) {
       const auto shared = result_.shared_.find(result_.index(tensor));
       if (shared != result_.shared_.end()) {
         tensor = shared->second;
@@ -337,17 +347,17 @@ class BufferFinder {
 
   // A loop that takes elements out of a list is simulated once, which would free the list after its
   // last reader in the body; but each iteration takes only one element.
-  bool HoldLists(StopPoller* poll) {
+  bool HoldLists() {
     absl::flat_hash_map<std::pair<const Loops::Loop*, Place>, std::vector<NodeId>> ends;
     for (NodeId id(0); id < graph_.num_nodes(); ++id) {
-      if (poll->Tick()) return false;
+      if (Stops()) return false;
       if (graph_.op_info(id).control_flow != ControlFlow::kNextIteration) continue;
       if (loops_.loop(id) != nullptr) ends[{loops_.loop(id), placement_.node(id)}].push_back(id);
     }
     constexpr size_t kMaxHeld = 1 << 20;  // Over all loops.
     size_t count = 0;
     for (NodeId id(0); id < graph_.num_nodes(); ++id) {
-      if (poll->Tick()) return false;
+      if (Stops()) return false;
       const Loops::Loop* loop = loops_.loop(id);
       if (loop == nullptr || result_.num_outputs(id) == 0) continue;
       // A list is a loop variable; the content of a stack is known where it is popped.
@@ -361,7 +371,10 @@ class BufferFinder {
       if (last == ends.end()) continue;
       count += last->second.size();
       if (count > kMaxHeld) return true;
-      for (NodeId end : last->second) result_.held_[end].push_back(buffer.first);
+      for (NodeId end : last->second) {
+        if (Stops()) return false;
+        result_.held_[end].push_back(buffer.first);
+      }
     }
     return true;
   }
@@ -525,6 +538,9 @@ class BufferFinder {
   const Loops& loops_;
   const Profile* profile_;
   const std::vector<const Row*> rows_;
+  const StopToken& stop_;
+  StopPoller poll_;
+  bool stopped_ = false;
   NodeId sized_variable_ = kNoNode;  // The last one, and its VariableBytes.
   int64_t variable_bytes_ = kUnknownSize;
   absl::flat_hash_map<NodeId, Tensor> pushed_;  // By stack: the last pushed tensor.
@@ -535,7 +551,7 @@ absl::StatusOr<Buffers> Buffers::Find(const Graph& graph, const Topology& topolo
                                       const Shapes& shapes, const Placement& placement,
                                       const Conditionals& conditionals, const Loops& loops,
                                       const Profile* profile, const StopToken& stop) {
-  return BufferFinder(graph, shapes, placement, conditionals, loops, profile).Find(topology, stop);
+  return BufferFinder(graph, shapes, placement, conditionals, loops, profile, stop).Find(topology);
 }
 
 uint32_t Buffers::reusable_inputs(Tensor tensor) const {

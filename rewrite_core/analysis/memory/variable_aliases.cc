@@ -5,7 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/op_outputs.h"
 
 namespace spillway::core {
 namespace {
@@ -41,30 +41,19 @@ bool Reorders(const ShapeView& shape, absl::Span<const int64_t> permutation) {
   return false;
 }
 
-// Whether this node may forward an input's buffer, if the op type alone does not decide.
-bool MayForward(const Graph& graph, const Shapes& shapes, NodeId id) {
+// Whether this node certainly makes a new tensor, by shapes and constants.
+bool Copies(const Graph& graph, const Shapes& shapes, NodeId id) {
   const OpInfo& info = graph.op_info(id);
-  if (!info.known) return true;  // A custom op: possibly.
-  if (!info.forwards) return false;
-  if (info.name == "Cast") {
-    const auto from = graph.attr(id, "SrcT");
-    const auto to = graph.attr(id, "DstT");
-    return !from || !to || AttrType(*from) == AttrType(*to);
-  }
-  if (info.name == "Pad" || info.name == "PadV2") {  // If there is no padding.
+  if (info.name == "Pad" || info.name == "PadV2") {  // Unless there is no padding.
     const auto paddings = ConstantOperand(graph, shapes, id);
-    return !paddings || std::none_of(paddings->begin(), paddings->end(), IsNotZero);
+    return paddings && std::any_of(paddings->begin(), paddings->end(), IsNotZero);
   }
   if (info.name == "Transpose" || info.name == "ConjugateTranspose") {
-    // If only dimensions of 1 move.
+    // Unless only dimensions of 1 move.
     const auto permutation = ConstantOperand(graph, shapes, id);
-    return !permutation || !Reorders(shapes.shape(graph.inputs(id)[0]), *permutation);
+    return permutation && Reorders(shapes.shape(graph.inputs(id)[0]), *permutation);
   }
-  if (info.name == "AddN") {
-    const absl::Span<const Tensor> inputs = graph.inputs(id);
-    return inputs.size() < 2 || inputs[1].is_control();  // A sum of one input is that input.
-  }
-  return true;
+  return false;
 }
 
 }  // namespace
@@ -84,13 +73,13 @@ absl::StatusOr<std::vector<bool>> FindVariableAliases(const Graph& graph, const 
     const Graph::Readers readers = graph.readers(queue[done]);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       if (poll.Tick()) return stop.status("analysis");
-      const Graph::Reader reader = readers[i];
-      if (reader.port == kControl || aliases[reader.node] ||
-          !MayForward(graph, shapes, reader.node)) {
+      const NodeId reader = readers[i].node;
+      if (readers[i].port == kControl || aliases[reader] || !MayForward(graph, reader) ||
+          Copies(graph, shapes, reader)) {
         continue;
       }
-      aliases[reader.node] = true;
-      queue.push_back(reader.node);
+      aliases[reader] = true;
+      queue.push_back(reader);
     }
   }
   return aliases;

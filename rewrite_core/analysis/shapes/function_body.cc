@@ -19,16 +19,27 @@
 
 namespace spillway::core {
 
-bool ReadArguments(absl::string_view signature, uint32_t field, const StopToken& stop,
+bool FindPayload(absl::string_view message, uint32_t field, StopPoller* poll,
+                 absl::string_view* payload) {
+  *payload = {};
+  WireReader reader(message);
+  while (reader.Next()) {
+    if (poll->Tick()) return false;
+    if (reader.IsBytes(field)) *payload = reader.bytes();
+  }
+  return true;
+}
+
+bool ReadArguments(absl::string_view signature, uint32_t field, StopPoller* poll,
                    std::vector<absl::string_view>* names) {
-  StopPoller poll(stop);
   WireReader reader(signature);
   while (reader.Next()) {
-    if (poll.Tick()) return false;
+    if (poll->Tick()) return false;
     if (!reader.IsBytes(field)) continue;
     absl::string_view name;
     WireReader argument(reader.bytes());
     while (argument.Next()) {
+      if (poll->Tick()) return false;
       if (argument.IsBytes(op_def::kArgName)) name = argument.bytes();
       if (argument.IsBytes(op_def::kArgNumberAttr) && !argument.bytes().empty()) return false;
       if (argument.IsBytes(op_def::kArgTypeListAttr) && !argument.bytes().empty()) return false;
@@ -38,21 +49,41 @@ bool ReadArguments(absl::string_view signature, uint32_t field, const StopToken&
   return reader.ok();
 }
 
+int FunctionResults::Find(absl::string_view function_def, absl::string_view name,
+                          StopPoller* poll) {
+  const auto [results, is_new] = results_.try_emplace(function_def.data());
+  if (is_new) {
+    absl::string_view signature;
+    std::vector<absl::string_view> names;
+    if (!FindPayload(function_def, function_def::kSignature, poll, &signature) ||
+        !ReadArguments(signature, op_def::kOutputArg, poll, &names)) {
+      names.clear();
+    }
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (poll->Tick()) return -1;
+      results->second.emplace(names[i], static_cast<int>(i));
+    }
+  }
+  const auto found = results->second.find(name);
+  return found == results->second.end() ? -1 : found->second;
+}
+
 namespace {
 
 // Writes a body as a GraphDef: `_Arg` nodes for the arguments, and the nodes with their inputs
 // spelled as in a graph (`node:port` for `node:output:index`).
 class BodyBuilder {
  public:
-  BodyBuilder(const FunctionFinder& find, const StopToken& stop)
-      : find_(find), stop_(stop), poll_(stop) {}
+  BodyBuilder(const FunctionFinder& find, const StopToken& stop, FunctionResults* results)
+      : find_(find), stop_(stop), poll_(stop), results_(results) {}
 
   // False if something in the body is unknown, or the call must end.
   bool Build(absl::string_view function_def, FunctionBody* body) {
-    const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
+    absl::string_view signature;
     std::vector<absl::string_view> outputs;
-    if (!ReadArguments(signature, op_def::kInputArg, stop_, &body->arguments) ||
-        !ReadArguments(signature, op_def::kOutputArg, stop_, &outputs)) {
+    if (!FindPayload(function_def, function_def::kSignature, &poll_, &signature) ||
+        !ReadArguments(signature, op_def::kInputArg, &poll_, &body->arguments) ||
+        !ReadArguments(signature, op_def::kOutputArg, &poll_, &outputs)) {
       return false;
     }
     if (!MakeRoom(function_def, body)) return false;
@@ -70,10 +101,14 @@ class BodyBuilder {
     while (first.Next()) {
       if (poll_.Tick()) return false;
       if (first.IsBytes(function_def::kNode)) {
-        ReadNode(first.bytes());
+        if (!ReadNode(first.bytes())) return false;
       } else if (first.IsBytes(function_def::kReturn)) {
-        returns[LastPayload(first.bytes(), map_entry::kKey)] =
-            LastPayload(first.bytes(), map_entry::kValue);
+        absl::string_view output, tensor;
+        if (!FindPayload(first.bytes(), map_entry::kKey, &poll_, &output) ||
+            !FindPayload(first.bytes(), map_entry::kValue, &poll_, &tensor)) {
+          return false;
+        }
+        returns[output] = tensor;
       }
     }
     WireReader second(function_def);
@@ -131,14 +166,18 @@ class BodyBuilder {
     }
   }
 
-  void ReadNode(absl::string_view bytes) {
+  bool ReadNode(absl::string_view bytes) {
     absl::string_view name, op;
+    int attributes = 0;
     WireReader reader(bytes);
     while (reader.Next()) {
+      if (poll_.Tick()) return false;
+      attributes += reader.IsBytes(node_def::kAttr);
       if (reader.IsBytes(node_def::kName)) name = reader.bytes();
       if (reader.IsBytes(node_def::kOp)) op = reader.bytes();
     }
     AddNode(name, Node{&OpOf(op), {}, bytes});
+    return attributes <= kMaxAttributes;  // Graph::Parse takes no more.
   }
 
   // Looked up once for all nodes of that type.
@@ -182,18 +221,7 @@ class BodyBuilder {
     if (op.info.known) return 0;  // It has only one.
     const absl::string_view function_def = find_(op.name);
     if (function_def.empty()) return 0;  // A custom op: assumed to have one.
-    const auto [outputs, is_new] = outputs_.try_emplace(op.name);
-    if (is_new) {
-      std::vector<absl::string_view> names;
-      const absl::string_view signature = LastPayload(function_def, function_def::kSignature);
-      // Unknown for lists.
-      if (!ReadArguments(signature, op_def::kOutputArg, stop_, &names)) names.clear();
-      for (size_t i = 0; i < names.size() && !poll_.Tick(); ++i) {
-        outputs->second.emplace(names[i], static_cast<int>(i));
-      }
-    }
-    const auto found = outputs->second.find(name);
-    return found == outputs->second.end() ? -1 : found->second;
+    return results_->Find(function_def, name, &poll_);
   }
 
   // Converts an input's spelling from a body's to a graph's.
@@ -249,6 +277,7 @@ class BodyBuilder {
   const FunctionFinder& find_;
   const StopToken& stop_;
   StopPoller poll_;
+  FunctionResults* const results_;
   absl::flat_hash_map<absl::string_view, std::unique_ptr<Op>> ops_;
   std::vector<Node> nodes_;
   NameIndex index_;
@@ -256,8 +285,6 @@ class BodyBuilder {
   // For nodes with several outputs: the first port of each requested output argument. A list may be
   // read in many places, but the node's attributes should not be read each time.
   absl::flat_hash_map<int32_t, std::vector<int64_t>> first_ports_;
-  // By function: the positions of its results, by name.
-  absl::flat_hash_map<absl::string_view, absl::flat_hash_map<absl::string_view, int>> outputs_;
   NodeAttrs attrs_;
   std::string node_, spelling_;  // Scratch.
 };
@@ -265,8 +292,8 @@ class BodyBuilder {
 }  // namespace
 
 bool WriteFunctionBody(absl::string_view function_def, const FunctionFinder& find,
-                       const StopToken& stop, FunctionBody* body) {
-  return BodyBuilder(find, stop).Build(function_def, body);
+                       const StopToken& stop, FunctionBody* body, FunctionResults* results) {
+  return BodyBuilder(find, stop, results).Build(function_def, body);
 }
 
 absl::optional<Tensor> FindResult(const Graph& body, absl::string_view spelling) {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/analysis/shapes/graph_inference.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph.h"
@@ -53,16 +52,19 @@ bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
         if (poll.Tick()) return false;
         if (function.IsBytes(function_def::kSignature)) signature = function.bytes();
       }
-      visit(LastPayload(signature, function_def::kSignatureName), library.bytes());
+      absl::string_view name;
+      if (!FindPayload(signature, function_def::kSignatureName, &poll, &name)) return false;
+      visit(name, library.bytes());
     }
   }
   return true;
 }
 
-bool ReadArgumentNames(absl::string_view function_def, const StopToken& stop,
+bool ReadArgumentNames(absl::string_view function_def, StopPoller* poll,
                        std::vector<absl::string_view>* names) {
-  return ReadArguments(LastPayload(function_def, function_def::kSignature), op_def::kInputArg, stop,
-                       names);
+  absl::string_view signature;
+  return FindPayload(function_def, function_def::kSignature, poll, &signature) &&
+         ReadArguments(signature, op_def::kInputArg, poll, names);
 }
 
 FunctionLibrary::FunctionLibrary(absl::string_view graph_def, int producer, ShapePool& pool,
@@ -84,7 +86,7 @@ std::unique_ptr<FunctionLibrary::Body> FunctionLibrary::Build(absl::string_view 
     const auto found = functions_.find(name);
     return found == functions_.end() ? absl::string_view() : found->second.function_def;
   };
-  if (!WriteFunctionBody(function_def, find, stop_, &text)) return nullptr;
+  if (!WriteFunctionBody(function_def, find, stop_, &text, &results_)) return nullptr;
   body->bytes = std::move(text.graph_def);
   auto graph = Graph::Parse(body->bytes, NoLimits(), stop_);
   if (!graph.ok()) return nullptr;
@@ -93,8 +95,13 @@ std::unique_ptr<FunctionLibrary::Body> FunctionLibrary::Build(absl::string_view 
   if (!topology.ok()) return nullptr;
   body->topology = *std::move(topology);
   body->ops.emplace(*body->graph);
-  for (absl::string_view name : text.arguments) body->arguments.push_back(body->graph->Find(name));
+  StopPoller poll(stop_);
+  for (absl::string_view name : text.arguments) {
+    if (poll.Tick()) return nullptr;
+    body->arguments.push_back(body->graph->Find(name));
+  }
   for (const std::string& spelling : text.results) {
+    if (poll.Tick()) return nullptr;
     const auto tensor = FindResult(*body->graph, spelling);
     if (!tensor) return nullptr;
     body->results.push_back(*tensor);
@@ -110,6 +117,7 @@ const CallFacts* FunctionLibrary::Call(absl::string_view function,
   if (found == functions_.end()) return nullptr;
   Entry& entry = found->second;
   if (!entry.built) {
+    if (Stops(1)) return nullptr;  // However many functions there are.
     entry.built = true;
     entry.body = Build(entry.function_def);
   }
@@ -144,7 +152,11 @@ const CallFacts* FunctionLibrary::Call(absl::string_view function,
   entry.active = false;
   if (!ran) return nullptr;  // It was stopped; the caller's loop will notice.
   auto call = std::make_unique<CallFacts>();
-  for (Tensor result : body.results) call->results.push_back(inference.FactOf(result));
+  StopPoller poll(stop_);
+  for (Tensor result : body.results) {
+    if (poll.Tick()) return nullptr;
+    call->results.push_back(inference.FactOf(result));
+  }
   const VariableFacts variables = inference.TakeVariables();
   for (NodeId argument : body.arguments) {
     if (variables.empty()) break;

@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/analysis/shapes/function_body.h"
 #include "rewrite_core/analysis/shapes/shape_context.h"
 #include "rewrite_core/base/stop_token.h"
 
@@ -29,7 +30,7 @@ bool ForEachFunction(absl::string_view graph_def, const StopToken& stop,
 
 // The names of a function's arguments, in order. False if one is a list of tensors or malformed, or
 // if stopped.
-bool ReadArgumentNames(absl::string_view function_def, const StopToken& stop,
+bool ReadArgumentNames(absl::string_view function_def, StopPoller* poll,
                        std::vector<absl::string_view>* names);
 
 class FunctionLibrary : public FunctionCaller {
@@ -64,6 +65,7 @@ class FunctionLibrary : public FunctionCaller {
   ShapePool& pool_;
   const StopToken& stop_;
   absl::flat_hash_map<absl::string_view, Entry> functions_;
+  FunctionResults results_;
   // By the function's number and the facts about the arguments.
   absl::flat_hash_map<std::string, std::unique_ptr<CallFacts>> calls_;
   int depth_ = 0;

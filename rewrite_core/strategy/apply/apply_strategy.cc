@@ -182,7 +182,9 @@ absl::StatusOr<StrategyResult> PlanApply(const StrategyInput& input) {
     result.why_nothing = "the plan has neither swaps nor control edges: there is nothing to apply";
   }
   if (input.options.decision_detail() != v1::DECISION_DETAIL_NONE) {
+    StopPoller poll(input.stop);
     for (const PlannedSwap& swap : result.plan.swaps) {
+      if (poll.Tick()) return input.stop.status("strategy");
       if (swap.tensor.node >= input.facts.graph().num_nodes()) continue;  // Of a clone.
       result.decisions.push_back({swap.tensor, v1::REASON_SWAPPED, swap.size_bytes,
                                   swap.size_bytes == kUnknownSize

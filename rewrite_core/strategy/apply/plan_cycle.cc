@@ -30,7 +30,8 @@ class PlannedGraph {
     const auto is_loop = [](FrameId frame) {
       return frame != kRootFrame && frame != kUnknownFrame;
     };
-    for (NodeId id(0); id < graph_.num_nodes(); ++id) {
+    for (NodeId id(0); id < graph_.num_nodes() && !stopped_; ++id) {
+      stopped_ = poll_.Tick();
       const FrameId in = control_flow.input_frame(id), out = control_flow.output_frame(id);
       if (is_loop(out)) AddEdge(id, end_of(out));
       const bool leaves = graph_.op_info(id).control_flow == ControlFlow::kExit;
@@ -40,6 +41,7 @@ class PlannedGraph {
 
   absl::Status Add(const SwapPlan& plan) {
     for (const PlannedSwap& swap : plan.swaps) {
+      if (stopped_) break;
       const NodeId producer = swap.tensor.node;
       for (const PlannedSwapIn& planned : swap.swap_ins) {
         const NodeId swap_in(size_++);

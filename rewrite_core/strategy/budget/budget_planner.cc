@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/strategy/order/pace_gate.h"
 #include "rewrite_core/strategy/order/slot_room.h"
@@ -21,6 +24,9 @@ constexpr int32_t kTriggerReach = 200;
 // have millions of consumers of one tensor (networks have some ten). The buffer stays if that is
 // not enough.
 constexpr int64_t kMaxTriggerChecks = 4'000'000;
+
+// What the nodes of a gate count as, of which thousands may be looked at for one tensor.
+constexpr int64_t kStepsPerPace = 64;
 
 // At most this many smaller gaps are tried in place of one that exceeds the shortfall.
 constexpr int kMaxSmallerTried = 2000;
@@ -113,13 +119,13 @@ bool BudgetPlanner::MayReadSwapIn(const StepOrder::Use& use) const {
 // The buffer may be away before a use if that use, and all later ones of tensors that were made
 // before it, can read a swap-in; otherwise the memory is not free. (Tensors made later, from its
 // swap-in, alias the swap-in.)
-absl::Status BudgetPlanner::FindGapsOf(OrderBuffer buffer, StopPoller* poll) {
+absl::Status BudgetPlanner::FindGapsOf(OrderBuffer buffer) {
   const absl::Span<const StepOrder::Use> uses = order_->uses(buffer);
   // By use: among it and later uses that cannot read a swap-in, the first slot that made a tensor
   // they read.
   std::vector<Slot> kept_from(uses.size() + 1, order_->num_slots());
   for (size_t i = uses.size(); i-- > 0;) {
-    if (poll->Tick()) return stop_->status("strategy");
+    if (Stopped()) return stop_->status("strategy");
     kept_from[i] = kept_from[i + 1];
     if (!MayReadSwapIn(uses[i])) {
       kept_from[i] = std::min(kept_from[i], order_->slot(uses[i].tensor.node));
@@ -130,6 +136,7 @@ absl::Status BudgetPlanner::FindGapsOf(OrderBuffer buffer, StopPoller* poll) {
   Slot after = order_->made(buffer);
   if (is_copied_in) --after;  // It may come later.
   for (size_t i = 0; i < uses.size(); ++i) {
+    if (Stopped()) return stop_->status("strategy");
     const Slot before = uses[i].slot;
     if (before > after + 1 && kept_from[i] >= before) {
       const int64_t bytes = order_->bytes(buffer);
@@ -143,24 +150,26 @@ absl::Status BudgetPlanner::FindGapsOf(OrderBuffer buffer, StopPoller* poll) {
 }
 
 absl::Status BudgetPlanner::FindGaps() {
-  StopPoller poll(*stop_);
   for (OrderBuffer i(0); i < order_->num_all(); ++i) {
     // A list would hold it anyway.
     if (!order_->is_copied_in(i) && facts_->buffers().buffers()[order_->buffers()[i]].in_list) {
       continue;
     }
-    if (absl::Status s = FindGapsOf(i, &poll); !s.ok()) return s;
+    if (absl::Status s = FindGapsOf(i); !s.ok()) return s;
   }
-  std::sort(gaps_.begin(), gaps_.end(), [](const Gap& a, const Gap& b) {
+  const auto by_slots = [](const Gap& a, const Gap& b) {
     return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
-  });
+  };
+  if (!Sort(by_slots, &gaps_)) return stop_->status("strategy");
   for (GapId i(0); i < num_gaps(); ++i) {
+    if (Stopped()) return stop_->status("strategy");
     by_buffer_[gaps_[i].buffer].push_back(i);
     by_bytes_.push_back(i);
   }
-  std::sort(by_bytes_.begin(), by_bytes_.end(), [this](GapId a, GapId b) {
+  const auto by_bytes = [this](GapId a, GapId b) {
     return std::tie(gaps_[a].bytes, a) < std::tie(gaps_[b].bytes, b);
-  });
+  };
+  if (!Sort(by_bytes, &by_bytes_)) return stop_->status("strategy");
   return absl::OkStatus();
 }
 
@@ -171,15 +180,14 @@ std::vector<GapId> BudgetPlanner::Cover(const BudgetSetting& setting) const {
   OpenGaps with_time(gaps_), without_time(gaps_);
   int64_t away = 0;
   GapId next(0);
-  StopPoller poll(*stop_);
   for (Slot slot(0); slot < order_->num_slots(); ++slot) {
-    if (poll.Tick()) return {};
+    if (Stopped()) return {};
     for (; next < num_gaps() && gaps_[next].after < slot; ++next) {
       (HasTime(gaps_[next]) ? with_time : without_time).Add(next);
     }
     away -= back[slot];
     while (order_->live_bytes()[slot] - away > setting.targets[slot]) {
-      if (poll.Tick()) return {};
+      if (Stopped()) return {};
       GapId taken = with_time.Take(slot, setting.least_part);
       if (taken == kNoGap) taken = without_time.Take(slot, setting.least_part);
       if (taken == kNoGap) break;
@@ -193,22 +201,25 @@ std::vector<GapId> BudgetPlanner::Cover(const BudgetSetting& setting) const {
 
 std::vector<GapId> BudgetPlanner::Shrink(std::vector<GapId> chosen,
                                          const BudgetSetting& setting) const {
-  StopPoller poll(*stop_);
   std::vector<int64_t> free(order_->num_slots());
   for (Slot slot(0); slot < order_->num_slots(); ++slot) {
     free[slot] = setting.targets[slot] - order_->live_bytes()[slot];
   }
   SlotRoom room(free);
-  for (GapId i : chosen) room.Add(gaps_[i].after + 1, gaps_[i].before, gaps_[i].bytes);
+  for (GapId i : chosen) {
+    if (Stopped()) return {};
+    room.Add(gaps_[i].after + 1, gaps_[i].before, gaps_[i].bytes);
+  }
   // Drops redundant gaps, smallest first.
-  std::sort(chosen.begin(), chosen.end(), [&](GapId a, GapId b) {
+  const auto by_bytes = [this](GapId a, GapId b) {
     return std::make_pair(gaps_[a].bytes, a) < std::make_pair(gaps_[b].bytes, b);
-  });
+  };
+  if (!Sort(by_bytes, &chosen)) return {};
   std::vector<GapId> kept;
   std::vector<bool> is_kept(gaps_.size(), false);
   for (GapId i : chosen) {
     const Gap& gap = gaps_[i];
-    if (poll.Tick()) return {};
+    if (Stopped()) return {};
     if (room.Least(gap.after + 1, gap.before) >= gap.bytes) {
       room.Add(gap.after + 1, gap.before, -gap.bytes);
     } else {
@@ -219,7 +230,7 @@ std::vector<GapId> BudgetPlanner::Shrink(std::vector<GapId> chosen,
   // Replaces a gap that exceeds the shortfall with the smallest sufficient one.
   for (GapId& i : kept) {
     const Gap& gap = gaps_[i];
-    if (poll.Tick()) return {};
+    if (Stopped()) return {};
     const int64_t lacking = gap.bytes - room.Least(gap.after + 1, gap.before);
     if (lacking >= gap.bytes) continue;
     const Slot first = room.FirstBelow(gap.after + 1, gap.before, gap.bytes);
@@ -230,7 +241,7 @@ std::vector<GapId> BudgetPlanner::Shrink(std::vector<GapId> chosen,
     for (int scanned = 0; scanned < kMaxSmallerTried && other != by_bytes_.end();
          ++scanned, ++other) {
       const Gap& smaller = gaps_[*other];
-      if (poll.Tick()) return {};
+      if (Stopped()) return {};
       if (smaller.bytes >= gap.bytes) break;
       if (is_kept[*other] || smaller.after >= first || smaller.before <= last) continue;
       room.Add(gap.after + 1, gap.before, -gap.bytes);
@@ -241,7 +252,7 @@ std::vector<GapId> BudgetPlanner::Shrink(std::vector<GapId> chosen,
       break;
     }
   }
-  std::sort(kept.begin(), kept.end());
+  if (!Sort(std::less<>(), &kept)) return {};
   return kept;
 }
 
@@ -250,16 +261,16 @@ std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<GapId>& chosen,
   std::vector<Eviction> returns;
   for (GapId gap : chosen) returns.push_back({gap, kNoSlot, setting.gate_slots});
   // As late as possible with each copy hidden.
-  std::sort(returns.begin(), returns.end(), [this](const Eviction& a, const Eviction& b) {
+  const auto by_end = [this](const Eviction& a, const Eviction& b) {
     return std::make_pair(gaps_[a.gap].before, a.gap) < std::make_pair(gaps_[b.gap].before, b.gap);
-  });
-  StopPoller poll(*stop_);
+  };
+  if (!Sort(by_end, &returns)) return {};
   int64_t next_ns = std::numeric_limits<int64_t>::max();
   for (auto back = returns.rbegin(); back != returns.rend(); ++back) {
     const Gap& gap = gaps_[back->gap];
     const int64_t end_ns = std::min(order_->begin_ns(gap.before), next_ns);
     next_ns = end_ns - static_cast<int64_t>(setting.slack * static_cast<double>(gap.in_ns));
-    if (poll.Tick()) return {};
+    if (Stopped()) return {};
     back->trigger =
         std::min(gap.last_trigger(), std::max(gap.first_trigger(), order_->last_ended_by(next_ns)));
   }
@@ -271,12 +282,13 @@ std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<GapId>& chosen,
   }
   SlotRoom room(free);
   for (const Eviction& back : returns) {
+    if (Stopped()) return {};
     const Gap& gap = gaps_[back.gap];
     room.Add(gap.after + 1, gap.before, gap.bytes);
   }
   for (Eviction& back : returns) {
     const Gap& gap = gaps_[back.gap];
-    if (poll.Tick()) return {};
+    if (Stopped()) return {};
     back.trigger = std::max(back.trigger, room.LastBelow(back.trigger + 1, gap.before, gap.bytes));
     room.Add(back.trigger + 1, gap.before, -gap.bytes);
   }
@@ -285,10 +297,9 @@ std::vector<Eviction> BudgetPlanner::Schedule(const std::vector<GapId>& chosen,
 
 void BudgetPlanner::MakeSound(std::vector<Eviction>* evictions) const {
   const auto ends = EndsOf(*evictions);
-  StopPoller poll(*stop_);
   for (Eviction& back : *evictions) {
-    // The parts below look at the token, too, and give no status.
-    if (poll.Tick() || !stop_->status("strategy").ok()) return;
+    // A rehearsal that was stopped has no status of its own.
+    if (Stopped() || !stop_->status("strategy").ok()) return;
     std::vector<InputPosition> consumers;
     for (const StepOrder::Use* use : Consumers(back, ends)) consumers.push_back(use->position);
     if (const Slot slot = FindTrigger(back, consumers); slot != kNoSlot) back.trigger = slot;
@@ -299,9 +310,12 @@ void BudgetPlanner::MakeSound(std::vector<Eviction>* evictions) const {
 BudgetPlanner::Ends BudgetPlanner::EndsOf(const std::vector<Eviction>& evictions) const {
   Ends ends;
   for (const Eviction& back : evictions) {
+    if (Stopped()) return {};
     ends[gaps_[back.gap].buffer].push_back(gaps_[back.gap].before);
   }
-  for (auto& [buffer, of] : ends) std::sort(of.begin(), of.end());
+  for (auto& [buffer, of] : ends) {
+    if (Stopped() || !Sort(std::less<>(), &of)) return {};
+  }
   return ends;
 }
 
@@ -316,9 +330,8 @@ std::vector<const StepOrder::Use*> BudgetPlanner::Consumers(const Eviction& back
   auto use = std::lower_bound(uses.begin(), uses.end(), gap.before,
                               [](const StepOrder::Use& one, Slot slot) { return one.slot < slot; });
   std::vector<const StepOrder::Use*> consumers;
-  StopPoller poll(*stop_);
   for (; use != uses.end() && use->slot < until; ++use) {
-    if (poll.Tick()) return {};
+    if (Stopped()) return {};
     if (order_->slot(use->tensor.node) < gap.before) consumers.push_back(&*use);
   }
   return consumers;
@@ -332,10 +345,11 @@ GapId BudgetPlanner::FirstGapOf(OrderBuffer buffer) const {
 GapId BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
   const auto gaps = by_buffer_.find(order_->Find(tensor));
   if (gaps == by_buffer_.end()) return kNoGap;
-  for (GapId i : gaps->second) {
-    if (gaps_[i].spans(slot)) return i;
-  }
-  return kNoGap;
+  // They do not overlap.
+  const auto next = std::partition_point(gaps->second.begin(), gaps->second.end(),
+                                         [this, slot](GapId i) { return gaps_[i].after < slot; });
+  if (next == gaps->second.begin() || !gaps_[*std::prev(next)].spans(slot)) return kNoGap;
+  return *std::prev(next);
 }
 
 // The consumer that cannot wait for one slot's node is likely not to for the next one's: it is
@@ -343,10 +357,8 @@ GapId BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
 Slot BudgetPlanner::FindTrigger(const Eviction& back,
                                 const std::vector<InputPosition>& consumers) const {
   if (consumers.empty()) return kNoSlot;
-  StopPoller poll(*stop_);
   size_t suspect = 0;
   int64_t checks = 0;
-  bool is_stopped = false;
   const auto is_sound = [&](Slot slot) {
     if (order_->end_ns(slot) <= order_->begin_ns(slot)) return false;
     const NodeId node = order_->node(slot);
@@ -355,8 +367,7 @@ Slot BudgetPlanner::FindTrigger(const Eviction& back,
     };
     if (!may_wait(consumers[suspect])) return false;
     for (size_t i = 0; i < consumers.size(); ++i) {
-      is_stopped = is_stopped || poll.Tick();
-      if (is_stopped || ++checks > kMaxTriggerChecks) return false;
+      if (Stopped() || ++checks > kMaxTriggerChecks) return false;
       if (may_wait(consumers[i])) continue;
       suspect = i;
       return false;
@@ -365,11 +376,11 @@ Slot BudgetPlanner::FindTrigger(const Eviction& back,
   };
   const Gap& gap = gaps_[back.gap];
   const Slot least(std::max<int32_t>(gap.first_trigger(), back.trigger - kTriggerReach));
-  for (Slot slot = back.trigger; slot >= least && !is_stopped; --slot) {
+  for (Slot slot = back.trigger; slot >= least && !Stopped(); --slot) {
     if (is_sound(slot)) return slot;
   }
   const Slot most(std::min<int32_t>(gap.before, back.trigger + kTriggerReach));
-  for (Slot slot(back.trigger + 1); slot < most && !is_stopped; ++slot) {
+  for (Slot slot(back.trigger + 1); slot < most && !Stopped(); ++slot) {
     if (is_sound(slot)) return slot;
   }
   return kNoSlot;
@@ -379,10 +390,9 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
     const std::vector<Eviction>& evictions) const {
   std::map<std::pair<NodeId, int32_t>, PlannedSwap> swaps;
   const PaceGate gate(*order_, *needs_, soundness_);
-  StopPoller poll(*stop_);
   const Ends ends = EndsOf(evictions);
   for (const Eviction& back : evictions) {
-    if (poll.Tick()) return stop_->status("strategy");
+    if (Stopped()) return stop_->status("strategy");
     const Gap& gap = gaps_[back.gap];
     std::map<std::pair<NodeId, int32_t>, std::vector<InputPosition>> consumers;
     std::vector<InputPosition> all;
@@ -393,7 +403,10 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
     const Slot slot = FindTrigger(back, all);
     if (slot == kNoSlot) continue;  // It stays: no node may delay its copy.
     const NodeId trigger = order_->node(slot);
+    absl::flat_hash_set<NodeId> readers;  // Once for all tensors of the buffer.
+    for (const InputPosition& consumer : all) readers.insert(consumer.node);
     for (auto& [key, positions] : consumers) {
+      if (Stopped(kStepsPerPace)) return stop_->status("strategy");
       const Tensor tensor{key.first, key.second};
       PlannedSwap& swap = swaps[key];
       swap.tensor = tensor;
@@ -404,11 +417,12 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
       swap_in.consumers = positions;
       swap_in.triggers.push_back(trigger);
       if (back.gate >= 0) {
-        swap_in.paces = gate.Find(tensor.node, {trigger}, Slot(slot + 1 + back.gate), all);
+        swap_in.paces = gate.Find(tensor.node, {trigger}, Slot(slot + 1 + back.gate), readers);
       }
       swap.swap_ins.push_back(std::move(swap_in));
     }
   }
+  if (stopped_) return stop_->status("strategy");
   std::vector<PlannedSwap> result;
   for (auto& [key, swap] : swaps) result.push_back(std::move(swap));
   return result;

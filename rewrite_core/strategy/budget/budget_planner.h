@@ -25,6 +25,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/step_facts.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/base/strong_id.h"
 #include "rewrite_core/plan/eligibility.h"
@@ -113,8 +114,12 @@ class BudgetPlanner {
 
   // Returns the control edges that a plan with these swaps needs, besides the base's.
   std::vector<ControlEdge> GuardsOf(const std::vector<PlannedSwap>& swaps) const {
-    return host_reads_.GuardsOf(swaps);
+    return host_reads_.GuardsOf(swaps, *stop_);
   }
+
+  // Counts steps of work with this planner, and returns whether `stop` has fired, as all of the
+  // above have seen it; it is not polled again once it has.
+  bool Stopped(int64_t steps = 1) const { return stopped_ = stopped_ || poll_.Tick(steps); }
 
   const Hardware& hardware() const { return facts_->hardware(); }
   const std::vector<Gap>& gaps() const { return gaps_; }
@@ -141,13 +146,20 @@ class BudgetPlanner {
         order_(&order),
         filters_(filters),
         stop_(&stop),
+        poll_(stop),
         readers_(facts, eligibility),
         soundness_(facts, ranks) {}
 
   absl::Status FindGaps();
   // Returns the chosen gaps that are needed, some of them replaced with smaller ones.
   std::vector<GapId> Shrink(std::vector<GapId> chosen, const BudgetSetting& setting) const;
-  absl::Status FindGapsOf(OrderBuffer buffer, StopPoller* poll);
+  absl::Status FindGapsOf(OrderBuffer buffer);
+  // Sorts by a total order; false if stopped.
+  template <typename Item, typename Less>
+  bool Sort(const Less& less, std::vector<Item>* items) const {
+    stopped_ = stopped_ || !PolledSort(items->begin(), items->end(), less, &poll_);
+    return !stopped_;
+  }
   bool MayReadSwapIn(const StepOrder::Use& use) const;
   using Ends = absl::flat_hash_map<OrderBuffer, std::vector<Slot>>;
   Ends EndsOf(const std::vector<Eviction>& evictions) const;
@@ -161,6 +173,9 @@ class BudgetPlanner {
   const StepOrder* order_;
   const SwapFilters* filters_;
   const StopToken* stop_;
+  // One for all calls: most of them are too short to reach the poller's stride.
+  mutable StopPoller poll_;
+  mutable bool stopped_ = false;
   SwapInReaders readers_;
   Soundness soundness_;
   HostReads host_reads_;

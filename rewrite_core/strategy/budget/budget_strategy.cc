@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/names.h"
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/strategy/budget/budget_run.h"
 #include "rewrite_core/strategy/budget/joint_search.h"
 #include "rewrite_core/strategy/budget/objective.h"
@@ -61,10 +62,12 @@ absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* ru
 absl::StatusOr<StrategyResult> PlanBudget(const StrategyInput& input) {
   SearchBudget steps(input.limits.max_search_steps(), input.stop);
   BudgetRun run(input, &steps);
-  if (absl::Status s = run.Simulate(); !s.ok()) return s;
-  if (run.needs_plan()) {
-    if (absl::Status s = Plan(input, &steps, &run); !s.ok()) return s;
+  absl::Status s = run.Simulate();
+  if (s.ok() && run.needs_plan()) s = Plan(input, &steps, &run);
+  if (input.search_steps != nullptr) {
+    *input.search_steps = SaturatingAdd(*input.search_steps, steps.steps_taken());
   }
+  if (!s.ok()) return s;
   auto result = run.Finish();
   if (result.ok() && steps.ended_early()) result->report.set_stopped_early(true);
   return result;

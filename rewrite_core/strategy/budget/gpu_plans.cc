@@ -61,6 +61,7 @@ absl::Status GpuPlans::Find() {
   FitFailure failure;
   for (size_t remade = 0;;) {
     Collect();
+    if (absl::Status s = stop.status("strategy"); !s.ok()) return s;
     if (gpus_.size() > 1 && is_whole_machine()) {
       auto fits = SimulateTogether(plan_, facts, &request_.simulator, stop, &failure);
       if (!fits.ok()) return fits.status();
@@ -135,7 +136,7 @@ absl::Status GpuPlans::ReportFits() {
 
 void GpuPlans::Collect() {
   plan_.swaps = OtherSwaps(lacking_.size());
-  SortSwaps(&plan_.swaps);
+  SortSwaps(&plan_.swaps, request_.stop);
   MergeSwaps(&plan_.swaps);
   plan_.controls = ordered_.base.controls;
   for (const GpuPlan& planned : planned_) {

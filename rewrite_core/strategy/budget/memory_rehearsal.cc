@@ -57,12 +57,14 @@ void MemoryRehearsal::Begin(const std::vector<Eviction>& evictions, int32_t gate
   for (auto* first : {&after_, &before_, &asking_}) first->assign(slots, kNoGap);
   for (auto* next : {&next_after_, &next_before_, &next_asking_}) next->assign(gaps, kNoGap);
   waiting_.clear();
+  least_waiting_ = kUnlimited;
   leaving_.clear();
   ended_ns_.assign(slots, 0);
   launcher_ns_ = out_ns_ = in_ns_ = 0;
   next_copy_ = 0;
   rooms_ = 0;
   for (const Eviction& eviction : evictions) {
+    if (Stopped()) return;
     Use(eviction);
     left_ns_[planner_.gaps()[eviction.gap].buffer] = 0;
   }
@@ -106,7 +108,7 @@ MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Eviction>&
 
 bool MemoryRehearsal::RehearseSlot(Slot slot) {
   for (GapId gap = before_[slot]; gap != kNoGap; gap = next_before_[gap]) {
-    if (!BringBack(gap, slot)) return false;
+    if (Stopped() || !BringBack(gap, slot)) return false;
   }
   if (slot > 0)
     launcher_ns_ +=
@@ -133,7 +135,6 @@ bool MemoryRehearsal::BringBack(GapId index, Slot slot) {
     in_ns_ = std::max({in_ns_, launcher_ns_, slot > 0 ? ended_ns_[slot - 1] : 0}) +
              planner_.gaps()[index].in_ns;
     back_ns_[index] = in_ns_;
-    waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), index), waiting_.end());
   }
   launcher_ns_ = std::max(launcher_ns_, back_ns_[index]);
   return true;
@@ -149,6 +150,7 @@ bool MemoryRehearsal::ComesLater(OrderBuffer copy) const {
 // Allocates the slot's memory, and launches it.
 bool MemoryRehearsal::Make(Slot slot) {
   for (OrderBuffer buffer : made_[slot]) {
+    if (Stopped()) return false;
     const OrderBuffer taken = order_.takes_over(buffer);
     if (taken != kNoOrderBuffer && chunks_[taken] != kNoChunk) {
       chunks_[buffer] = std::exchange(chunks_[taken], kNoChunk);
@@ -183,7 +185,10 @@ void MemoryRehearsal::LetGo(Slot slot) {
   for (GapId gap = after_[slot]; gap != kNoGap; gap = next_after_[gap]) {
     Leave(planner_.gaps()[gap].buffer);
   }
-  for (OrderBuffer buffer : last_used_[slot]) Free(buffer);
+  for (OrderBuffer buffer : last_used_[slot]) {
+    if (Stopped()) return;
+    Free(buffer);
+  }
   for (OrderBuffer copy : copies_ended_[slot]) Free(copy);
 }
 
@@ -191,11 +196,18 @@ void MemoryRehearsal::Ask(Slot slot) {
   for (GapId gap = asking_[slot]; gap != kNoGap; gap = next_asking_[gap]) {
     launcher_ns_ = std::max(launcher_ns_, ended_ns_[evictions_[used_as_[gap]].trigger]);
     waiting_.push_back(gap);
+    least_waiting_ = std::min(least_waiting_, planner_.gaps()[gap].bytes);
   }
   FreeWhatLeft();
+  // Very many may wait for very many slots: where there is no memory for any, none is tried.
+  if (least_waiting_ > allocator_.largest_free_bytes()) return;
+  least_waiting_ = kUnlimited;
   size_t kept = 0;
   for (GapId gap : waiting_) {
-    if (!TryToGrant(gap)) waiting_[kept++] = gap;
+    if (Stopped()) return;
+    if (back_ns_[gap] >= 0 || TryToGrant(gap)) continue;
+    least_waiting_ = std::min(least_waiting_, planner_.gaps()[gap].bytes);
+    waiting_[kept++] = gap;
   }
   waiting_.resize(kept);
 }
@@ -261,9 +273,11 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
     pieces.push_back(
         {allocator_.address(chunks_[i]), allocator_.bytes(chunks_[i]), order_.first_tensor(i)});
   }
-  std::sort(
-      pieces.begin(), pieces.end(),
-      [](const StepResult::Piece& a, const StepResult::Piece& b) { return a.address < b.address; });
+  const auto less = [](const StepResult::Piece& a, const StepResult::Piece& b) {
+    return a.address < b.address;
+  };
+  if (!PolledSort(pieces.begin(), pieces.end(), less, &poll_)) stopped_ = true;
+  if (stopped_) return false;
   const RoomWindow window = FindRoomWindow(pieces, bytes, slot, evictions_, planner_);
   if (window.empty()) return false;
   for (GapId index : window.added) {

@@ -94,9 +94,12 @@ class MemoryRehearsal {
   std::vector<int32_t> delay_;    // By gap: by how many slots it was postponed last.
   std::vector<GapId> after_, before_, asking_;                 // By slot: the first gap of a list,
   std::vector<GapId> next_after_, next_before_, next_asking_;  // and by gap the next one.
-  std::vector<GapId> waiting_;                                 // Gaps that asked.
-  std::vector<Leaving> leaving_;                               // A heap: its front ends first.
-  std::vector<int64_t> ended_ns_;                              // By slot.
+  // Gaps that asked, in that order, and the bytes of the smallest at most. Those that were brought
+  // back meanwhile leave when all are looked at the next time.
+  std::vector<GapId> waiting_;
+  int64_t least_waiting_ = 0;
+  std::vector<Leaving> leaving_;   // A heap: its front ends first.
+  std::vector<int64_t> ended_ns_;  // By slot.
   int64_t launcher_ns_ = 0, out_ns_ = 0, in_ns_ = 0;
   size_t next_copy_ = 0;
   int rooms_ = 0;

@@ -26,7 +26,10 @@ RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t 
                           const BudgetPlanner& planner) {
   if (piece_bytes <= 0) return {};
   absl::flat_hash_map<GapId, Slot> triggers;  // By gap.
-  for (const Eviction& eviction : evictions) triggers[eviction.gap] = eviction.trigger;
+  for (const Eviction& eviction : evictions) {
+    if (planner.Stopped()) return {};
+    triggers[eviction.gap] = eviction.trigger;
+  }
   const auto judge = [&](const StepResult::Piece& piece) {
     Candidate candidate;
     if (piece.tensor.node == kNoNode) return candidate;
@@ -46,7 +49,10 @@ RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t 
     return candidate;
   };
   std::vector<Candidate> candidates;
-  for (const StepResult::Piece& piece : pieces) candidates.push_back(judge(piece));
+  for (const StepResult::Piece& piece : pieces) {
+    if (planner.Stopped()) return {};
+    candidates.push_back(judge(piece));
+  }
 
   // For each piece, considers the shortest sufficient window that ends with it.
   RoomWindow best;

@@ -22,8 +22,9 @@ struct RoomWindow {
 };
 
 // Returns the window of at least `piece_bytes` that costs the least copy time; empty if there is
-// none. `pieces`: the memory map, by address (StepResult::pieces); `at`: the slot that ran out;
-// `evictions`: the plan. Only buffers with a gap over `at` can be away.
+// none, or the planner was stopped. `pieces`: the memory map, by address (StepResult::pieces);
+// `at`: the slot that ran out; `evictions`: the plan. Only buffers with a gap over `at` can be
+// away.
 RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t piece_bytes,
                           Slot at, const std::vector<Eviction>& evictions,
                           const BudgetPlanner& planner);

@@ -32,6 +32,7 @@ class SearchBudget {
     return Spend();
   }
 
+  int64_t steps_taken() const { return steps_; }
   int64_t steps_left() const { return std::max<int64_t>(0, max_steps_ - steps_); }
 
   // Whether Spend has returned true, and whether because the caller ended the search.

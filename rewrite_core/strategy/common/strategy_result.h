@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_COMMON_STRATEGY_RESULT_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COMMON_STRATEGY_RESULT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct StrategyInput {
   const StopToken& stop;
   // For a plan of many that are compared: without what else the options might have allowed.
   bool only_plan = false;
+  // If not null, the steps of the searches of the strategy `budget` are added to it.
+  int64_t* search_steps = nullptr;
 };
 
 struct StrategyResult {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/plan/readers.h"
 
 namespace spillway::core {
@@ -23,8 +24,9 @@ class Finder {
         least_threshold_(least_threshold) {}
 
   // Decides on the tensor whose readers are those from `begin` to `end`, and leaves the readers
-  // that may read a swap-in in `readers()`.
-  v1::Reason ReasonFor(Tensor tensor, const Graph::Readers& readers, uint32_t begin, uint32_t end) {
+  // that may read a swap-in in `readers()`. Decides anything if stopped.
+  v1::Reason ReasonFor(Tensor tensor, const Graph::Readers& readers, uint32_t begin, uint32_t end,
+                       StopPoller* poll) {
     late_.clear();
     if (filters_.producer(tensor.node) != v1::REASON_SWAPPED) {
       return filters_.producer(tensor.node);
@@ -32,6 +34,7 @@ class Finder {
     const int32_t level = levels_.level(tensor.node);
     if (level == kNoLevel) return v1::REASON_NO_ORDER;
     for (uint32_t i = begin; i < end; ++i) {
+      if (poll->Tick()) return v1::REASON_NO_LATE_CONSUMER;
       const auto [reader, index, port] = readers[i];
       if (levels_.level(reader) - level <= least_threshold_ || !filters_.MayConsume(reader)) {
         continue;
@@ -45,11 +48,12 @@ class Finder {
     const v1::Reason verdict = readers_.Keep(
         tensor, &late_, [](const LateReader& reader) { return reader.position.node; });
     if (verdict != v1::REASON_SWAPPED) return verdict;
-    std::sort(late_.begin(), late_.end(), [](const LateReader& a, const LateReader& b) {
+    const auto less = [](const LateReader& a, const LateReader& b) {
       return std::tie(a.level, a.position.node, a.position.index) <
              std::tie(b.level, b.position.node, b.position.index);
-    });
-    return verdict;
+    };
+    return PolledSort(late_.begin(), late_.end(), less, poll) ? verdict
+                                                              : v1::REASON_NO_LATE_CONSUMER;
   }
 
   const std::vector<LateReader>& readers() const { return late_; }
@@ -88,7 +92,7 @@ absl::StatusOr<LevelCandidates> LevelCandidates::Find(
       for (; end < readers.size() && readers[end].port == tensor.port; ++end) {
         if (poll.Tick()) return stop.status("strategy");
       }
-      const v1::Reason reason = finder.ReasonFor(tensor, readers, begin, end);
+      const v1::Reason reason = finder.ReasonFor(tensor, readers, begin, end, &poll);
       const int64_t size_bytes = facts.shapes().size_bytes(tensor);
       if (explain) {
         result.decisions_.push_back(
@@ -103,6 +107,7 @@ absl::StatusOr<LevelCandidates> LevelCandidates::Find(
                                  static_cast<uint32_t>(result.readers_.size())});
     }
   }
+  if (absl::Status s = stop.status("strategy"); !s.ok()) return s;
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
+#include "rewrite_core/base/polled_sort.h"
 
 namespace spillway::core {
 namespace {
@@ -29,9 +30,6 @@ class Builder {
   Builder(const Graph& graph, NodeFlags inside, absl::Span<const ControlEdge> added)
       : graph_(graph), added_(added.begin(), added.end()), inside_(std::move(inside)) {
     for (int32_t op = 0; op < graph.num_ops(); ++op) parts_.push_back(PartOf(graph.op_name(op)));
-    std::sort(added_.begin(), added_.end(), [](const ControlEdge& a, const ControlEdge& b) {
-      return std::make_pair(a.from, a.to) < std::make_pair(b.from, b.to);
-    });
   }
 
   // Whether the levels are just the topological ones.
@@ -42,6 +40,10 @@ class Builder {
 
   absl::Status Run(const StopToken& stop, std::vector<int32_t>* level, int32_t* num_levels) {
     StopPoller poll(stop);
+    const auto by_from = [](const ControlEdge& a, const ControlEdge& b) {
+      return std::make_pair(a.from, a.to) < std::make_pair(b.from, b.to);
+    };
+    if (!PolledSort(added_.begin(), added_.end(), by_from, &poll)) return stop.status("analysis");
     const int32_t n = graph_.num_nodes();
     std::vector<int32_t> waiting(n, 0);
     std::vector<NodeId> now, next;

@@ -1,8 +1,11 @@
 #include "rewrite_core/strategy/level/level_planner.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
+
+#include "rewrite_core/base/polled_sort.h"
 
 namespace spillway::core {
 namespace {
@@ -20,8 +23,10 @@ absl::Span<const int32_t> RanksOf(const LevelPacing* pacing) {
   return pacing == nullptr ? absl::Span<const int32_t>() : pacing->ranks();
 }
 
-void SortUnique(std::vector<int32_t>* values) {
-  std::sort(values->begin(), values->end());
+// As they are if stopped.
+void SortUnique(std::vector<int32_t>* values, const StopToken& stop) {
+  StopPoller poll(stop);
+  if (!PolledSort(values->begin(), values->end(), std::less<>(), &poll)) return;
   values->erase(std::unique(values->begin(), values->end()), values->end());
 }
 
@@ -70,7 +75,7 @@ std::vector<int32_t> LevelPlanner::Thresholds() const {
       values.push_back(reader.level - candidate.level - 1);
     }
   }
-  SortUnique(&values);
+  SortUnique(&values, budget_->stop());
   return values;
 }
 
@@ -94,7 +99,7 @@ std::vector<int32_t> LevelPlanner::Groupbys() const {
       values.push_back(std::max(readers[i].level - readers[i - 1].level, 1));
     }
   }
-  SortUnique(&values);
+  SortUnique(&values, budget_->stop());
   return values;
 }
 
@@ -185,7 +190,8 @@ std::vector<NodeId> LevelPlanner::Waiting(const LevelCandidate& candidate, int32
     nodes.push_back(reader);
     if (budget_->Spend(kStepsPerEdge)) break;
   }
-  std::sort(nodes.begin(), nodes.end());
+  StopPoller poll(budget_->stop());
+  if (!PolledSort(nodes.begin(), nodes.end(), std::less<>(), &poll)) return nodes;
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return nodes;
 }

@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/level/level_strategy.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -10,6 +11,7 @@
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/analysis/machine/placement.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/plan/fit_error.h"
 #include "rewrite_core/strategy/common/counted_simulator.h"
 #include "rewrite_core/strategy/common/device_fit.h"
@@ -40,7 +42,9 @@ absl::StatusOr<int64_t> CountEdges(const Graph& graph, const StopToken& stop) {
       if (poll.Tick()) return stop.status("strategy");
       if (readers[i].port != kControl) consumers.push_back(readers[i].node);
     }
-    std::sort(consumers.begin(), consumers.end());
+    if (!PolledSort(consumers.begin(), consumers.end(), std::less<>(), &poll)) {
+      return stop.status("strategy");
+    }
     count += std::unique(consumers.begin(), consumers.end()) - consumers.begin();
   }
   return count;
@@ -100,7 +104,7 @@ class Strategy {
       if (attempt + 1 == std::size(kBudgetShares)) return FitsApartAlone();
       StartAgain();
     }
-    SortSwaps(&result_.plan.swaps);
+    if (!SortSwaps(&result_.plan.swaps, stop_)) return stop_.status("strategy");
     if (detail != v1::DECISION_DETAIL_NONE) Decide(candidates->decisions());
     if (result_.plan.empty()) result_.why_nothing = WhyNothing();
     return std::move(result_);

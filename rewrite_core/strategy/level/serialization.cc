@@ -50,7 +50,8 @@ class Serializer {
     if (absl::Status s = ChooseNamed(options.level()); !s.ok()) return s;
     if (absl::Status s = SortNodes(); !s.ok()) return s;
     if (options.level().serialization_by_size() > 0) {
-      ChooseLarge(options.level().serialization_by_size() * kBytesPerGib);
+      const double limit = options.level().serialization_by_size() * kBytesPerGib;
+      if (absl::Status s = ChooseLarge(limit); !s.ok()) return s;
     }
     LeaveOutInitialization();
     return Chain(*needs);
@@ -107,16 +108,18 @@ class Serializer {
       nodes_[levels_.level(id)].push_back(id);
     }
     for (std::vector<NodeId>& level : nodes_) {
-      std::sort(level.begin(), level.end(), [&](NodeId a, NodeId b) {
+      const auto less = [&](NodeId a, NodeId b) {
         return std::make_pair(facts_.topology().level(a), a) <
                std::make_pair(facts_.topology().level(b), b);
-      });
+      };
+      if (!PolledSort(level.begin(), level.end(), less, &poll)) return stop_.status("strategy");
     }
     return absl::OkStatus();
   }
 
   // Chooses the levels whose ops read and write more than `limit` bytes.
-  void ChooseLarge(double limit) {
+  absl::Status ChooseLarge(double limit) {
+    StopPoller poll(stop_);
     for (int32_t level = 0; level < levels_.num_levels(); ++level) {
       double bytes = 0;
       const auto add = [&](Tensor tensor) {
@@ -125,12 +128,17 @@ class Serializer {
       };
       for (NodeId id : nodes_[level]) {
         for (Tensor input : graph_.inputs(id)) {
+          if (poll.Tick()) return stop_.status("strategy");
           if (!input.is_control()) add(input);
         }
-        for (int port = 0; port < facts_.shapes().num_outputs(id); ++port) add({id, port});
+        for (int port = 0; port < facts_.shapes().num_outputs(id); ++port) {
+          if (poll.Tick()) return stop_.status("strategy");
+          add({id, port});
+        }
       }
       if (bytes > limit) chosen_[level] = true;
     }
+    return absl::OkStatus();
   }
 
   void LeaveOutInitialization() {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/types/optional.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/plan/clone_rules.h"
 #include "rewrite_core/plan/late_reads.h"
 #include "rewrite_core/plan/readers.h"
@@ -61,12 +62,15 @@ absl::StatusOr<HostReads> HostReads::Find(const StepFacts& facts, const Eligibil
   return result;
 }
 
-std::vector<ControlEdge> HostReads::GuardsOf(const std::vector<PlannedSwap>& swaps) const {
+std::vector<ControlEdge> HostReads::GuardsOf(const std::vector<PlannedSwap>& swaps,
+                                             const StopToken& stop) const {
+  StopPoller poll(stop);
   std::vector<ControlEdge> guards;
   if (guarded_.empty()) return guards;
   for (const PlannedSwap& swap : swaps) {
     for (const PlannedSwapIn& swap_in : swap.swap_ins) {
       for (const InputPosition& consumer : swap_in.consumers) {
+        if (poll.Tick()) return {};
         const auto read = guarded_.find({swap.tensor.node, swap.tensor.port, consumer.node});
         if (read == guarded_.end()) continue;
         for (NodeId update : read->second) {
@@ -76,8 +80,8 @@ std::vector<ControlEdge> HostReads::GuardsOf(const std::vector<PlannedSwap>& swa
     }
   }
   const auto key = [](const ControlEdge& edge) { return std::make_pair(edge.to, edge.from); };
-  std::sort(guards.begin(), guards.end(),
-            [&](const ControlEdge& a, const ControlEdge& b) { return key(a) < key(b); });
+  const auto less = [&](const ControlEdge& a, const ControlEdge& b) { return key(a) < key(b); };
+  if (!PolledSort(guards.begin(), guards.end(), less, &poll)) return {};
   guards.erase(
       std::unique(guards.begin(), guards.end(),
                   [&](const ControlEdge& a, const ControlEdge& b) { return key(a) == key(b); }),

@@ -38,8 +38,9 @@ class HostReads {
   bool MayReadLate(Tensor tensor, NodeId reader) const {
     return guarded_.contains({tensor.node, tensor.port, reader});
   }
-  // Returns the guards that a plan with these swaps needs, each once.
-  std::vector<ControlEdge> GuardsOf(const std::vector<PlannedSwap>& swaps) const;
+  // Returns the guards that a plan with these swaps needs, each once; none once `stop` has fired.
+  std::vector<ControlEdge> GuardsOf(const std::vector<PlannedSwap>& swaps,
+                                    const StopToken& stop = StopToken()) const;
 
  private:
   using Read = std::tuple<NodeId, int32_t, NodeId>;  // Of a tensor, by a node.

@@ -31,14 +31,15 @@ std::vector<ControlEdge> WaitsOf(const SwapPlan& plan) {
 
 // Returns the slots that make a buffer of at least `least_bytes`, or use it last, ascending.
 std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
-  std::vector<Slot> slots;
+  std::vector<bool> is_heavy(order.num_slots(), false);
   for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
     if (order.bytes(i) < least_bytes) continue;
-    slots.push_back(order.made(i));
-    slots.push_back(order.last_used(i));
+    is_heavy[order.made(i)] = is_heavy[order.last_used(i)] = true;
   }
-  std::sort(slots.begin(), slots.end());
-  slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+  std::vector<Slot> slots;
+  for (Slot slot(0); slot < order.num_slots(); ++slot) {
+    if (is_heavy[slot]) slots.push_back(slot);
+  }
   return slots;
 }
 

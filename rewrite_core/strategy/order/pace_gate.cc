@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_set.h"
-
 namespace spillway::core {
 namespace {
 
@@ -14,10 +12,15 @@ constexpr size_t kMaxGate = 64;
 
 std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> triggers, Slot slot,
                                    absl::Span<const InputPosition> consumers) const {
-  std::vector<NodeId> gate;
-  const Slot end = std::min(order_.num_slots(), Slot(slot + kReach));
   absl::flat_hash_set<NodeId> readers;  // There may be very many.
   for (const InputPosition& consumer : consumers) readers.insert(consumer.node);
+  return Find(producer, triggers, slot, readers);
+}
+
+std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> triggers, Slot slot,
+                                   const absl::flat_hash_set<NodeId>& readers) const {
+  std::vector<NodeId> gate;
+  const Slot end = std::min(order_.num_slots(), Slot(slot + kReach));
   const auto add = [&](Slot s) {
     if (order_.latest_before(s) >= slot) return;
     const NodeId node = order_.node(s);

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/soundness.h"
@@ -30,6 +31,9 @@ class PaceGate {
   // consumers, which wait anyway.
   std::vector<NodeId> Find(NodeId producer, absl::Span<const NodeId> triggers, Slot slot,
                            absl::Span<const InputPosition> consumers) const;
+  // With the nodes of the consumers.
+  std::vector<NodeId> Find(NodeId producer, absl::Span<const NodeId> triggers, Slot slot,
+                           const absl::flat_hash_set<NodeId>& readers) const;
 
  private:
   bool MayWait(NodeId node, NodeId producer, absl::Span<const NodeId> triggers) const;

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "rewrite_core/analysis/cost.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/graph/topology.h"
 #include "rewrite_core/simulate/simulator.h"
 
@@ -123,6 +124,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   change[0] += order.resident_bytes_;
   order.takes_over_.assign(order.buffers_.size(), kNoOrderBuffer);
   for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
+    if (poll.Tick()) return stop.status("strategy");
     change[order.made_[i]] += order.bytes_[i];
     change[order.last_used(i) + 1] -= order.bytes_[i];
     // An output that reuses an input in place takes no additional memory.
@@ -130,6 +132,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     const uint32_t reusable = buffers.reusable_inputs(first);
     const absl::Span<const Tensor> inputs = graph.inputs(first.node);
     for (size_t k = 0; reusable != 0 && k < inputs.size() && !inputs[k].is_control(); ++k) {
+      if (poll.Tick()) return stop.status("strategy");
       if (reusable != Buffers::kAnyInput && (k >= 32 || (reusable >> k & 1) == 0)) continue;
       const BufferIndex input = buffers.buffer_of(inputs[k]);
       if (input == kNoBuffer || place[input] < 0) continue;
@@ -216,8 +219,10 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
     if (made >= num_slots()) continue;
     copies_in_.push_back({made, end, AllocatedBytes(copy.bytes), copy.tensor});
   }
-  std::stable_sort(copies_in_.begin(), copies_in_.end(),
-                   [](const CopyIn& a, const CopyIn& b) { return a.first < b.first; });
+  const auto less = [](const CopyIn& a, const CopyIn& b) { return a.first < b.first; };
+  if (!PolledSort(copies_in_.begin(), copies_in_.end(), less, &poll)) {
+    return stop.status("strategy");
+  }
   for (size_t i = 0; i < copies_in_.size(); ++i) {
     const CopyIn& copy = copies_in_[i];
     copies_of_[{copy.tensor.node, copy.tensor.port}] = copied_in(i);
@@ -265,7 +270,7 @@ absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const 
   }
   std::vector<ControlEdge> sorted(added.begin(), added.end());
   const auto from_less = [](const ControlEdge& a, const ControlEdge& b) { return a.from < b.from; };
-  std::stable_sort(sorted.begin(), sorted.end(), from_less);
+  if (!PolledSort(sorted.begin(), sorted.end(), from_less, &poll)) return stop.status("strategy");
   std::vector<int32_t> waiting(n, 0);
   for (const ControlEdge& edge : sorted) ++waiting[edge.to];
   using Ready = std::pair<int32_t, NodeId>;  // By launch, then id.

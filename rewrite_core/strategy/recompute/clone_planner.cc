@@ -1,11 +1,13 @@
 #include "rewrite_core/strategy/recompute/clone_planner.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/plan/soundness.h"
 
 namespace spillway::core {
@@ -138,7 +140,10 @@ class ClonePlanner {
       for (const InputPosition& consumer : clone.consumers) of.push_back(consumer.node);
       if (of.empty()) continue;  // What it made was dropped again before it was read.
       of.insert(of.end(), clone.updates.begin(), clone.updates.end());
-      std::sort(of.begin(), of.end());
+      if (Stopped() || !PolledSort(of.begin(), of.end(), std::less<>(), &poll_)) {
+        stopped_ = true;
+        return false;
+      }
       of.erase(std::unique(of.begin(), of.end()), of.end());
       total += of.size();
       if (Stopped() || poll_.Tick(static_cast<int64_t>(of.size())) || of.size() > kMaxWaiting ||
@@ -205,10 +210,10 @@ class ClonePlanner {
   }
 
   // Whether the node has the other one as a control input.
-  bool IsWaitedFor(NodeId node, NodeId other) const {
+  bool IsWaitedFor(NodeId node, NodeId other) {
     const absl::Span<const Tensor> inputs = facts_.graph().inputs(node);
     for (size_t i = inputs.size(); i-- > 0 && inputs[i].is_control();) {  // They come last.
-      if (inputs[i].node == other) return true;
+      if (inputs[i].node == other || Stopped()) return true;
     }
     return false;
   }

@@ -1,12 +1,14 @@
 #include "rewrite_core/strategy/scope/scope_strategy.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/saturating.h"
 #include "rewrite_core/graph/near_in_graph.h"
 #include "rewrite_core/plan/readers.h"
@@ -44,6 +46,7 @@ class ScopePlanner {
 
   // Breadth-first from the seeds through consumers outside the backward part.
   absl::Status Run() {
+    StopPoller poll(budget_->stop());
     NodeFlags seen(graph_.num_nodes(), false);
     std::vector<NodeId> queue = sets_.seeds;
     for (NodeId seed : queue) seen[seed] = true;
@@ -54,6 +57,7 @@ class ScopePlanner {
       if (absl::Status status = Handle(id); !status.ok()) return status;
       const Graph::Readers readers = graph_.readers(id);
       for (uint32_t i = 0; i < readers.size(); ++i) {
+        if (poll.Tick()) return budget_->stop().status("strategy");
         const NodeId reader = readers[i].node;
         if (readers[i].port == kControl || sets_.backward[reader] || seen[reader]) continue;
         seen[reader] = true;
@@ -268,12 +272,12 @@ class ScopePlanner {
   int64_t unordered_bytes_ = 0;
 };
 
-// Adds the counts, highest first, then by name.
+// Adds the counts, highest first, then by name; none if stopped.
 void AddCounts(const absl::flat_hash_map<absl::string_view, int64_t>& counts, size_t at_most,
-               google::protobuf::RepeatedPtrField<v1::NameCount>* out) {
+               StopPoller* poll, google::protobuf::RepeatedPtrField<v1::NameCount>* out) {
   std::vector<std::pair<int64_t, absl::string_view>> sorted;
   for (const auto& [name, count] : counts) sorted.push_back({-count, name});
-  std::sort(sorted.begin(), sorted.end());
+  if (!PolledSort(sorted.begin(), sorted.end(), std::less<>(), poll)) return;
   if (sorted.size() > at_most) sorted.resize(at_most);
   for (const auto& [negated, name] : sorted) {
     v1::NameCount* entry = out->Add();
@@ -300,8 +304,8 @@ void ReportBackwardPart(const Graph& graph, const ScopeSets& sets, const StopTok
       ++scopes[graph.name(id).substr(0, slash)];
     }
   }
-  AddCounts(updates, updates.size(), report->mutable_weight_updates());
-  AddCounts(scopes, kMaxBackwardScopes, report->mutable_backward_scopes());
+  AddCounts(updates, updates.size(), &poll, report->mutable_weight_updates());
+  AddCounts(scopes, kMaxBackwardScopes, &poll, report->mutable_backward_scopes());
 }
 
 void ReportSets(const Graph& graph, const ScopeSets& sets, const ScopeOrder& order,

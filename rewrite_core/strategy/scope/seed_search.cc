@@ -1,6 +1,9 @@
 #include "rewrite_core/strategy/scope/seed_search.h"
 
 #include <algorithm>
+#include <functional>
+
+#include "rewrite_core/base/polled_sort.h"
 
 namespace spillway::core {
 namespace {
@@ -47,11 +50,12 @@ class SeedSearch {
   absl::StatusOr<std::vector<NodeId>> Run() {
     if (!CollectCandidates()) return OutOfSteps();
     // On ties, the one that may lead to the others comes first.
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [this](const Candidate& a, const Candidate& b) {
-                       if (a.bound != b.bound) return a.bound > b.bound;
-                       return topology_.level(a.node) < topology_.level(b.node);
-                     });
+    const auto less = [this](const Candidate& a, const Candidate& b) {
+      if (a.bound != b.bound) return a.bound > b.bound;
+      return topology_.level(a.node) < topology_.level(b.node);
+    };
+    StopPoller poll(budget_->stop());
+    if (!PolledSort(candidates_.begin(), candidates_.end(), less, &poll)) return OutOfSteps();
     std::vector<NodeId> seeds;
     int32_t best = 1;
     NodeFlags beaten(graph_.num_nodes(), false);
@@ -67,7 +71,7 @@ class SeedSearch {
       seeds.push_back(candidate.node);
     }
     if (loops_ && !AddPeers(&seeds)) return OutOfSteps();
-    std::sort(seeds.begin(), seeds.end());
+    if (!PolledSort(seeds.begin(), seeds.end(), std::less<>(), &poll)) return OutOfSteps();
     return seeds;
   }
 

@@ -88,7 +88,7 @@ TEST_F(EdgeKindsTest, PatchAndReportTellThem) {
       ElementsAre("lms/swapout_a_0 => c EDGE_KIND_DEADLINE", "lms/swapin_a_0 => d EDGE_KIND_PACE",
                   "early => d EDGE_KIND_SERIALIZATION", "b => early EDGE_KIND_ORDER"));
   v1::RewriteReport report;
-  ReportFigures(*f_.graph, ClonePlan(), Plan(), &report);
+  ASSERT_TRUE(ReportFigures(*f_.graph, ClonePlan(), Plan(), {}, &report).ok());
   ASSERT_THAT(ReportSwaps(*f_.graph, Plan(), names_, {}, &report), testing::IsOk());
   EXPECT_THAT(report.swaps(0).deadline_nodes(), ElementsAre("c"));
   EXPECT_THAT(report.swaps(0).swap_ins(0).pace_nodes(), ElementsAre("d"));

@@ -268,7 +268,6 @@ TEST(VerifierTest, AReferenceIsNeverHandedOn) {
 
 // ---- Deadness ----
 
-// As in cond_v1: the gradient of a conditional depends on the same predicate.
 // A weight on a CPU, which b reads late: its update has to wait for b.
 TEST(VerifierTest, ALateReadOfAVariableComesBeforeItsUpdate) {
   constexpr char kFrom[] = R"(
@@ -298,6 +297,36 @@ TEST(VerifierTest, ALateReadOfAVariableComesBeforeItsUpdate) {
       FailsWith(absl::StatusCode::kInternal, v1::ERROR_REASON_VERIFY_FAILED, "(check variable)"));
 }
 
+// A weight in half precision is a copy, which no update changes.
+TEST(VerifierTest, ALateReadOfACopyOfAVariableWaitsForNothing) {
+  constexpr char kFrom[] = R"(
+    x = Placeholder() @/gpu:0 {dtype=float16}
+    w = VariableV2() @/gpu:0 {dtype=float32}
+    k = Const() {dtype=int32}
+    c = CAST @/gpu:0 {SrcT=float32, DstT=TO, T=float32, N=2}
+    a = Mul(x, c) @/gpu:0 {T=TO}
+    b = Mul(a, c) @/gpu:0 {T=TO}
+    u = AssignSub(w, a) @/gpu:0 {T=float32}
+)";
+  const auto verify = [&](absl::string_view op, absl::string_view type) {
+    const std::string from = absl::StrReplaceAll(kFrom, {{"CAST", op}, {"TO", type}});
+    const std::string to = absl::StrCat(
+        Replaced(from, {{absl::StrCat("b = Mul(a, c) @/gpu:0 {T=", type, "}"),
+                         absl::StrCat("b = Mul(a, in) @/gpu:0 {T=", type,
+                                      ", _spillway_undo=[\"1=c\"]}")}}),
+        absl::StrReplaceAll("out = Identity(c) @/cpu:0 {T=TO, _spillway_undo=[\"added\"]}\n"
+                            "in = Identity(out, ^a) @/cpu:0 {T=TO, _spillway_undo=[\"added\"]}\n",
+                            {{"TO", type}}));
+    return VerifyText(from, to);
+  };
+  EXPECT_THAT(verify("Cast(w)", "float16"), IsOk());
+  EXPECT_THAT(verify("AddN(w, w)", "float32"), IsOk());
+  EXPECT_THAT(verify("Transpose(w, k)", "float32"), IsOk());
+  EXPECT_THAT(verify("Cast(w)", "float32"), IsRefusedBy("variable"));
+  EXPECT_THAT(verify("Reshape(w, k)", "float32"), IsRefusedBy("variable"));
+}
+
+// As in cond_v1: the gradient of a conditional depends on the same predicate.
 constexpr char kCond[] = R"(
     p = Placeholder() {dtype=bool}
     x = Placeholder() {dtype=float32}

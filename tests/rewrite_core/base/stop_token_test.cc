@@ -199,7 +199,7 @@ TEST_F(StopInTheCoreTest, SimulationsStopToo) {
     ASSERT_THAT(call(whole), IsOk());
     // No stage is shorter than these strides: one per node. For many simulations, some points.
     const bool is_explore = &call == &calls.back();
-    const int64_t points = testing::kAddressSanitizer && is_explore ? 30 : 120;
+    const int64_t points = testing::kAddressSanitizer && is_explore ? 30 : 240;
     const int64_t stride = std::max<int64_t>(3 * StopPoller::kStride, whole.steps() / points);
     for (int64_t limit = 0; limit < whole.steps(); limit += stride) {
       const StopToken stop = StopToken::AfterStepsForTest(limit);

@@ -170,6 +170,31 @@ TEST(GraphTest, OfAnAttributeGivenTwiceTheLastCounts) {
   EXPECT_EQ(testing::ReadProto(bytes).node(0).attr().at("k").i(), 2);  // As protobuf reads it.
 }
 
+TEST(GraphTest, AttributesOfAWideNodeAreThoseOfANarrowOne) {
+  const auto node = [](int inputs) {
+    std::string text = Name("a") + Attr("k", RawNumber(3, 1)) + Op("AddN");
+    for (int i = 0; i < inputs; ++i) text += Input("in");
+    return Node(Name("in") + Op("Placeholder")) + Node(text + Attr("k", RawNumber(3, 2)));
+  };
+  for (int inputs : {1, 1000}) {
+    const std::string bytes = node(inputs);
+    const auto graph = ParseGraph(bytes);
+    ASSERT_THAT(graph, IsOk());
+    // Edited, it has moved.
+    const std::string moved = absl::StrCat(Node(Name("b") + Op("NoOp")), bytes);
+    Graph::Edited edited;
+    const auto after = Graph::ParseEdited(moved, *graph, DefaultLimits(), {}, &edited);
+    ASSERT_THAT(after, IsOk());
+    EXPECT_THAT(edited.changed, ElementsAre(NodeId(0)));
+    for (const auto& [of, id] :
+         {std::make_pair(&*graph, NodeId(1)), std::make_pair(&*after, NodeId(2))}) {
+      EXPECT_EQ(of->attr(id, "k"), RawNumber(3, 2)) << inputs;
+      EXPECT_FALSE(of->attr(id, "T")) << inputs;
+      EXPECT_FALSE(of->attr(NodeId(id - 1), "k")) << inputs;
+    }
+  }
+}
+
 TEST(GraphTest, FlagsSayWhatTheGraphHolds) {
   struct Case {
     const char* text;
@@ -479,6 +504,18 @@ TEST_F(GraphLimitsTest, Inputs) {
   EXPECT_THAT(ParseStatus(), FailsWith(absl::StatusCode::kResourceExhausted,
                                        v1::ERROR_REASON_LIMIT_EXCEEDED, "more than 2 inputs"));
   EXPECT_EQ(ErrorDetailOf(ParseStatus(), "limit"), "max_input_count");
+}
+
+// TensorFlow takes more; nothing that trains has them.
+TEST_F(GraphLimitsTest, InputsOfOneNode) {
+  const auto wide = [](int inputs) {
+    std::string node = Name("wide") + Op("AddN");
+    for (int i = 0; i < inputs; ++i) node += Input("i");
+    return ParseGraph(Node(Name("i") + Op("Placeholder")) + Node(node)).status();
+  };
+  EXPECT_THAT(wide(1'000'000), IsOk());
+  EXPECT_THAT(wide(1'000'001), IsInvalid(v1::ERROR_REASON_LIMIT_EXCEEDED,
+                                         "'wide' has more than the 1000000 inputs"));
 }
 
 TEST_F(GraphLimitsTest, Bytes) {

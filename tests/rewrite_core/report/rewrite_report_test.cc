@@ -194,7 +194,7 @@ SwapPlan ThreeSwaps(const TestGraph& graph) {
 TEST(ReportFiguresTest, CountsByDeviceAndByKindOfEdge) {
   const TestGraph graph(kTwoGpus);
   v1::RewriteReport report;
-  ReportFigures(*graph, ClonePlan(), ThreeSwaps(graph), &report);
+  ASSERT_TRUE(ReportFigures(*graph, ClonePlan(), ThreeSwaps(graph), {}, &report).ok());
   ASSERT_EQ(report.devices_size(), 2);
   EXPECT_EQ(report.devices(0).device(), "/gpu:0");
   EXPECT_EQ(report.devices(0).swapped_tensor_count(), 2);
@@ -226,7 +226,7 @@ TEST(ReportFiguresTest, AdvisesOnHostMemoryWhereTheDefaultIsTooSmall) {
   SwapPlan plan = ThreeSwaps(graph);
   plan.swaps[0].size_bytes = int64_t{40} << 30;
   v1::RewriteReport report;
-  ReportFigures(*graph, ClonePlan(), plan, &report);
+  ASSERT_TRUE(ReportFigures(*graph, ClonePlan(), plan, {}, &report).ok());
   // Twice 40 GiB, and a bit.
   EXPECT_EQ(report.advice().host_memory_variable(), "TF_GPU_HOST_MEM_LIMIT_IN_MB=81921");
   EXPECT_EQ(report.advice().host_memory_variable_before_1_14(),
@@ -236,7 +236,7 @@ TEST(ReportFiguresTest, AdvisesOnHostMemoryWhereTheDefaultIsTooSmall) {
 TEST(ReportFiguresTest, NothingForAnEmptyPlan) {
   const TestGraph graph(kTwoGpus);
   v1::RewriteReport report;
-  ReportFigures(*graph, ClonePlan(), SwapPlan(), &report);
+  ASSERT_TRUE(ReportFigures(*graph, ClonePlan(), SwapPlan(), {}, &report).ok());
   EXPECT_EQ(report.ByteSizeLong(), 0);
 }
 

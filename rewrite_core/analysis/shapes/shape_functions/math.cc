@@ -78,7 +78,10 @@ void TruncateDiv(ShapeContext& c) {
 void FloorMod(ShapeContext& c) {
   BroadcastBinary(c);
   FoldBinary(c, [](int64_t x, int64_t y, int64_t* r) {
-    return Divides(x, y) && (*r = x - FloorQuotient(x, y) * y, true);
+    if (!Divides(x, y)) return false;
+    *r = x % y;
+    if (*r != 0 && (*r < 0) != (y < 0)) *r += y;
+    return true;
   });
 }
 

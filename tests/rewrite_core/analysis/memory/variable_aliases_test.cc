@@ -85,6 +85,9 @@ INSTANTIATE_TEST_SUITE_P(
         AliasCase{"AddNOfOne", "n = AddN(r) {T=float32, N=1}", true},
         AliasCase{"AddNOfOneAndAControl", "n = AddN(r, ^x) {T=float32, N=1}", true},
         AliasCase{"AddNOfTwo", "n = AddN(r, x) {T=float32, N=2}", false},
+        AliasCase{"AddNOfTwoReferences", "n = AddN(v, v) {T=float32, N=2}", false},
+        AliasCase{"CastOfAReferenceThatConverts", "n = Cast(v) {SrcT=float32, DstT=float16}",
+                  false},
         // Padding by zero and swapping dimensions of size 1 forward; otherwise these ops write a
         // new buffer.
         AliasCase{"PadOfNothing", OpOnConstant("(2,3)", {2, 2}, {0, 0, 0, 0}, "Pad"), true},
