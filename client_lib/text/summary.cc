@@ -250,8 +250,8 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
   if (report.has_recomputation()) {
     const v1::Recomputation& again = report.recomputation();
     facts.push_back(
-        {"run again", absl::StrCat(FormatCount(again.node_count(), "node"), ", which make ",
-                                   core::BytesText(again.bytes()), " in ",
+        {"run again", absl::StrCat(FormatCount(again.node_count(), "node"), ", for ",
+                                   core::BytesText(again.bytes()), ", in ",
                                    core::DurationText(absl::Nanoseconds(again.time_ns())))});
   }
   if (report.budget().has_joint_bound_ns()) {

@@ -90,6 +90,7 @@ inline constexpr uint32_t kAttr = 2;  // A map, like that of a node.
 namespace tensor_proto {
 inline constexpr uint32_t kShape = 2;
 inline constexpr uint32_t kContent = 4;
+inline constexpr uint32_t kFloatVal = 5;
 inline constexpr uint32_t kIntVal = 7;
 inline constexpr uint32_t kInt64Val = 10;
 inline constexpr uint32_t kBoolVal = 11;

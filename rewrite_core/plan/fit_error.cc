@@ -53,6 +53,10 @@ absl::string_view PiecesText(const FitFailure& failure, const Hardware& hardware
 
 }  // namespace
 
+std::string GpuText(absl::string_view gpu) {
+  return gpu.empty() ? "the GPU" : absl::StrCat("GPU ", Quoted(gpu));
+}
+
 std::string BudgetText(const Hardware& hardware, int64_t budget_bytes) {
   return absl::StrCat(BytesText(budget_bytes), " (", hardware.MemoryOrigin(), ")");
 }

@@ -35,6 +35,9 @@ struct FitRemedy {
   absl::string_view effect;           // The end of the sentence: "there is one".
 };
 
+// "GPU '/gpu:0'", or "the GPU" if nodes carry no device.
+std::string GpuText(absl::string_view gpu);
+
 // "5 GiB (preset p100_pcie, less 10%)".
 std::string BudgetText(const Hardware& hardware, int64_t budget_bytes);
 

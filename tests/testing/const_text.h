@@ -27,6 +27,20 @@ inline std::string ConstText(const std::string& name, const std::vector<int64_t>
                       absl::BytesToHexString(value.SerializeAsString()), "}\n");
 }
 
+// One line: a float32 Const, a scalar. TensorFlow writes scalars as a list, tensors as bytes.
+inline std::string ScalarText(const std::string& name, float item, bool as_bytes = false) {
+  AttrValue value;
+  value.mutable_tensor()->set_dtype(core::kDtFloat32);
+  value.mutable_tensor()->mutable_tensor_shape();
+  if (as_bytes) {
+    value.mutable_tensor()->set_tensor_content(&item, sizeof(item));
+  } else {
+    value.mutable_tensor()->add_float_val(item);
+  }
+  return absl::StrCat(name, " = Const() {dtype=float32, value=0x",
+                      absl::BytesToHexString(value.SerializeAsString()), "}\n");
+}
+
 }  // namespace spillway::testing
 
 #endif  // SPILLWAY_TESTS_TESTING_CONST_TEXT_H_

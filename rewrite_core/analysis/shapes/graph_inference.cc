@@ -233,8 +233,9 @@ absl::Status GraphInference::Visit(NodeId id) {
       const auto found = feeds->find(port);
       if (found != feeds->end()) feed = &found->second;
     }
-    if (feed != nullptr && fact.dtype == kDtResource && feed->shape != kScalar) {
-      fact.extra = feed->shape;  // The handle itself has no dimensions: it is its variable's shape.
+    if (feed != nullptr && fact.dtype == kDtResource) {
+      // The handle itself has no dimensions: they are its variable's. None: see LearnScalars.
+      if (feed->shape != kScalar) fact.extra = feed->shape;
     } else if (feed != nullptr) {
       if (!MergeStatements(pool_, feed->shape, fact.shape)) {
         return BadFeed(id, port, feed->shape, fact.shape);

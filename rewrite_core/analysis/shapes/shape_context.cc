@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "absl/base/casts.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "rewrite_core/analysis/shapes/variable_handles.h"
@@ -86,35 +87,69 @@ ShapeId JoinShapes(ShapePool& pool, ShapeId a, ShapeId b) {
 }
 
 const TensorFact& ShapeContext::fact(int i) const {
-  if (i < 0 || i >= num_inputs_) return kNothing;
-  const Tensor tensor = inputs_[i];
+  return i < 0 || i >= num_inputs_ ? kNothing : FactOf(inputs_[i]);
+}
+
+const TensorFact& ShapeContext::FactOf(Tensor tensor) const {
   const int64_t index = int64_t{first_[tensor.node]} + tensor.port;
   return index < first_[tensor.node + 1] ? facts_[index] : kNothing;
 }
 
 absl::optional<absl::Span<const int64_t>> ShapeContext::Value(int i) const {
-  const TensorFact& f = fact(i);
+  if (fact(i).bounded && (bounded_values_ >> std::min(i, 31) & 1) == 0) return absl::nullopt;
+  return i < 0 || i >= num_inputs_ ? absl::nullopt : ValueOf(inputs_[i]);
+}
+
+absl::optional<absl::Span<const int64_t>> ShapeContext::ValueOf(Tensor tensor) const {
+  const TensorFact& f = FactOf(tensor);
   if (!IsValueType(f.dtype) || f.is_ref) return absl::nullopt;
-  if (f.bounded && (bounded_values_ >> std::min(i, 31) & 1) == 0) return absl::nullopt;
-  if (f.extra == kUnknownShape && graph_.op(inputs_[i].node) == "Const") {
-    ReadConst(inputs_[i], &facts_[first_[inputs_[i].node] + inputs_[i].port]);
+  if (f.extra == kUnknownShape && graph_.op(tensor.node) == "Const") {
+    ReadConst(tensor, &facts_[first_[tensor.node] + tensor.port]);
   }
   if (f.extra <= kUnknownShape) return absl::nullopt;
   return pool_[f.extra];
+}
+
+absl::optional<float> ShapeContext::FloatValue(int i) const {
+  // What is fed has kNoValue.
+  const TensorFact& f = fact(i);
+  if (f.dtype != kDtFloat32 || f.is_ref || f.extra != kUnknownShape) return absl::nullopt;
+  const NodeId node = inputs_[i].node;
+  if (graph_.op(node) == "Cast") {
+    const absl::Span<const Tensor> inputs = graph_.inputs(node);
+    if (inputs.empty() || inputs[0].is_control() || FactOf(inputs[0]).bounded) return absl::nullopt;
+    const auto value = ValueOf(inputs[0]);
+    if (!value || value->size() != 1 || value->front() == kUnknownElement) return absl::nullopt;
+    return static_cast<float>(value->front());
+  }
+  if (graph_.op(node) != "Const" || Elements(f.shape) != 1) return absl::nullopt;
+  uint32_t bits = 0;  // As of an empty list.
+  WireReader reader(ConstTensor(node));
+  while (reader.Next()) {
+    if (reader.IsFixed32(tensor_proto::kFloatVal)) bits = static_cast<uint32_t>(reader.number());
+    DimVector items;
+    if ((reader.IsBytes(tensor_proto::kFloatVal) || reader.IsBytes(tensor_proto::kContent)) &&
+        reader.bytes().size() == sizeof(bits)) {
+      AppendLittleEndian<int32_t>(reader.bytes(), &items);
+      bits = static_cast<uint32_t>(items.front());
+    }
+  }
+  if (!reader.ok()) return absl::nullopt;
+  return absl::bit_cast<float>(bits);
+}
+
+absl::string_view ShapeContext::ConstTensor(NodeId node) const {
+  const_attrs_.Reset(graph_.node_bytes(node));
+  const auto attr = const_attrs_.Find("value");
+  return attr ? LastPayload(*attr, attr_value::kTensor) : absl::string_view();
 }
 
 void ShapeContext::ReadConst(Tensor tensor, TensorFact* fact) const {
   fact->extra = kNoValue;
   const int64_t count = Elements(fact->shape);
   if (count == kUnknownDim || count > ShapePool::kMaxListSize) return;
-  const_attrs_.Reset(graph_.node_bytes(tensor.node));
-  const auto attr = const_attrs_.Find("value");
-  if (!attr) return;
-  absl::string_view proto;
-  WireReader value(*attr);
-  while (value.Next()) {
-    if (value.IsBytes(attr_value::kTensor)) proto = value.bytes();
-  }
+  const absl::string_view proto = ConstTensor(tensor.node);
+  if (proto.data() == nullptr) return;
   const uint32_t list = fact->dtype == kDtInt32   ? tensor_proto::kIntVal
                         : fact->dtype == kDtInt64 ? tensor_proto::kInt64Val
                                                   : tensor_proto::kBoolVal;

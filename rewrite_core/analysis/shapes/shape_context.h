@@ -95,6 +95,8 @@ class ShapeContext {
   absl::optional<absl::Span<const int64_t>> Value(int i) const;
   // The value of a one-element tensor; kUnknownElement if unknown.
   int64_t ScalarValue(int i) const;
+  // The value of a one-element tensor of float32: a constant, or an integer that is cast.
+  absl::optional<float> FloatValue(int i) const;
   // The shape given by an integer vector (-1: unknown), as far as it is known.
   ShapeId ShapeFromValue(int i);
   // The shape behind a resource or variant handle: a variable's shape; for a list, the number of
@@ -213,6 +215,10 @@ class ShapeContext {
   absl::optional<ShapeId> ReadShape(absl::string_view proto);
   absl::optional<ShapeId> DecodeShape(absl::string_view proto) const;
   ShapeId Demand(int input, int min_rank, int max_rank);
+  const TensorFact& FactOf(Tensor tensor) const;
+  absl::optional<absl::Span<const int64_t>> ValueOf(Tensor tensor) const;
+  // The serialized TensorProto of a Const; null if it has none.
+  absl::string_view ConstTensor(NodeId node) const;
   // The value of a Const, read now.
   void ReadConst(Tensor tensor, TensorFact* fact) const;
 

@@ -18,6 +18,8 @@
 namespace spillway::core {
 namespace {
 
+// As the proto says.
+constexpr int kMaxFedValues = 256;
 constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 
 absl::Status BadFeed(absl::string_view name, absl::string_view what,
@@ -62,9 +64,9 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
   FedTensor fed;
   fed.shape = pool.Intern(absl::MakeConstSpan(feed.dims().data(), feed.dims_size()));
   if (feed.values_size() > 0) {
-    if (feed.values_size() > ShapePool::kMaxListSize) {
+    if (feed.values_size() > kMaxFedValues) {
       return BadFeed(feed.name(), absl::StrCat("has ", feed.values_size(), " values; ",
-                                               ShapePool::kMaxListSize, " is the most"));
+                                               kMaxFedValues, " is the most"));
     }
     if (feed.values_size() != pool.elements(fed.shape)) {
       return BadFeed(feed.name(), absl::StrCat("has ", feed.values_size(),
@@ -93,6 +95,26 @@ bool Learn(const VariableFacts& said, ShapePool& pool, VariableFacts* known) {
     const VariableFact joined = fact.is_list ? fact : JoinVariables(variable, fact, &pool);
     more = more || joined.shape != variable.shape || joined.value != variable.value;
     variable = joined;
+  }
+  return more;
+}
+
+// A handle that is fed without dimensions stands for a scalar, such as a learning rate; or they are
+// the handle's own, which has none: then the graph may tell of its variable. Takes those of which
+// it does not for scalars; returns whether there are any.
+bool LearnScalars(const FedTensors& feeds, GraphInference& inference, VariableFacts* known) {
+  bool more = false;
+  for (const auto& [node, ports] : feeds) {
+    const auto fed = ports.find(0);
+    if (fed == ports.end() || fed->second.shape != kScalar) continue;
+    const uint32_t first = inference.first()[node];
+    if (first == inference.first()[node + 1]) continue;
+    const TensorFact& handle = inference.facts()[first];
+    if (handle.dtype != kDtResource || handle.extra > kUnknownShape) continue;
+    VariableFact& variable = (*known)[node];
+    if (variable.contradicted || variable.shape != kUnknownShape) continue;
+    variable.shape = kScalar;
+    more = true;
   }
   return more;
 }
@@ -152,7 +174,9 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
     VariableFacts said = inference->TakeVariables();
     NoteTableRows({graph, inference->first(), inference->facts()}, *shapes.pool_, &poll, &said);
     if (absl::Status status = stop.status("analysis"); !status.ok()) return status;
-    if (!Learn(said, *shapes.pool_, &variables)) break;
+    if (!Learn(said, *shapes.pool_, &variables) && !LearnScalars(feeds, *inference, &variables)) {
+      break;
+    }
   }
   const bool has_bounds = inference->has_bounds();
   shapes.first_ = std::move(inference->first());

@@ -401,10 +401,9 @@ absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, G
   const Hardware hardware = facts.HardwareOf(gpu);
   const int64_t budget = request.budget_bytes(gpu);
   const bool is_proven = bounds.memory_bytes > budget;
-  const std::string claim =
-      absl::StrCat(is_proven ? "no plan of swaps can fit the " : "no plan was found that fits the ",
-                   BudgetText(hardware, budget), " of GPU ",
-                   name.empty() ? "(no name)" : Quoted(name), HostText(request, step, gpu));
+  const std::string claim = absl::StrCat(
+      is_proven ? "no plan of swaps can fit the " : "no plan was found that fits the ",
+      BudgetText(hardware, budget), " of ", GpuText(name), HostText(request, step, gpu));
   return DoesNotFitError(claim, why, hardware, budget, {smallest_budget_bytes, effect});
 }
 

@@ -108,16 +108,16 @@ absl::Status TooSlowError(const Objective& objective, absl::string_view gpu, int
     details.push_back({"smallest_budget_bytes", smallest_text});
     details.push_back({"smallest_gpu_memory_bytes", memory_text});
   }
-  return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-               absl::StrCat("no plan was found that fits the ", BudgetText(hardware, budget_bytes),
-                            " of GPU ", gpu.empty() ? "(no name)" : Quoted(gpu),
-                            " and takes at most ", objective.MaxSlowdownText(),
-                            ": the fastest found takes ", slowdown_text, " times; ",
-                            memory > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
-                                                      " bytes) of GPU memory there is one")
-                                       : "no budget is known with which there is one",
-                            "; or allow a larger max_slowdown, or take a smaller batch"),
-               details);
+  return Error(
+      absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+      absl::StrCat("no plan was found that fits the ", BudgetText(hardware, budget_bytes), " of ",
+                   GpuText(gpu), " and takes at most ", objective.MaxSlowdownText(),
+                   ": the fastest found takes ", slowdown_text, " times; ",
+                   memory > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
+                                             " bytes) of GPU memory there is one")
+                              : "no budget is known with which there is one",
+                   "; or allow a larger max_slowdown, or take a smaller batch"),
+      details);
 }
 
 }  // namespace spillway::core

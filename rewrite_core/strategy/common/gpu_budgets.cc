@@ -52,7 +52,7 @@ absl::Status NotTogetherError(const FitFailure& failure, int64_t unswapped_peak_
                                            : "what is known of each GPU fits into its ",
                    BudgetText(hardware, budget),
                    " while the others do not wait for memory, but not all at once, on ",
-                   failure.on_host ? "the host" : absl::StrCat("GPU ", Quoted(failure.gpu)));
+                   failure.on_host ? "the host" : GpuText(failure.gpu));
   return DoesNotFitError(claim, failure, hardware, budget, {*need, "nothing has to be swapped"});
 }
 

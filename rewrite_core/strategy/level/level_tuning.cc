@@ -406,9 +406,9 @@ class Tuner {
     const std::string& gpu = facts_.placement().devices()[gpu_];
     const FitFailure failure = FailureOf(failure_, gpu_, facts_);
     const Hardware hardware = facts_.HardwareOf(gpu_);
-    const std::string claim = absl::StrCat("no setting of the strategy level fits the ",
-                                           BudgetText(hardware, budget_bytes_), " of GPU ",
-                                           gpu.empty() ? "(no name)" : Quoted(gpu));
+    const std::string claim =
+        absl::StrCat("no setting of the strategy level fits the ",
+                     BudgetText(hardware, budget_bytes_), " of ", GpuText(gpu));
     return DoesNotFitError(claim, failure, hardware, budget_bytes_, {*smallest, "there is one"});
   }
 

@@ -1,6 +1,8 @@
 // Arrays: constants, shapes as tensors, and ops that forward, reshape or fill arrays. Joining and
 // slicing are in slicing.cc.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/shapes/shape_functions/common.h"
@@ -220,8 +222,34 @@ void OnesLike(ShapeContext& c) {
   SetAllItems(c, 1);
 }
 
+// (tensor, indices, updates). Of shapes, as a gather in batches makes them.
+void TensorScatterUpdate(ShapeContext& c) {
+  Unchanged(c);
+  if (!PutsOutIntegers(c) || c.rank(c.input(0)) != 1 || c.dim(c.input(1), -1) != 1) return;
+  const auto value = c.Value(0), indices = c.Value(1), updates = c.Value(2);
+  if (!value || !indices || !updates || indices->size() != updates->size()) return;
+  DimVector items(value->begin(), value->end());
+  for (size_t i = 0; i < indices->size(); ++i) {
+    const int64_t at = (*indices)[i];
+    if (at < 0 || at >= static_cast<int64_t>(items.size())) return;
+    items[at] = (*updates)[i];
+  }
+  c.set_value(0, items);
+}
+
+// As RangeSize of TensorFlow's math_ops.cc.
+void RangeOfFloats(ShapeContext& c) {
+  const auto start = c.FloatValue(0), limit = c.FloatValue(1), delta = c.FloatValue(2);
+  if (!start || !limit || !delta) return;
+  const float count = std::ceil(std::abs((*limit - *start) / *delta));
+  if (count < static_cast<float>(std::numeric_limits<int32_t>::max())) {
+    c.set(0, c.Make({static_cast<int64_t>(count)}));
+  }
+}
+
 void Range(ShapeContext& c) {
   c.set(0, c.OfRank(1));
+  if (c.output_type(0) == kDtFloat32) return RangeOfFloats(c);
   const int64_t start = c.ScalarValue(0), limit = c.ScalarValue(1), delta = c.ScalarValue(2);
   if (start == kUnknownElement || limit == kUnknownElement || delta == kUnknownElement) return;
   if (delta == 0) return c.Fail("delta is 0");
@@ -431,7 +459,7 @@ constexpr ShapeRule kArrayRules[] = {
     {"TensorScatterMax", Unchanged},
     {"TensorScatterMin", Unchanged},
     {"TensorScatterSub", Unchanged},
-    {"TensorScatterUpdate", Unchanged},
+    {"TensorScatterUpdate", TensorScatterUpdate},
     {"TensorStridedSliceUpdate", Unchanged},
     {"Transpose", Transpose},
     {"ConjugateTranspose", Transpose},

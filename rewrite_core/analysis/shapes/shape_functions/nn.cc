@@ -366,6 +366,8 @@ void TopKOf(ShapeContext& c, int64_t k) {
     return c.Fail(absl::StrCat("the best ", k, " of ", last, " are asked for"));
   }
   c.set_all(c.ReplaceDim(in, -1, std::max(k, kUnknownDim)));
+  if (k >= 0) return;
+  for (int port : {0, 1}) c.set_bound(port, in);  // All of them.
 }
 
 void TopK(ShapeContext& c) { TopKOf(c, c.Int("k", kUnknownDim)); }

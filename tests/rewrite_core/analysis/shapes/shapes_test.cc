@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/testing/const_text.h"
 #include "tests/testing/core_test_util.h"
 
 namespace spillway::core {
@@ -328,6 +331,121 @@ TEST(ShapesTest, AHandleThatSaysItsVariable) {
   ASSERT_THAT(shapes, IsOk());
   EXPECT_EQ(ShapeOf(*shapes, graph.Output("r")), "[4,6]");
   EXPECT_EQ(shapes->captured_variable(graph.Node("h")), kDtHalf);
+}
+
+// A learning rate that a function captures. What a session feeds for a handle has no dimensions
+// either, whatever its variable is.
+TEST(ShapesTest, AFedHandleOfAScalar) {
+  const TestGraph graph(R"(
+      h = Placeholder() {dtype=resource, shape=()}
+      rate = ReadVariableOp(h) {dtype=float32}
+      w = Placeholder() {dtype=resource, shape=()}
+      stated = ReadVariableOp(w) {dtype=float32, _output_shapes=[(5,3)]}
+      open = ReadVariableOp(w) {dtype=float32}
+      x = Placeholder() {dtype=float32, shape=(2,5)}
+      y = MatMul(x, open) {T=float32}
+      said = Placeholder() {dtype=resource, shape=(), _handle_dtypes=[float16], _handle_shapes=[(4)]}
+      read = ReadVariableOp(said) {dtype=float16}
+  )");
+  v1::Step step = Feeding("h", {});
+  step.add_feeds()->set_name("w");
+  step.add_feeds()->set_name("said");
+  const auto shapes = Infer(graph, step);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("rate")), "[]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("open")), "[5,3]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("y")), "[2,3]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("read")), "[4]");
+}
+
+TEST(ShapesTest, TheBestOfThoseThatThereAre) {
+  const TestGraph graph(R"(
+      x = Placeholder() {dtype=float32, shape=(8,240)}
+      k = Placeholder() {dtype=int32, shape=()}
+      best = TopKV2(x, k) {T=float32}
+      values = Relu(best) {T=float32}
+      indices = Neg(best:1) {T=int32}
+  )");
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("values")), "[8,-1]");
+  EXPECT_EQ(ShapeOf(shapes->bounds(), graph.Output("values")), "[8,240]");
+  EXPECT_EQ(ShapeOf(shapes->bounds(), graph.Output("indices")), "[8,240]");
+}
+
+// As the gradient of UpSampling3D of 32 slices is made: their shapes stacked, of which a row is
+// what each part has of the last dimension.
+TEST(ShapesTest, PartsAsLongAsWhatWasConcatenated) {
+  constexpr int kParts = 64;
+  std::vector<std::string> shapes;
+  for (int i = 0; i < kParts; ++i) shapes.push_back(absl::StrCat("s:", i));
+  const std::string all = absl::StrJoin(shapes, ", ");
+  const TestGraph graph(absl::StrCat(
+      "x = Placeholder() {dtype=float32, shape=(2,3,4,5,8)}\n"
+      "y = Placeholder() {dtype=float32, shape=(2,3,4,5,512)}\n",
+      "s = ShapeN(", absl::StrJoin(std::vector<std::string>(kParts, "x"), ", "), ") {N=", kParts,
+      ", T=float32, out_type=int32}\n", "p = Pack(", all, ") {N=", kParts, ", T=int32, axis=1}\n",
+      testing::ConstText("begin", {2}, {4, 0}), testing::ConstText("size", {2}, {1, -1}),
+      testing::ConstText("axis", {}, {4}),
+      "row = Slice(p, begin, size) {T=int32, Index=int32}\n"
+      "sizes = Squeeze(row) {T=int32}\n"
+      "parts = SplitV(y, sizes, axis) {T=float32, Tlen=int32, num_split=",
+      kParts, "}\n", "last = Relu(parts:", kParts - 1, ") {T=float32}\n"));
+  const auto inferred = Infer(graph);
+  ASSERT_THAT(inferred, IsOk());
+  EXPECT_EQ(ShapeOf(*inferred, graph.Output("last")), "[2,3,4,5,8]");
+}
+
+TEST(ShapesTest, AShapeOfWhichADimensionIsReplaced) {
+  const TestGraph graph(absl::StrCat(
+      testing::ConstText("dims", {3}, {4, 10, 4}), testing::ConstText("at", {1, 1}, {1}),
+      testing::ConstText("by", {1}, {7}), testing::ConstText("beyond", {1, 1}, {3}), R"(
+      x = Placeholder() {dtype=float32, shape=(4,1,4)}
+      to = TensorScatterUpdate(dims, at, by) {T=int32, Tindices=int32}
+      y = BroadcastTo(x, to) {T=float32, Tidx=int32}
+      bad = TensorScatterUpdate(dims, beyond, by) {T=int32, Tindices=int32}
+      z = BroadcastTo(x, bad) {T=float32, Tidx=int32}
+      a = Relu(y) {T=float32}
+      b = Relu(z) {T=float32}
+  )"));
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("a")), "[4,7,4]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("b")), "[4,-1,4]");  // Only a 1 is broadcast.
+}
+
+// The lengths are those that TensorFlow 2.15 gives.
+TEST(ShapesTest, RangesOfFloats) {
+  const TestGraph graph(absl::StrCat(
+      testing::ScalarText("zero", 0), testing::ScalarText("four", 4),
+      testing::ScalarText("third", 0.3f, /*as_bytes=*/true), testing::ScalarText("one", 1),
+      testing::ConstText("limit", {}, {512}), testing::ConstText("step", {}, {8}), R"(
+      f = Placeholder() {dtype=float32, shape=()}
+      up_to = Cast(limit) {SrcT=int32, DstT=float32}
+      by = Cast(step) {SrcT=int32, DstT=float32}
+      casts = Range(four, up_to, by) {Tidx=float32}
+      thirds = Range(zero, one, third) {Tidx=float32}
+      down = Range(four, zero, minus) {Tidx=float32}
+      never = Range(zero, one, zero) {Tidx=float32}
+      open = Range(zero, f, one) {Tidx=float32}
+      a = Relu(casts) {T=float32}
+      b = Relu(thirds) {T=float32}
+      c = Relu(down) {T=float32}
+      d = Relu(never) {T=float32}
+      e = Relu(open) {T=float32}
+  )",
+      testing::ScalarText("minus", -1.5f)));
+  const auto shapes = Infer(graph);
+  ASSERT_THAT(shapes, IsOk());
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("a")), "[64]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("b")), "[4]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("c")), "[3]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("d")), "[-1]");
+  EXPECT_EQ(ShapeOf(*shapes, graph.Output("e")), "[-1]");
+  // A constant that is fed may be any.
+  const auto fed = Infer(graph, Feeding("one", {}));
+  ASSERT_THAT(fed, IsOk());
+  EXPECT_EQ(ShapeOf(*fed, graph.Output("b")), "[-1]");
 }
 
 TEST(ShapesTest, InputsThatAnOpCannotTake) {
