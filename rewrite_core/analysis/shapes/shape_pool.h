@@ -38,8 +38,8 @@ class ShapePool {
   static constexpr int64_t kMaxItems = int64_t{1} << 26;
   bool full() const { return static_cast<int64_t>(chunks_.size()) * kChunkItems > kMaxItems; }
 
-  // The id of that list. REQUIRES: at most kMaxListSize items. (The longest are shapes in one tensor,
-  // as the gradient of a concat stacks them: 200 of rank 5.)
+  // The id of that list. REQUIRES: at most kMaxListSize items. (The longest are shapes in one
+  // tensor, as the gradient of a concat stacks them: 200 of rank 5.)
   static constexpr int kMaxListSize = 1024;
   ShapeId Intern(absl::Span<const int64_t> list);
 
