@@ -127,11 +127,11 @@ absl::optional<float> ShapeContext::FloatValue(int i) const {
   WireReader reader(ConstTensor(node));
   while (reader.Next()) {
     if (reader.IsFixed32(tensor_proto::kFloatVal)) bits = static_cast<uint32_t>(reader.number());
-    DimVector items;
     if ((reader.IsBytes(tensor_proto::kFloatVal) || reader.IsBytes(tensor_proto::kContent)) &&
         reader.bytes().size() == sizeof(bits)) {
-      AppendLittleEndian<int32_t>(reader.bytes(), &items);
-      bits = static_cast<uint32_t>(items.front());
+      for (size_t at = sizeof(bits); at-- > 0;) {
+        bits = bits << 8 | static_cast<uint8_t>(reader.bytes()[at]);
+      }
     }
   }
   if (!reader.ok()) return absl::nullopt;
