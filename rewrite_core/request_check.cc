@@ -53,6 +53,13 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
   if (const PlanningStrategy* strategy = FindStrategy(options)) {
     if (absl::Status status = strategy->check(options, stop); !status.ok()) return status;
   }
+  if (options.dry_run() && options.has_strip()) {
+    return InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        "dry_run is true, and the strategy is strip, which plans nothing; leave one "
+        "of them out",
+        {{"option", "dry_run"}, {"other_option", "strip"}});
+  }
   if (options.inline_calls() == v1::INLINE_CALLS_ALWAYS && AsksFor(v1::OUTPUT_PATCH, options)) {
     return InvalidError(
         v1::ERROR_REASON_CONFLICTING_OPTIONS,

@@ -339,7 +339,9 @@ class Rewriter {
                        planned.result.why_nothing);
     }
     return Unchanged(subject.graph(), v1::OUTCOME_REWRITTEN,
-                     absl::StrCat("calls were inlined; ", planned.result.why_nothing));
+                     absl::StrCat(options_.dry_run() ? "dry run: calls would be inlined; "
+                                                     : "calls were inlined; ",
+                                  planned.result.why_nothing));
   }
 
   // Copies the results of planning into the response.
@@ -488,7 +490,7 @@ class Rewriter {
       return ReportSwaps(graph(), edits.plan, names, stop_, &report());
     });
     report().set_outcome(v1::OUTCOME_REWRITTEN);
-    report().set_summary(PlanSummary(edits.clones, edits.plan, added));
+    report().set_summary(PlanSummary(edits.clones, edits.plan, added, options_.dry_run()));
     Finish(*std::move(bytes), subject->graph().num_nodes() + added);
     return status;
   }
@@ -508,6 +510,11 @@ class Rewriter {
   void Finish(std::string bytes, int64_t node_count) {
     report().set_node_count_after(node_count);
     report().set_graph_bytes_after(static_cast<int64_t>(bytes.size()));
+    if (options_.dry_run()) {
+      if (report().outcome() == v1::OUTCOME_REWRITTEN) report().set_outcome(v1::OUTCOME_DRY_RUN);
+      response_.clear_patch();
+      bytes = std::string(input_);
+    }
     if (Wants(v1::OUTPUT_GRAPH)) response_.set_graph_def(std::move(bytes));
   }
 

@@ -224,6 +224,13 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->default_str("cheap")
       ->group(rewrites);
 
+  settings.push_back({"--dry-run", [&options] { return options.dry_run ? "true" : "false"; }});
+  app.add_flag(
+         "--dry-run", options.dry_run,
+         "Every rewrite is planned, verified, reported and counted, but the graph goes back as "
+         "it came: to see what the jobs of a site would swap, and what it would cost them")
+      ->group(rewrites);
+
   const char* const capacity = "Capacity";
   v1::Limits& limits = options.limits;
   settings.push_back({"--workers", [&options] { return absl::StrCat(WorkerCount(options)); }});

@@ -48,10 +48,12 @@ std::string MemoryText(const core::RewriteFigures& figures) {
 
 std::string CostText(const v1::RewriteReport& report) {
   const core::RewriteFigures figures = core::FiguresOf(report);
+  const char* const dry_run = report.outcome() == v1::OUTCOME_DRY_RUN ? "dry run: " : "";
   std::vector<std::string> parts;
   if (figures.swapped_tensors == 0 && figures.recomputed_nodes == 0) {
-    parts.push_back(absl::StrCat(
-        FitVerb(figures.fit), report.outcome() == v1::OUTCOME_REWRITTEN ? " without swaps" : ""));
+    parts.push_back(
+        absl::StrCat(dry_run, FitVerb(figures.fit),
+                     report.outcome() == v1::OUTCOME_REWRITTEN ? " without swaps" : ""));
     if (std::string memory = MemoryText(figures); !memory.empty()) parts.push_back(memory);
     return absl::StrJoin(parts, ", ");
   }
@@ -60,7 +62,8 @@ std::string CostText(const v1::RewriteReport& report) {
   if (figures.recomputed_nodes > 0) {
     means.push_back(absl::StrCat(FormatCount(figures.recomputed_nodes, "node"), " run again"));
   }
-  parts.push_back(absl::StrCat(FitVerb(figures.fit), " with ", absl::StrJoin(means, " and ")));
+  parts.push_back(
+      absl::StrCat(dry_run, FitVerb(figures.fit), " with ", absl::StrJoin(means, " and ")));
   if (figures.swapped_tensors > 0) {
     parts.push_back(KnownBytes(figures.swap_out_bytes, figures.unknown_size_tensors));
   }
@@ -77,7 +80,9 @@ std::string CostText(const v1::RewriteReport& report) {
 }
 
 std::string ReportLine(const v1::RewriteReport& report) {
-  return report.outcome() == v1::OUTCOME_REWRITTEN ? CostText(report) : report.summary();
+  const bool planned =
+      report.outcome() == v1::OUTCOME_REWRITTEN || report.outcome() == v1::OUTCOME_DRY_RUN;
+  return planned ? CostText(report) : report.summary();
 }
 
 }  // namespace spillway::text

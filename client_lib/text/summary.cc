@@ -35,6 +35,8 @@ std::string OutcomeText(v1::Outcome outcome) {
       return "kept, the graph was already rewritten by another program";
     case v1::OUTCOME_STRIPPED:
       return "stripped, the graph is as it was before Spillway";
+    case v1::OUTCOME_DRY_RUN:
+      return "dry run, the graph is unchanged";
     default:
       return "done";
   }

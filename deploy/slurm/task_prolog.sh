@@ -5,7 +5,8 @@
 #   sbatch --export=ALL,SPILLWAY_JOB_GRAPH=/data/graph.pb job.sbatch
 #
 # SPILLWAY_RECOMPUTE (off, cheap or all), for a job or exported here for a whole site, says what may
-# run again in a step; else the server's --default-recompute does.
+# run again in a step; else the server's --default-recompute does. With SPILLWAY_DRY_RUN=1 nothing is
+# rewritten: jobs run as they are, and the journal and the metrics say what they would swap.
 #
 # A graph that leaves its batch open needs SPILLWAY_JOB_BATCH_SIZE too, in examples: the default
 # strategy is tuned, and tuning needs sizes.
@@ -34,7 +35,7 @@ fi
 # Give the absolute path of `spillway` where it is not in the PATH of jobs.
 spillway run --graph "$SPILLWAY_JOB_GRAPH" --timeout 30s \
   ${SPILLWAY_JOB_BATCH_SIZE:+"--batch-size=$SPILLWAY_JOB_BATCH_SIZE"} \
-  ${SPILLWAY_RECOMPUTE:+"--recompute=$SPILLWAY_RECOMPUTE"} \
+  ${SPILLWAY_RECOMPUTE:+"--recompute=$SPILLWAY_RECOMPUTE"} ${SPILLWAY_DRY_RUN:+--dry-run} \
   ${share_mib:+"--host-memory-bytes=$((share_mib / 2))MiB"} -- /bin/sh -c '
   for name in SPILLWAY_GRAPH SPILLWAY_ORIGINAL_GRAPH SPILLWAY_REPORT TF_GPU_HOST_MEM_LIMIT_IN_MB; do
     if value=$(printenv "$name"); then

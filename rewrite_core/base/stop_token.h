@@ -76,6 +76,9 @@ class StopToken {
 //
 //   StopPoller poll(stop);
 //   for (...) { if (poll.Tick()) return stop.status("order"); ... }
+//
+// A loop may also just end, and leave it to its caller to look: once Tick has returned true, it
+// returns nothing else, and the token is not asked again.
 class StopPoller {
  public:
   // Steps are tens of nanoseconds, so a loop notices within a tenth of a millisecond.
@@ -83,19 +86,24 @@ class StopPoller {
 
   explicit StopPoller(const StopToken& token) : token_(token) {}
 
-  bool Tick() { return ++count_ % kStride == 0 && token_.ShouldStop(kStride); }
-
-  // Counts `steps` steps.
-  bool Tick(int64_t steps) {
-    const uint64_t before = count_ / kStride;
-    count_ += static_cast<uint64_t>(steps);
-    const uint64_t strides = count_ / kStride - before;
-    return strides > 0 && token_.ShouldStop(static_cast<int64_t>(strides) * kStride);
+  // Counts `steps` steps, and returns true when work should end.
+  bool Tick(int64_t steps = 1) {
+    left_ -= steps;
+    return left_ <= 0 && Look();
   }
+  // Whether a Tick has returned true.
+  bool stopped() const { return stopped_; }
 
  private:
+  bool Look() {
+    if (!stopped_) stopped_ = token_.ShouldStop(kStride - left_);
+    left_ = stopped_ ? 0 : kStride;
+    return stopped_;
+  }
+
   const StopToken& token_;
-  uint64_t count_ = 0;
+  int64_t left_ = kStride;  // Until the next look.
+  bool stopped_ = false;
 };
 
 }  // namespace spillway::core

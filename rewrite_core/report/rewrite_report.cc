@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/base/error.h"
@@ -295,27 +296,36 @@ void WarnOfFunctions(const Graph& graph, absl::string_view why_kept, v1::Rewrite
       report);
 }
 
-std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added) {
-  std::string summary;
-  if (!clones.clones.empty()) {
-    absl::StrAppend(&summary, clones.clones.size(), " nodes will run again in the step; ");
-  }
-  if (clones.clones.empty() || !plan.swaps.empty()) {
-    absl::StrAppend(&summary, plan.swaps.size(),
-                    " tensors will be swapped out to and in from the host; ");
-  }
-  absl::StrAppend(&summary, nodes_added, " nodes were added");
-  const auto count = [&plan](v1::EdgeKind kind) {
+std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added,
+                        bool dry_run) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](int64_t count, absl::string_view what, absl::string_view verb) {
+    parts.push_back(absl::StrCat(count, " ", what, count == 1 ? "" : "s", verb));
+  };
+  const auto edges = [&plan](v1::EdgeKind kind) {
     return std::count_if(plan.controls.begin(), plan.controls.end(),
                          [kind](const ControlEdge& edge) { return edge.kind == kind; });
   };
-  if (const auto edges = count(v1::EDGE_KIND_SERIALIZATION); edges > 0) {
-    absl::StrAppend(&summary, "; ", edges, " control edges hold ops in order");
+  if (!clones.clones.empty()) {
+    add(static_cast<int64_t>(clones.clones.size()), "node",
+        dry_run ? " would run again in the step" : " will run again in the step");
   }
-  if (const auto edges = count(v1::EDGE_KIND_ORDER); edges > 0) {
-    absl::StrAppend(&summary, "; ", edges, " control edges hold back early ops");
+  if (clones.clones.empty() || !plan.swaps.empty()) {
+    add(static_cast<int64_t>(plan.swaps.size()), "tensor",
+        dry_run ? " would be swapped out to and in from the host"
+                : " will be swapped out to and in from the host");
   }
-  return summary;
+  add(nodes_added, "node",
+      dry_run            ? " would be added"
+      : nodes_added == 1 ? " was added"
+                         : " were added");
+  if (const int64_t count = edges(v1::EDGE_KIND_SERIALIZATION); count > 0) {
+    add(count, "control edge", " to hold ops in order");
+  }
+  if (const int64_t count = edges(v1::EDGE_KIND_ORDER); count > 0) {
+    add(count, "control edge", " to hold back early ops");
+  }
+  return absl::StrCat(dry_run ? "dry run: " : "", absl::StrJoin(parts, "; "));
 }
 
 absl::Status AddToPatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,

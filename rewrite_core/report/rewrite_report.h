@@ -49,7 +49,8 @@ void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteRepo
 void WarnOfFunctions(const Graph& graph, absl::string_view why_kept, v1::RewriteReport* report);
 
 // One sentence for human readers on what the plans do.
-std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added);
+std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added,
+                        bool dry_run = false);
 
 // Adds the collected edits to `patch`, of the edits that made `graph`, if any. Errors: as for
 // ReportSwaps.

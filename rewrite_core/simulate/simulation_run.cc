@@ -16,14 +16,16 @@ constexpr int32_t kHeldByOne = 3;
 
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; };
 
-// Sorts items that all differ. Returns false if stopped. So few as there are most often, std::sort
-// sorts faster, and without memory of its own.
+// Sorts items that all differ; if `poll` stops it, their order is unspecified. So few as there are
+// most often, std::sort sorts faster, and without memory of its own.
 template <typename Iterator, typename Less>
-bool SortDistinct(Iterator begin, Iterator end, const Less& less, StopPoller* poll) {
+void SortDistinct(Iterator begin, Iterator end, const Less& less, StopPoller* poll) {
   constexpr std::ptrdiff_t kFew = 1024;
-  if (end - begin > kFew) return PolledSort(begin, end, less, poll);
-  std::sort(begin, end, less);
-  return true;
+  if (end - begin > kFew) {
+    PolledSort(begin, end, less, poll);
+  } else {
+    std::sort(begin, end, less);
+  }
 }
 
 }  // namespace
@@ -39,14 +41,14 @@ absl::StatusOr<SimulationResult> SimulationRun::Run(const PreparedWorkload& work
   poll_.emplace(stop);
   Start();
   const bool is_resident = TakeResident();
-  if (stopped_) return stop.status("simulate");
+  if (poll_->stopped()) return stop.status("simulate");
   if (!is_resident) return TakeResult();
   do {
     do {
       EndEvents();
-    } while (Round() && !Stopped());
-  } while (!Stopped() && !GivenUp() && Advance());
-  if (stopped_) return stop.status("simulate");
+    } while (Round() && !poll_->Tick());
+  } while (!poll_->Tick() && !GivenUp() && Advance());
+  if (poll_->stopped()) return stop.status("simulate");
   if (!result_.out_of_memory.has_value() && left_ > 0 && !GivenUp()) {
     return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                  absl::StrCat(left_, " of the workload's ", workload.ops.size(),
@@ -72,7 +74,7 @@ void SimulationRun::Start() {
   result_.devices.resize(num_devices);
   if (options_->record_order) result_.order.reserve(num_ops);
   if (options_->record_times) result_.times.resize(num_ops);
-  stopped_ = diverged_ = host_touched_ = false;
+  diverged_ = host_touched_ = false;
   now_ = last_end_ns_ = least_time_ns_ = step_ = 0;
   left_ = static_cast<int32_t>(num_ops);
   first_wait_ = 0;
@@ -133,7 +135,7 @@ bool SimulationRun::Round() {
   const int32_t left_before = left_;
   if (!ready_.empty()) {
     if (ready_.size() > 1) SortReady();
-    for (size_t i = 0; i < ready_.size() && !Stopped(); ++i) BecomeReady(ready_[i]);
+    for (size_t i = 0; i < ready_.size() && !poll_->Tick(); ++i) BecomeReady(ready_[i]);
     ready_.clear();
   }
   // Devices touched from here on, by granting memory, are for the next round.
@@ -153,18 +155,17 @@ bool SimulationRun::Round() {
     GiveOut(&device.memory, device.placed ? &device : nullptr, &device.asked);
   }
   touched_now_.clear();
-  if (waited_.size() > waited_before + 1 &&
-      !SortDistinct(
-          waited_.begin() + static_cast<std::ptrdiff_t>(waited_before), waited_.end(),
-          [](const Waiting& a, const Waiting& b) { return a.number < b.number; }, &*poll_)) {
-    stopped_ = true;
+  if (waited_.size() > waited_before + 1) {
+    SortDistinct(
+        waited_.begin() + static_cast<std::ptrdiff_t>(waited_before), waited_.end(),
+        [](const Waiting& a, const Waiting& b) { return a.number < b.number; }, &*poll_);
   }
   return left_ != left_before;
 }
 
 void SimulationRun::SortReady() {
   const auto sort = [this](const auto& less) {
-    if (!SortDistinct(ready_.begin(), ready_.end(), less, &*poll_)) stopped_ = true;
+    SortDistinct(ready_.begin(), ready_.end(), less, &*poll_);
   };
   if (workload_->rank.empty()) return sort(std::less<>());
   const int64_t* rank = workload_->rank.data();
@@ -196,9 +197,9 @@ bool SimulationRun::Advance() {
 
 void SimulationRun::EndEvents() {
   // The order in which they end does not matter: what becomes ready is sorted.
-  for (size_t i = 0; i < end_now_.size() && !Stopped(); ++i) End(end_now_[i]);
+  for (size_t i = 0; i < end_now_.size() && !poll_->Tick(); ++i) End(end_now_[i]);
   end_now_.clear();
-  while (!events_.empty() && events_.front().time_ns == now_ && !Stopped()) {
+  while (!events_.empty() && events_.front().time_ns == now_ && !poll_->Tick()) {
     const int32_t what = events_.front().what;
     std::pop_heap(events_.begin(), events_.end(), kLater);
     events_.pop_back();
@@ -312,7 +313,7 @@ int64_t SimulationRun::ReuseInPlace(const PreparedWorkload::Write& write) {
 
 void SimulationRun::GiveOut(MemoryPool* memory, Device* device, std::vector<Asked>* asked) {
   for (const Asked& asking : *asked) {
-    if (Stopped()) return;
+    if (poll_->Tick()) return;
     if (memory->somebody_waits() || !memory->Fits(asking.need)) {
       Wait(asking, memory, device);
     } else if (device == nullptr || FindPlaces(asking.op, device)) {
@@ -336,7 +337,7 @@ bool SimulationRun::FindPlaces(OpId id, Device* device) {
     if (is_held(write.buffer)) continue;
     chunks_[write.buffer] = allocator.Allocate(write.bytes);
     // Polls, as one operation may write very much, and be tried again whenever memory is freed.
-    all = chunks_[write.buffer] != BestFitAllocator::kNoChunk && !Stopped();
+    all = chunks_[write.buffer] != BestFitAllocator::kNoChunk && !poll_->Tick();
     if (!all) break;
   }
   if (all && placed.kind() == OpKind::kCompute && placed.bytes > 0) {
@@ -492,7 +493,7 @@ void SimulationRun::LetGo(const Op& done) {
     if (state != 1) continue;  // Held by others, or without memory as it was reused in place.
     state = 0;
     FreeBuffer(buffer);
-    if (Stopped()) return;
+    if (poll_->Tick()) return;
   }
 }
 

@@ -29,9 +29,6 @@ class SimulationRun : private SimulationRunState {
   bool diverged() const { return diverged_; }
 
  private:
-  // Counts a step; returns true once work should end. Every loop then ends, and Run returns the
-  // error.
-  bool Stopped() { return stopped_ = stopped_ || poll_->Tick(); }
   absl::Status CheckTimes() const;
   void Start();
   void CountWork();

@@ -47,7 +47,7 @@ bool SimulationRun::PlaceResident() {
   if (options_->initializer_seed > 0) {
     std::vector<std::vector<BufferId>> buffers(devices_.size());  // By device.
     for (BufferId id : workload_->residents) {
-      if (Stopped()) return false;
+      if (poll_->Tick()) return false;
       buffers[workload_->buffers[id].device].push_back(id);
     }
     for (GpuIndex d(0); d < workload_->num_devices; ++d) {
@@ -57,7 +57,7 @@ bool SimulationRun::PlaceResident() {
   }
   std::vector<int64_t> placed(devices_.size(), 0);  // Bytes.
   for (BufferId id : workload_->residents) {
-    if (Stopped()) return false;
+    if (poll_->Tick()) return false;
     const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
     Device& device = devices_[buffer.device];
     if (!device.placed) continue;
@@ -82,7 +82,7 @@ bool SimulationRun::PlaceInitialized(GpuIndex index, std::vector<BufferId> order
   };
   int64_t placed = 0;
   for (BufferId id : order) {
-    if (Stopped()) return false;
+    if (poll_->Tick()) return false;
     const PreparedWorkload::Buffer& buffer = workload_->buffers[id];
     const int64_t size = buffer.bytes;
     const Chunk temporary = buffer.copied ? allocator.Allocate(size) : BestFitAllocator::kNoChunk;
@@ -124,24 +124,24 @@ void SimulationRun::Serve(MemoryPool* memory, Device* device) {
   // operations with a single piece, so that a thousand waiting copies are not tried one by one.
   bool all_placed = true;
   const auto place = [&](OpId id) {
-    if (device == nullptr || Stopped()) return true;
+    if (device == nullptr || poll_->Tick()) return true;
     // Pieces that are each small enough may be too much in sum: then they need not be tried.
     if (memory->Fits(need_[id]) && FindPlaces(id, device)) return true;
     return all_placed = false;
   };
-  while (memory->somebody_waits() && !Stopped()) {
+  while (memory->somebody_waits() && !poll_->Tick()) {
     const bool by_piece = device != nullptr && device->diverged;
     const int64_t bytes = by_piece ? device->allocator.largest_free_bytes() : memory->free_bytes();
     const OpId id = memory->NextServed(bytes, place);
     if (!all_placed && !device->diverged) Diverge(device);
-    if (id == kNoOp || Stopped()) return;
+    if (id == kNoOp || poll_->Tick()) return;
     Grant(id, std::exchange(need_[id], kNever), memory);
   }
 }
 
 void SimulationRun::Diverge(Device* device) {
   diverged_ = device->diverged = true;
-  device->memory.Rekey([this](OpId id) { return Stopped() ? 0 : LargestPiece(id); });
+  device->memory.Rekey([this](OpId id) { return poll_->Tick() ? 0 : LargestPiece(id); });
 }
 
 int64_t SimulationRun::LargestPiece(OpId id) const {
@@ -160,7 +160,7 @@ int64_t SimulationRun::MissingInOnePiece(OpId id) {
   };
   for (const PreparedWorkload::Write& write : workload_->Writes(op(id))) {
     if (is_held(write.buffer)) continue;
-    if (Stopped()) return 0;
+    if (poll_->Tick()) return 0;
     if (const int64_t bytes = missing(write.bytes); bytes > 0) return bytes;
   }
   return missing(op(id).bytes);
@@ -176,7 +176,7 @@ void SimulationRun::RecordPieces(OpId id, GpuIndex index) {
     pieces.push_back({address, bytes, kNoBufferId});
   });
   for (BufferId buffer(0); buffer < static_cast<int32_t>(states_.size()); ++buffer) {
-    if (Stopped()) return;
+    if (poll_->Tick()) return;
     const Chunk chunk = chunks_[buffer];
     if (chunk == BestFitAllocator::kNoChunk || workload_->buffers[buffer].device != index) continue;
     pieces.push_back({allocator.address(chunk), allocator.bytes(chunk), buffer});
@@ -184,7 +184,7 @@ void SimulationRun::RecordPieces(OpId id, GpuIndex index) {
   const auto less = [](const PlacedPiece& a, const PlacedPiece& b) {
     return a.address < b.address;
   };
-  if (!PolledSort(pieces.begin(), pieces.end(), less, &*poll_)) stopped_ = true;
+  PolledSort(pieces.begin(), pieces.end(), less, &*poll_);
 }
 
 void SimulationRun::Fail(Place device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {

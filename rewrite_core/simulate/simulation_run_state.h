@@ -81,7 +81,6 @@ class SimulationRunState {
   bool ahead_ = false;
   bool first_ready_ = true;  // The order is kFirstReady.
   absl::optional<StopPoller> poll_;
-  bool stopped_ = false;
   bool diverged_ = false;
 
   int64_t now_ = 0;

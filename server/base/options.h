@@ -81,6 +81,8 @@ struct Options {
 
   // BudgetStrategy.recompute of requests with that strategy that do not give it.
   v1::Recompute default_recompute = v1::RECOMPUTE_CHEAP;
+  // Every rewrite is a dry run (RewriteOptions.dry_run).
+  bool dry_run = false;
 
   // How long requests may wait for a worker under sustained load; those that would wait longer, and
   // longer than twice their own work, are rejected as OVERLOADED (work_queue.h). Infinite: none

@@ -180,7 +180,7 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
       "Graphs answered, or rejected because they do not fit, by outcome and strategy.");
   for (const v1::Outcome outcome :
        {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO, v1::OUTCOME_KEPT, v1::OUTCOME_FOREIGN,
-        v1::OUTCOME_STRIPPED, /*does not fit*/ v1::OUTCOME_UNSPECIFIED}) {
+        v1::OUTCOME_STRIPPED, v1::OUTCOME_DRY_RUN, /*does not fit*/ v1::OUTCOME_UNSPECIFIED}) {
     for (const v1::Strategy s : LabelledStrategies()) {
       const std::string strategy = StrategyLabel(Method::kRewrite, s);
       outcomes_[outcome][s] =

@@ -48,7 +48,7 @@ const char* AnsweredFromName(AnsweredFrom from) {
 
 std::optional<double> RewriteRecord::slowdown() const {
   // An unchanged graph may already swap, and its step without swaps is unknown.
-  if (outcome != v1::OUTCOME_REWRITTEN && outcome != v1::OUTCOME_NOTHING_TO_DO) return std::nullopt;
+  if (outcome == v1::OUTCOME_KEPT || outcome == v1::OUTCOME_FOREIGN) return std::nullopt;
   return figures.slowdown();
 }
 

@@ -48,13 +48,14 @@ RewriteStatistics::RewriteStatistics(prometheus::Registry& registry) {
     }
   };
   const Outcomes answered = {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO, v1::OUTCOME_KEPT,
-                             v1::OUTCOME_FOREIGN};
+                             v1::OUTCOME_FOREIGN, v1::OUTCOME_DRY_RUN};
   Outcomes all = answered;
   all.push_back(kDoesNotFit);
   add("spillway_rewrite_slowdown_ratio",
       "Simulated step time of the returned graph divided by that of the original graph with "
       "unlimited memory.",
-      {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO}, kSlowdownBuckets, &slowdown_);
+      {v1::OUTCOME_REWRITTEN, v1::OUTCOME_NOTHING_TO_DO, v1::OUTCOME_DRY_RUN}, kSlowdownBuckets,
+      &slowdown_);
   add("spillway_rewrite_peak_before_bytes",
       "Simulated peak of memory on the fullest GPU, of the original graph.", answered,
       ByteBuckets(), &peak_before_);
@@ -66,7 +67,7 @@ RewriteStatistics::RewriteStatistics(prometheus::Registry& registry) {
       ByteBuckets(), &host_memory_);
   add("spillway_rewrite_swap_bytes_per_step",
       "Bytes that a step copies for swaps, in both directions, of returned graphs that swap.",
-      {v1::OUTCOME_REWRITTEN}, ByteBuckets(), &swap_bytes_);
+      {v1::OUTCOME_REWRITTEN, v1::OUTCOME_DRY_RUN}, ByteBuckets(), &swap_bytes_);
   add("spillway_rewrite_need_ratio",
       "Memory that the returned graph needs divided by the budget, on the fullest GPU; for "
       "does_not_fit, the smallest sufficient budget divided by the budget.",

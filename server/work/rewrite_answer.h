@@ -75,7 +75,7 @@ inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer>
   return {std::move(answer), graph};
 }
 
-// Fills in what this server has a default for: default_recompute.
+// Fills in what this server decides: dry_run, and default_recompute if the request does not say.
 void SetDefaults(const Options& server, v1::RewriteOptions* options);
 void SetDefaults(const Options& server, v1::ExploreOptions* options);
 

@@ -48,7 +48,9 @@ grpc::Status BadStream(const std::string& what) {
 }
 
 absl::StatusOr<v1::RewriteResponse> RewriteAndAnswerWhatIsAsked(const std::string& graph_def,
-                                                                const v1::RewriteOptions& options) {
+                                                                v1::RewriteOptions options,
+                                                                bool dry_run) {
+  if (dry_run) options.set_dry_run(true);
   auto response = core::Rewrite(graph_def, options, core::DefaultLimits(), core::StopToken());
   if (response.ok() && !core::AsksFor(v1::OUTPUT_REPORT, options)) response->clear_report();
   return response;
@@ -151,7 +153,8 @@ grpc::Status TestServer::Rewrite(grpc::ServerContext* context, const v1::Rewrite
                                  v1::RewriteResponse* response) {
   ++unary_calls_;
   if (grpc::Status status = Begin(context); !status.ok()) return status;
-  auto result = RewriteAndAnswerWhatIsAsked(request->graph_def(), request->options());
+  auto result =
+      RewriteAndAnswerWhatIsAsked(request->graph_def(), request->options(), options_.dry_run);
   if (!result.ok()) return ToGrpc(result.status());
   *response = *std::move(result);
   return grpc::Status::OK;
@@ -174,7 +177,7 @@ grpc::Status TestServer::StreamRewrite(grpc::ServerContext* context, Stream* str
     return BadStream("another size than announced");
   }
   if (!HasChecksumOf(header.graph(), graph_def)) return BadStream("another checksum");
-  auto result = RewriteAndAnswerWhatIsAsked(graph_def, header.options());
+  auto result = RewriteAndAnswerWhatIsAsked(graph_def, header.options(), options_.dry_run);
   if (!result.ok()) return ToGrpc(result.status());
   return Answer(*std::move(result), stream);
 }

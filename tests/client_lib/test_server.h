@@ -53,6 +53,7 @@ struct ServerOptions {
   bool has_service = true;  // False: as a server of another major version, which has others.
   std::string pushback_ms;  // Sent as grpc-retry-pushback-ms with the fault kEarlyError, if set.
   absl::Duration delay;     // That every answer takes at least.
+  bool dry_run = false;     // Rewrites nothing, whatever is asked.
   absl::Duration max_connection_age = absl::InfiniteDuration();
 };
 

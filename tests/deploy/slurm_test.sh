@@ -257,6 +257,14 @@ task_prolog() {
   check "the original is the one that was given" is "$(cat "$folder/original")" "$graph"
   check "it was rewritten once" hook_runs rewritten 1
 
+  new_job prolog_dry
+  write_prolog_job
+  queue "SPILLWAY_JOB_GRAPH=$graph,SPILLWAY_DRY_RUN=1" --ntasks=1 "$folder/job"
+  finish
+  check "in a dry run a job under the TaskProlog completes" state_is "COMPLETED 0:0"
+  check "it got the original graph" tasks_got 2 "$graph"
+  check "and nothing was rewritten" hook_runs rewritten 0
+
   new_job prolog_dead
   write_prolog_job
   queue "SPILLWAY_JOB_GRAPH=$graph,SPILLWAY_SERVER=127.0.0.1:1" --ntasks=1 "$folder/job"

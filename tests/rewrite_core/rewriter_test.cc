@@ -192,6 +192,65 @@ TEST(RewriterTest, StripGivesTheBytesBack) {
   EXPECT_THAT(Stages(r), ElementsAre("parse", "apply"));
 }
 
+// ---- Dry runs ----
+
+// All but how long it took, and what the answer is named.
+std::string Comparable(v1::RewriteReport report) {
+  report.clear_stages();
+  report.clear_outcome();
+  report.clear_summary();
+  return report.DebugString();
+}
+
+TEST(RewriterTest, ADryRunReportsTheRewriteAndGivesTheBytesBack) {
+  const std::string outputs = " outputs: [OUTPUT_GRAPH, OUTPUT_REPORT, OUTPUT_PATCH, OUTPUT_PLAN]";
+  for (const std::string& options :
+       {std::string(kScope), std::string("level { swapout_threshold: 1 swapin_ahead: 1 "
+                                         "swapin_groupby: 0 }")}) {
+    const v1::RewriteResponse rewritten = Answer(Net(), options + outputs);
+    const v1::RewriteResponse dry = Answer(Net(), options + outputs + " dry_run: true");
+    ASSERT_EQ(rewritten.report().outcome(), v1::OUTCOME_REWRITTEN);
+    EXPECT_TRUE(rewritten.has_patch());
+    EXPECT_EQ(dry.report().outcome(), v1::OUTCOME_DRY_RUN);
+    EXPECT_EQ(dry.graph_def(), Net());
+    EXPECT_FALSE(dry.has_patch());
+    EXPECT_EQ(Comparable(dry.report()), Comparable(rewritten.report()));
+    EXPECT_EQ(Stages(dry), Stages(rewritten)) << "what is reported was written and verified";
+    // What was looked at can be had, byte for byte.
+    v1::RewriteOptions apply;
+    apply.mutable_apply()->set_plan(dry.plan().SerializeAsString());
+    const auto applied = TryRewrite(Net(), apply);
+    ASSERT_THAT(applied, IsOk());
+    EXPECT_EQ(applied->graph_def(), rewritten.graph_def());
+  }
+  EXPECT_EQ(Answer(Net(), absl::StrCat(kScope, " dry_run: true")).report().summary(),
+            "dry run: 3 tensors would be swapped out to and in from the host; 6 nodes would be "
+            "added");
+}
+
+TEST(RewriterTest, ADryRunWithNothingToSwapSaysWhy) {
+  const std::string none = "scope { optimizer_scopes: 'G/' n_tensors: 0 }";
+  const v1::RewriteReport dry = Answer(Net(), none + " dry_run: true").report();
+  EXPECT_EQ(dry.outcome(), v1::OUTCOME_NOTHING_TO_DO);
+  EXPECT_EQ(dry.summary(), Answer(Net(), none).report().summary());
+}
+
+// Also where the rewrite would take earlier edits out first.
+TEST(RewriterTest, ADryRunLeavesEarlierEdits) {
+  const std::string once = Answer(Net(), kScope).graph_def();
+  const std::string replan = "dry_run: true already_rewritten: ALREADY_REWRITTEN_REPLAN ";
+  for (const char* n : {"1", "0"}) {
+    const v1::RewriteResponse r =
+        Answer(once, absl::StrCat(replan, "scope { optimizer_scopes: 'G/' n_tensors: ", n, " }"));
+    EXPECT_EQ(r.graph_def(), once);
+    EXPECT_EQ(r.report().outcome(), *n == '1' ? v1::OUTCOME_DRY_RUN : v1::OUTCOME_NOTHING_TO_DO);
+  }
+  EXPECT_EQ(Answer(once, absl::StrCat(kScope, " dry_run: true")).report().outcome(),
+            v1::OUTCOME_KEPT);
+  EXPECT_THAT(TryRewrite(once, "strip {} dry_run: true").status(),
+              IsInvalid(v1::ERROR_REASON_CONFLICTING_OPTIONS, "strip, which plans nothing"));
+}
+
 // ---- A graph that was rewritten before ----
 
 TEST(RewriterTest, OtherOptionsAreKeptOrReplanned) {

@@ -52,6 +52,9 @@ absl::StatusOr<OtherGraph> PlanFor(absl::string_view graph, const v1::Step& step
     case v1::OUTCOME_FOREIGN:
       other.note = "another program has rewritten the graph, and what it was before is not known";
       break;
+    case v1::OUTCOME_DRY_RUN:
+      other.note = "the server makes dry runs only";
+      break;
     default:
       other.note = "nothing is swapped";
   }

@@ -232,7 +232,8 @@ void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared)
   setenv(kReportVariable, prepared->report_path.c_str(), 1);
   const std::pair<std::string, std::string> advice =
       absl::StrSplit(prepared->report.advice().host_memory_variable(), absl::MaxSplits('=', 1));
-  if (!flags.no_advice && !advice.first.empty()) {
+  const bool dry_run = prepared->report.outcome() == v1::OUTCOME_DRY_RUN;
+  if (!flags.no_advice && !dry_run && !advice.first.empty()) {
     setenv(advice.first.c_str(), advice.second.c_str(), /*overwrite=*/0);
   }
 }

@@ -34,11 +34,18 @@ constexpr int kMaxTop = 1'000'000;
 // With names of 128 bytes, about 40 MB.
 constexpr size_t kMaxJournalNames = 100'000;
 
+// A column where there were some.
+constexpr char kDryRuns[] = "dry_runs";
 // The columns of the table: a member of the JSON, and its heading.
-constexpr std::pair<const char*, const char*> kColumns[] = {
-    {"requests", "requests"},   {"swapping", "swapping"}, {"swap_bytes_per_step", "per step"},
-    {"slowdown", "slow-down"},  {"saved_bytes", "saved"}, {"max_host_bytes", "host memory"},
-    {"does_not_fit", "no fit"}, {"failed", "failed"}};
+constexpr std::pair<const char*, const char*> kColumns[] = {{"requests", "requests"},
+                                                            {kDryRuns, "dry runs"},
+                                                            {"swapping", "swapping"},
+                                                            {"swap_bytes_per_step", "per step"},
+                                                            {"slowdown", "slow-down"},
+                                                            {"saved_bytes", "saved"},
+                                                            {"max_host_bytes", "host memory"},
+                                                            {"does_not_fit", "no fit"},
+                                                            {"failed", "failed"}};
 
 struct StatsFlags {
   std::vector<std::string> journals;
@@ -48,10 +55,10 @@ struct StatsFlags {
   bool json = false;
 };
 
-// Sums over some lines. Bytes and times are those of one step of each request that swaps, as far as
-// the lines have them; absent if none has.
+// Sums over some lines. Bytes and times are those of one step of each request that swaps, or as a
+// dry run would have, as far as the lines have them; absent if none has.
 struct JournalSums {
-  int64_t requests = 0, swapping = 0, does_not_fit = 0, failed = 0;
+  int64_t requests = 0, dry_runs = 0, swapping = 0, does_not_fit = 0, failed = 0;
   absl::optional<int64_t> swap_bytes, saved_bytes, max_host_bytes;
   absl::optional<int64_t> before_ns, after_ns;  // Of requests that have both.
 
@@ -74,8 +81,10 @@ void JournalSums::Add(const JournalEntry& entry) {
   requests += 1;
   does_not_fit += is_too_large;
   failed += !is_too_large && !is_ok;
-  if (!is_ok || outcome != "rewritten" || entry.Number(fields::kSwappedTensors).value_or(0) == 0)
-    return;
+  const bool is_dry_run = is_ok && outcome == "dry_run";
+  dry_runs += is_dry_run;
+  const bool is_planned = is_dry_run || (is_ok && outcome == "rewritten");
+  if (!is_planned || entry.Number(fields::kSwappedTensors).value_or(0) == 0) return;
   ++swapping;
   AddTo(&swap_bytes, entry.Number(fields::kSwapOutBytes));
   AddTo(&swap_bytes, entry.Number(fields::kSwapInBytes));
@@ -97,6 +106,7 @@ ordered_json Row(const std::string& name, const JournalSums& sums) {
     slowdown = static_cast<double>(*sums.after_ns) / static_cast<double>(*sums.before_ns);
   return {{"name", name},
           {"requests", sums.requests},
+          {kDryRuns, sums.dry_runs},
           {"swapping", sums.swapping},
           {"swap_bytes_per_step", or_null(sums.swap_bytes)},
           {"slowdown", or_null(slowdown)},
@@ -107,11 +117,12 @@ ordered_json Row(const std::string& name, const JournalSums& sums) {
 }
 
 // A name is a claim: characters that could move a terminal's cursor become question marks.
-std::vector<std::string> Cells(const ordered_json& row) {
+std::vector<std::string> Cells(const ordered_json& row, bool with_dry_runs) {
   std::string name = row["name"];
   for (char& c : name) c = absl::ascii_isprint(c) ? c : '?';
   std::vector<std::string> cells = {name};
   for (const auto& [key, heading] : kColumns) {
+    if (!with_dry_runs && key == kDryRuns) continue;
     const ordered_json& value = row[key];
     cells.push_back(value.is_null()                   ? "-"
                     : value.is_number_float()         ? absl::StrFormat("%.2f", value.get<double>())
@@ -171,9 +182,12 @@ std::string StatsText(const ordered_json& stats, text::Style style) {
   const size_t names = stats["names"], shown = stats["rows"].size();
   if (names == 0) return "the journal has no request of that time\n";
   std::vector<std::vector<std::string>> cells = {{stats["by"]}};
-  for (const auto& [key, heading] : kColumns) cells[0].push_back(heading);
-  for (const ordered_json& row : stats["rows"]) cells.push_back(Cells(row));
-  cells.push_back(Cells(stats["totals"]));
+  const bool with_dry_runs = stats["totals"][kDryRuns] > 0;
+  for (const auto& [key, heading] : kColumns) {
+    if (with_dry_runs || key != kDryRuns) cells[0].push_back(heading);
+  }
+  for (const ordered_json& row : stats["rows"]) cells.push_back(Cells(row, with_dry_runs));
+  cells.push_back(Cells(stats["totals"], with_dry_runs));
   const std::string first = stats["first"], last = stats["last"];
   return absl::StrCat(
       style.Heading(absl::StrCat(first, " to ", last)), "\n", text::FormatTable(cells, style),

@@ -88,8 +88,8 @@ constexpr Family kByOutcome[] = {kSlowdown,   kPeakBefore, kPeakAfter,
 constexpr char kNoMachine[] = "none";
 // A run that fails because nothing fits has no report.
 constexpr char kTooLarge[] = "does_not_fit";
-constexpr const char* kOutcomeNames[] = {"rewritten", "nothing_to_do", "kept", "foreign",
-                                         kTooLarge};
+constexpr const char* kOutcomeNames[] = {"rewritten", "nothing_to_do", "kept",
+                                         "foreign",   "dry_run",       kTooLarge};
 constexpr const char* kResults[] = {"rewritten", "cached", "unchanged", "failed_open",
                                     "failed_closed"};
 // The exit codes of failures.
@@ -211,7 +211,7 @@ void ObserveFigures(const v1::RewriteReport& report, const std::string& strategy
   };
   const auto bytes = [](int64_t value) { return static_cast<double>(value); };
   // Of a graph that was rewritten before, the step without swaps is unknown.
-  const bool is_new = outcome == "rewritten" || outcome == "nothing_to_do";
+  const bool is_new = outcome != "kept" && outcome != "foreign";
   if (is_new && figures.slowdown().has_value()) observe(kSlowdown, *figures.slowdown());
   if (const core::GpuFigures* const gpu = figures.fullest(); gpu != nullptr) {
     observe(kPeakBefore, bytes(gpu->peak_before_bytes));
@@ -220,7 +220,7 @@ void ObserveFigures(const v1::RewriteReport& report, const std::string& strategy
       observe(kNeed, bytes(*gpu->used_bytes()) / bytes(*gpu->budget_bytes));
     }
   }
-  if (outcome == "rewritten" && figures.swapped_tensors > 0) {
+  if (is_new && figures.swapped_tensors > 0) {
     if (figures.host_peak_bytes.has_value()) observe(kHostMemory, bytes(*figures.host_peak_bytes));
     observe(kSwapBytes, bytes(figures.swap_out_bytes) + bytes(figures.swap_in_bytes));
   }

@@ -116,8 +116,9 @@ v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
   for (const RewrittenGraph& graph : graphs) {
     if (!graph.kept_because.ok()) continue;
     const v1::RewriteReport& report = graph.response.report();
-    brief.set_outcome(brief.outcome() == v1::OUTCOME_REWRITTEN ? brief.outcome()
-                                                               : report.outcome());
+    const bool edits =
+        brief.outcome() == v1::OUTCOME_REWRITTEN || brief.outcome() == v1::OUTCOME_DRY_RUN;
+    brief.set_outcome(edits ? brief.outcome() : report.outcome());
     if (brief.summary().empty()) brief.set_summary(report.summary());
     brief.mutable_devices()->MergeFrom(report.devices());
     brief.set_node_count_before(brief.node_count_before() + report.node_count_before());
@@ -241,7 +242,9 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
   if (!entry.ok()) return entry.status();
   stage = "reading the cache";
   absl::StatusOr<PreparedGraph> prepared = PreparedGraph();
-  if (!TakeFromCache(*entry, &*prepared)) {
+  // That the server made a dry run is asked for again each time: it may rewrite by now.
+  if (!TakeFromCache(*entry, &*prepared) ||
+      (prepared->report.outcome() == v1::OUTCOME_DRY_RUN && !request.options.dry_run())) {
     if (absl::Status status = SharedFailure(request, *entry); !status.ok()) {
       return WithInputName(status, input);
     }

@@ -43,8 +43,9 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
   // Reporting that it fits unchanged is enough: the summary would only repeat it.
   const bool says_fit = core::FiguresOf(report).fit == v1::FIT_FITS && report.fits_size() > 0 &&
                         report.fits(0).not_needed();
-  return absl::StrCat(graph, " stays as it is: ", text::CostText(report), says_fit ? "" : "; ",
-                      says_fit ? "" : report.summary(), end);
+  const bool says_all = says_fit || report.outcome() == v1::OUTCOME_DRY_RUN;
+  return absl::StrCat(graph, " stays as it is: ", text::CostText(report), says_all ? "" : "; ",
+                      says_all ? "" : report.summary(), end);
 }
 
 }  // namespace spillway::cli

@@ -153,7 +153,9 @@ class _Caller:
                 raise
             return graph, None, "A training step as it is: %s" % error.message
         if planned.report is None or planned.report.outcome != "REWRITTEN":
-            return graph, None, "A training step as it is: nothing is swapped"
+            dry_run = planned.report is not None and planned.report.outcome == "DRY_RUN"
+            return graph, None, "A training step as it is: %s" % (
+                "the server makes dry runs only" if dry_run else "nothing is swapped")
         return planned.graph_def, graph, None
 
     def _ask(self, name: str, options_name: str, function: str, graph: bytes,

@@ -35,8 +35,8 @@ _DECISIONS = 12
 class Report(ReportFields):
     """The report of one rewrite.
 
-    `outcome` is REWRITTEN, NOTHING_TO_DO, KEPT, FOREIGN or STRIPPED. `print` says what was done; a
-    notebook shows it as a table. Compares equal if the underlying messages are.
+    `outcome` is REWRITTEN, NOTHING_TO_DO, KEPT, FOREIGN, STRIPPED or DRY_RUN. `print` says what was
+    done; a notebook shows it as a table. Compares equal if the underlying messages are.
     """
     message: bytes = field(default=b"", repr=False)
 

@@ -59,20 +59,19 @@ class ControlFlowBuilder {
     for (NodeId id : topology_.order()) {
       SetFrames(id);
       result_.alive_[id] = AliveSet(id);
-      if (Stops(1)) return stop_.status("analysis");
+      if (poll_.Tick()) return stop_.status("analysis");
     }
     return std::move(result_);
   }
 
  private:
   // Counts steps; true once the call must end: what is computed then does not matter.
-  bool Stops(int64_t steps) { return stopped_ = stopped_ || poll_.Tick(steps); }
 
   void SetFrames(NodeId id) {
     FrameId frame = kRootFrame;
     bool first = true;
     for (Tensor input : graph_.inputs(id)) {
-      if (Stops(1)) return;
+      if (poll_.Tick()) return;
       if (IsBackEdge(graph_, input.node, id)) continue;
       const FrameId of_input = result_.output_frame_[input.node];
       if (!first && of_input != frame) {
@@ -120,7 +119,7 @@ class ControlFlowBuilder {
     }
     const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
     if (inputs.size() < 2 || inputs[1].is_control()) return alive;
-    Stops(kMaxConditions);
+    poll_.Tick(kMaxConditions);
     const Tensor predicate = Source(inputs[1]);
     // Two sides of a _SwitchN do not cover all cases, so they are numbered separately from a
     // Switch's.
@@ -146,7 +145,7 @@ class ControlFlowBuilder {
   int32_t AllInputs(NodeId id) {
     int32_t all = kAlways;
     for (Tensor input : graph_.inputs(id)) {
-      if (Stops(1)) break;
+      if (poll_.Tick()) break;
       if (!IsBackEdge(graph_, input.node, id)) all = Union(all, ArrivesAlive(input), id);
     }
     return all;
@@ -158,10 +157,10 @@ class ControlFlowBuilder {
     bool simple = true;
     ConditionSet either, common;
     for (Tensor input : graph_.inputs(id)) {
-      if (Stops(1)) break;
+      if (poll_.Tick()) break;
       if (input.is_control() || IsBackEdge(graph_, input.node, id)) continue;
       const ConditionSet& set = result_.sets_[ArrivesAlive(input)];
-      if (Stops(static_cast<int64_t>(set.size()))) break;
+      if (poll_.Tick(static_cast<int64_t>(set.size()))) break;
       if (first) {
         either = common = set;
         first = false;
@@ -247,7 +246,7 @@ class ControlFlowBuilder {
     if (a == kAlways) return b;
     if (a > b) std::swap(a, b);
     if (const auto it = unions_.find({a, b}); it != unions_.end()) return it->second;
-    Stops(kMaxConditions);
+    poll_.Tick(kMaxConditions);
     ConditionSet all;
     std::set_union(result_.sets_[a].begin(), result_.sets_[a].end(), result_.sets_[b].begin(),
                    result_.sets_[b].end(), std::back_inserter(all));
@@ -259,7 +258,6 @@ class ControlFlowBuilder {
   const Topology& topology_;
   const StopToken& stop_;
   StopPoller poll_;
-  bool stopped_ = false;
   ControlFlowAnalysis result_;
   absl::flat_hash_map<std::pair<FrameId, std::string>, FrameId> frames_;
   std::vector<FrameId> frame_parents_;

@@ -75,7 +75,6 @@ class LoopFinder {
 
  private:
   // True once the call must end: what is computed then does not matter.
-  bool Stops() const { return stopped_ = stopped_ || poll_.Tick(); }
 
   ControlFlow kind(NodeId id) const { return graph_.op_info(id).control_flow; }
   int32_t Number(FrameId frame) const {
@@ -191,7 +190,7 @@ class LoopFinder {
 
   // The Merge of a loop variable, looking through Identities; kNoNode if none.
   Tensor Variable(Tensor tensor) const {
-    for (int hop = 0; hop < kMaxHops && !Stops(); ++hop) {
+    for (int hop = 0; hop < kMaxHops && !poll_.Tick(); ++hop) {
       if (tensor.port == 0 && kind(tensor.node) == ControlFlow::kMerge) {
         if (BackEdgeOf(tensor.node) != kNoNode) return tensor;
         break;
@@ -233,12 +232,12 @@ class LoopFinder {
     if (!attr) return absl::nullopt;
     absl::string_view proto;
     WireReader value(*attr);
-    while (value.Next() && !Stops()) {
+    while (value.Next() && !poll_.Tick()) {
       if (value.IsBytes(attr_value::kTensor)) proto = value.bytes();
     }
     absl::optional<int64_t> scalar;
     WireReader reader(proto);
-    while (reader.Next() && !Stops()) {
+    while (reader.Next() && !poll_.Tick()) {
       const bool is_list =
           reader.IsBytes(tensor_proto::kIntVal) || reader.IsBytes(tensor_proto::kInt64Val);
       if (reader.IsVarint(tensor_proto::kIntVal) || reader.IsVarint(tensor_proto::kInt64Val)) {
@@ -264,7 +263,7 @@ class LoopFinder {
 
   // The value of a loop-invariant scalar.
   absl::optional<int64_t> Value(Tensor tensor) const {
-    for (int hop = 0; hop < kMaxHops && !Stops(); ++hop) {
+    for (int hop = 0; hop < kMaxHops && !poll_.Tick(); ++hop) {
       const auto value = shapes_.value(tensor);
       if (value && value->size() == 1 && value->front() != kUnknownElement) return value->front();
       const ShapeView shape = shapes_.shape(tensor);
@@ -309,7 +308,7 @@ class LoopFinder {
       }
     }
     if (!start || next.node == kNoNode || next.is_control()) return absl::nullopt;
-    for (int hop = 0; hop < kMaxHops && IsName(graph_.op(next.node)) && !Stops(); ++hop) {
+    for (int hop = 0; hop < kMaxHops && IsName(graph_.op(next.node)) && !poll_.Tick(); ++hop) {
       const absl::Span<const Tensor> inputs = graph_.inputs(next.node);
       if (inputs.empty() || inputs[0].is_control()) return absl::nullopt;
       next = inputs[0];
@@ -367,7 +366,7 @@ class LoopFinder {
       if (number >= 0) exits[number].push_back(id);
     }
     for (NodeId id : order) {
-      if (Stops()) return false;
+      if (poll_.Tick()) return false;
       if (kind(id) != ControlFlow::kLoopCond) continue;
       const int32_t number = Number(control_flow_.input_frame(id));
       if (number < 0) continue;
@@ -376,7 +375,7 @@ class LoopFinder {
       if (loop.count == kUnknownCount || reported[number]) continue;
       reported[number] = true;
       for (NodeId exit : exits[number]) {  // The final values of counters, for other loops.
-        if (Stops()) return false;
+        if (poll_.Tick()) return false;
         const absl::Span<const Tensor> inputs = graph_.inputs(exit);
         if (inputs.empty() || inputs[0].is_control()) continue;
         const NodeId merge = Variable(inputs[0]).node;
@@ -388,7 +387,7 @@ class LoopFinder {
         }
       }
     }
-    return !stopped_;
+    return !poll_.stopped();
   }
 
   absl::optional<int64_t> CountOf(NodeId condition) const {
@@ -451,7 +450,6 @@ class LoopFinder {
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
   mutable StopPoller poll_;
-  mutable bool stopped_ = false;
   mutable absl::flat_hash_map<NodeId, Tensor> unchanged_;                   // By Merge.
   mutable absl::flat_hash_map<NodeId, absl::optional<int64_t>> constants_;  // ConstantScalar.
   Loops result_;

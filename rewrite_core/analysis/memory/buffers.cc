@@ -209,7 +209,7 @@ class BufferFinder {
     const int32_t n = graph_.num_nodes();
     result_.first_.assign(n + 1, 0);
     for (NodeId id(0); id < n; ++id) {
-      if (Stops()) return stop_.status("buffers");
+      if (poll_.Tick()) return stop_.status("buffers");
       int32_t count = shapes_.num_outputs(id);
       // Readers are ordered by port.
       const Graph::Readers readers = graph_.readers(id);
@@ -225,15 +225,15 @@ class BufferFinder {
     const std::vector<NodeId>& order = loops_.order().empty() ? topology.order() : loops_.order();
     for (NodeId id : order) {
       // A Merge looks at its inputs.
-      if (Stops(1 + graph_.inputs(id).size())) return stop_.status("buffers");
+      if (poll_.Tick(1 + graph_.inputs(id).size())) return stop_.status("buffers");
       for (int32_t port = 0; port < result_.num_outputs(id); ++port) {
-        if (Stops()) return stop_.status("buffers");
+        if (poll_.Tick()) return stop_.status("buffers");
         Place_(Tensor{id, port});
       }
     }
     if (!loops_.empty()) {
       for (NodeId id : order) {
-        if (Stops()) return stop_.status("buffers");
+        if (poll_.Tick()) return stop_.status("buffers");
         KeepElement(id);
       }
       if (!HoldLists()) return stop_.status("buffers");
@@ -244,7 +244,6 @@ class BufferFinder {
 
  private:
   // Counts steps; true once the call must end: what is found then does not matter.
-  bool Stops(int64_t steps = 1) { return stopped_ = stopped_ || poll_.Tick(steps); }
 
   Buffers::Output& out(Tensor tensor) { return result_.outputs_[result_.index(tensor)]; }
 
@@ -277,7 +276,7 @@ class BufferFinder {
   NodeId ListOf(NodeId id, size_t input) {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     if (input >= inputs.size() || inputs[input].is_control()) return kNoNode;
-    if (Stops(kMaxHandleHops / 8)) return kNoNode;
+    if (poll_.Tick(kMaxHandleHops / 8)) return kNoNode;
     return HandleOrigin(graph_, inputs[input]).node;
   }
 
@@ -286,7 +285,7 @@ class BufferFinder {
   Tensor MadeInLoop(Tensor tensor) {
     constexpr int kMaxHops = 256;
     std::vector<NodeId> merges;
-    for (int hop = 0; hop < kMaxHops && !Stops(); ++hop) {
+    for (int hop = 0; hop < kMaxHops && !poll_.Tick(); ++hop) {
       const auto shared = result_.shared_.find(result_.index(tensor));
       if (shared != result_.shared_.end()) {
         tensor = shared->second;
@@ -350,14 +349,14 @@ class BufferFinder {
   bool HoldLists() {
     absl::flat_hash_map<std::pair<const Loops::Loop*, Place>, std::vector<NodeId>> ends;
     for (NodeId id(0); id < graph_.num_nodes(); ++id) {
-      if (Stops()) return false;
+      if (poll_.Tick()) return false;
       if (graph_.op_info(id).control_flow != ControlFlow::kNextIteration) continue;
       if (loops_.loop(id) != nullptr) ends[{loops_.loop(id), placement_.node(id)}].push_back(id);
     }
     constexpr size_t kMaxHeld = 1 << 20;  // Over all loops.
     size_t count = 0;
     for (NodeId id(0); id < graph_.num_nodes(); ++id) {
-      if (Stops()) return false;
+      if (poll_.Tick()) return false;
       const Loops::Loop* loop = loops_.loop(id);
       if (loop == nullptr || result_.num_outputs(id) == 0) continue;
       // A list is a loop variable; the content of a stack is known where it is popped.
@@ -372,7 +371,7 @@ class BufferFinder {
       count += last->second.size();
       if (count > kMaxHeld) return true;
       for (NodeId end : last->second) {
-        if (Stops()) return false;
+        if (poll_.Tick()) return false;
         result_.held_[end].push_back(buffer.first);
       }
     }
@@ -540,7 +539,6 @@ class BufferFinder {
   const std::vector<const Row*> rows_;
   const StopToken& stop_;
   StopPoller poll_;
-  bool stopped_ = false;
   NodeId sized_variable_ = kNoNode;  // The last one, and its VariableBytes.
   int64_t variable_bytes_ = kUnknownSize;
   absl::flat_hash_map<NodeId, Tensor> pushed_;  // By stack: the last pushed tensor.

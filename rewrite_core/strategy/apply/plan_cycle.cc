@@ -30,8 +30,7 @@ class PlannedGraph {
     const auto is_loop = [](FrameId frame) {
       return frame != kRootFrame && frame != kUnknownFrame;
     };
-    for (NodeId id(0); id < graph_.num_nodes() && !stopped_; ++id) {
-      stopped_ = poll_.Tick();
+    for (NodeId id(0); id < graph_.num_nodes() && !poll_.Tick(); ++id) {
       const FrameId in = control_flow.input_frame(id), out = control_flow.output_frame(id);
       if (is_loop(out)) AddEdge(id, end_of(out));
       const bool leaves = graph_.op_info(id).control_flow == ControlFlow::kExit;
@@ -41,7 +40,7 @@ class PlannedGraph {
 
   absl::Status Add(const SwapPlan& plan) {
     for (const PlannedSwap& swap : plan.swaps) {
-      if (stopped_) break;
+      if (poll_.stopped()) break;
       const NodeId producer = swap.tensor.node;
       for (const PlannedSwapIn& planned : swap.swap_ins) {
         const NodeId swap_in(size_++);
@@ -53,7 +52,7 @@ class PlannedGraph {
       for (NodeId node : swap.deadlines) AddEdge(producer, node);
     }
     for (const ControlEdge& control : plan.controls) AddEdge(control.from, control.to);
-    if (stopped_) return stop_.status("strategy");
+    if (poll_.stopped()) return stop_.status("strategy");
     const auto by_end = [](const Edge& a, const Edge& b) {
       return std::tie(a.to, a.from) < std::tie(b.to, b.from);
     };
@@ -111,8 +110,7 @@ class PlannedGraph {
   };
 
   void AddEdge(NodeId from, NodeId to) {
-    stopped_ = stopped_ || poll_.Tick();
-    if (!stopped_) edges_.push_back({from, to});
+    if (!poll_.Tick()) edges_.push_back({from, to});
   }
 
   std::vector<Edge>::const_iterator FirstFrom(NodeId id) const {
@@ -154,7 +152,6 @@ class PlannedGraph {
   const StopToken& stop_;
   StopPoller poll_;
   int32_t size_;
-  bool stopped_ = false;
   std::vector<Edge> edges_;  // By start.
   std::vector<Edge> into_;   // The same by end.
 };

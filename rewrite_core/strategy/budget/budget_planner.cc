@@ -422,7 +422,7 @@ absl::StatusOr<std::vector<PlannedSwap>> BudgetPlanner::Plan(
       swap.swap_ins.push_back(std::move(swap_in));
     }
   }
-  if (stopped_) return stop_->status("strategy");
+  if (poll_.stopped()) return stop_->status("strategy");
   std::vector<PlannedSwap> result;
   for (auto& [key, swap] : swaps) result.push_back(std::move(swap));
   return result;

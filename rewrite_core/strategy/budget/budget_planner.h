@@ -119,7 +119,7 @@ class BudgetPlanner {
 
   // Counts steps of work with this planner, and returns whether `stop` has fired, as all of the
   // above have seen it; it is not polled again once it has.
-  bool Stopped(int64_t steps = 1) const { return stopped_ = stopped_ || poll_.Tick(steps); }
+  bool Stopped(int64_t steps = 1) const { return poll_.Tick(steps); }
 
   const Hardware& hardware() const { return facts_->hardware(); }
   const std::vector<Gap>& gaps() const { return gaps_; }
@@ -157,8 +157,7 @@ class BudgetPlanner {
   // Sorts by a total order; false if stopped.
   template <typename Item, typename Less>
   bool Sort(const Less& less, std::vector<Item>* items) const {
-    stopped_ = stopped_ || !PolledSort(items->begin(), items->end(), less, &poll_);
-    return !stopped_;
+    return PolledSort(items->begin(), items->end(), less, &poll_);
   }
   bool MayReadSwapIn(const StepOrder::Use& use) const;
   using Ends = absl::flat_hash_map<OrderBuffer, std::vector<Slot>>;
@@ -175,7 +174,6 @@ class BudgetPlanner {
   const StopToken* stop_;
   // One for all calls: most of them are too short to reach the poller's stride.
   mutable StopPoller poll_;
-  mutable bool stopped_ = false;
   SwapInReaders readers_;
   Soundness soundness_;
   HostReads host_reads_;

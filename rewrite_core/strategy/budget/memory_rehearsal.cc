@@ -34,12 +34,12 @@ MemoryRehearsal::MemoryRehearsal(const StepOrder& order, const BudgetPlanner& pl
   last_used_.resize(order.num_slots());
   copies_ended_.resize(order.num_slots());
   for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
-    if (Stopped()) return;
+    if (poll_.Tick()) return;
     made_[order.made(i)].push_back(i);
     last_used_[order.last_used(i)].push_back(i);
   }
   for (size_t i = 0; i < order.copies_in().size(); ++i) {
-    if (Stopped()) return;
+    if (poll_.Tick()) return;
     copies_ended_[order.copies_in()[i].last].push_back(order.copied_in(i));
   }
 }
@@ -64,7 +64,7 @@ void MemoryRehearsal::Begin(const std::vector<Eviction>& evictions, int32_t gate
   next_copy_ = 0;
   rooms_ = 0;
   for (const Eviction& eviction : evictions) {
-    if (Stopped()) return;
+    if (poll_.Tick()) return;
     Use(eviction);
     left_ns_[planner_.gaps()[eviction.gap].buffer] = 0;
   }
@@ -97,9 +97,9 @@ MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Eviction>&
   findings.fits = order_.resident_bytes() == 0 ||
                   allocator_.Allocate(AllocatedBytes(order_.resident_bytes())) != kNoChunk;
   for (Slot slot(0); slot < order_.num_slots() && findings.fits; ++slot) {
-    findings.fits = !Stopped() && RehearseSlot(slot);
+    findings.fits = !poll_.Tick() && RehearseSlot(slot);
   }
-  findings.is_stopped = stopped_;
+  findings.is_stopped = poll_.stopped();
   findings.is_clean = findings.fits && rooms_ == 0;
   if (!ended_ns_.empty()) findings.step_time_ns = std::max(ended_ns_.back(), in_ns_);
   findings.evictions = std::move(evictions_);
@@ -108,7 +108,7 @@ MemoryRehearsal::Findings MemoryRehearsal::Rehearse(const std::vector<Eviction>&
 
 bool MemoryRehearsal::RehearseSlot(Slot slot) {
   for (GapId gap = before_[slot]; gap != kNoGap; gap = next_before_[gap]) {
-    if (Stopped() || !BringBack(gap, slot)) return false;
+    if (poll_.Tick() || !BringBack(gap, slot)) return false;
   }
   if (slot > 0)
     launcher_ns_ +=
@@ -150,7 +150,7 @@ bool MemoryRehearsal::ComesLater(OrderBuffer copy) const {
 // Allocates the slot's memory, and launches it.
 bool MemoryRehearsal::Make(Slot slot) {
   for (OrderBuffer buffer : made_[slot]) {
-    if (Stopped()) return false;
+    if (poll_.Tick()) return false;
     const OrderBuffer taken = order_.takes_over(buffer);
     if (taken != kNoOrderBuffer && chunks_[taken] != kNoChunk) {
       chunks_[buffer] = std::exchange(chunks_[taken], kNoChunk);
@@ -186,7 +186,7 @@ void MemoryRehearsal::LetGo(Slot slot) {
     Leave(planner_.gaps()[gap].buffer);
   }
   for (OrderBuffer buffer : last_used_[slot]) {
-    if (Stopped()) return;
+    if (poll_.Tick()) return;
     Free(buffer);
   }
   for (OrderBuffer copy : copies_ended_[slot]) Free(copy);
@@ -204,7 +204,7 @@ void MemoryRehearsal::Ask(Slot slot) {
   least_waiting_ = kUnlimited;
   size_t kept = 0;
   for (GapId gap : waiting_) {
-    if (Stopped()) return;
+    if (poll_.Tick()) return;
     if (back_ns_[gap] >= 0 || TryToGrant(gap)) continue;
     least_waiting_ = std::min(least_waiting_, planner_.gaps()[gap].bytes);
     waiting_[kept++] = gap;
@@ -249,7 +249,7 @@ bool MemoryRehearsal::Place(int64_t bytes, Slot slot, Chunk* chunk) {
     FreeWhatLeft();
     *chunk = allocator_.Allocate(bytes);
     if (*chunk != kNoChunk) return true;
-    if (Stopped()) return false;
+    if (poll_.Tick()) return false;
     if (!leaving_.empty()) {
       launcher_ns_ = leaving_.front().end_ns;
     } else if (!MakeRoom(bytes, slot)) {
@@ -268,7 +268,7 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
     pieces.push_back({address, free, Tensor{kNoNode, 0}});
   });
   for (OrderBuffer i(0); i < order_.num_all(); ++i) {
-    if (Stopped()) return false;
+    if (poll_.Tick()) return false;
     if (chunks_[i] == kNoChunk) continue;
     pieces.push_back(
         {allocator_.address(chunks_[i]), allocator_.bytes(chunks_[i]), order_.first_tensor(i)});
@@ -276,8 +276,7 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
   const auto less = [](const StepResult::Piece& a, const StepResult::Piece& b) {
     return a.address < b.address;
   };
-  if (!PolledSort(pieces.begin(), pieces.end(), less, &poll_)) stopped_ = true;
-  if (stopped_) return false;
+  if (!PolledSort(pieces.begin(), pieces.end(), less, &poll_)) return false;
   const RoomWindow window = FindRoomWindow(pieces, bytes, slot, evictions_, planner_);
   if (window.empty()) return false;
   for (GapId index : window.added) {

@@ -58,7 +58,6 @@ class MemoryRehearsal {
 
   void Begin(const std::vector<Eviction>& evictions, int32_t gate_slots);
   // Whether `stop` has fired; it is not polled again once it has.
-  bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
   bool RehearseSlot(Slot slot);
   bool BringBack(GapId gap, Slot slot);
   bool ComesLater(OrderBuffer copy) const;
@@ -78,7 +77,6 @@ class MemoryRehearsal {
   const BudgetPlanner& planner_;
   const int64_t budget_bytes_;
   StopPoller poll_;
-  bool stopped_ = false;
   // By slot: the buffers that it makes, and those that it uses last; and the copies to the GPU that
   // it uses last.
   std::vector<std::vector<OrderBuffer>> made_, last_used_, copies_ended_;

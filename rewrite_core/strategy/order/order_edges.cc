@@ -27,14 +27,13 @@ class OrderEdgeFinder {
         soundness_(facts),
         poll_(stop) {
     place_.assign(buffers_.buffers().size(), kNoOrderBuffer);
-    for (OrderBuffer i(0); i < order.num_buffers() && !Stopped(); ++i) {
+    for (OrderBuffer i(0); i < order.num_buffers() && !poll_.Tick(); ++i) {
       place_[order.buffers()[i]] = i;
     }
     for (NodeId target : facts.active_nodes().targets) is_target_.insert(target);
   }
 
   // Counts a step; returns true once the work should end.
-  bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
   StopPoller* poll() { return &poll_; }
 
   // Returns the node for which the maker of a buffer should wait; kNoNode if it need not wait.
@@ -87,7 +86,7 @@ class OrderEdgeFinder {
     const Graph::Readers readers = graph_.readers(id);
     if (!is_new || readers.size() == 0) return known->second;
     for (uint32_t i = 0; i < readers.size(); ++i) {
-      if (readers[i].node != readers[0].node || readers[i].port == kControl || Stopped()) {
+      if (readers[i].node != readers[0].node || readers[i].port == kControl || poll_.Tick()) {
         return kNoNode;
       }
     }
@@ -105,7 +104,7 @@ class OrderEdgeFinder {
     Reading& reading = known->second;
     if (!is_new) return reading;
     for (Tensor input : graph_.inputs(id)) {
-      if (Stopped()) break;
+      if (poll_.Tick()) break;
       const NodeId node = input.node;
       if (order_.slot(node) == kNoSlot) continue;
       reading.several = reading.several || (reading.only != kNoNode && reading.only != node);
@@ -125,7 +124,7 @@ class OrderEdgeFinder {
   int64_t KeptBytes(NodeId node, Slot made) {
     int64_t kept = 0;
     for (Tensor input : graph_.inputs(node)) {
-      if (input.is_control() || Stopped()) break;
+      if (input.is_control() || poll_.Tick()) break;
       const BufferIndex read = buffers_.buffer_of(input);
       if (read == kNoBuffer || place_[read] < 0) continue;
       const auto uses = order_.uses(place_[read]);
@@ -141,7 +140,6 @@ class OrderEdgeFinder {
   const StepOrder& order_;
   const Soundness soundness_;
   StopPoller poll_;
-  bool stopped_ = false;
   absl::flat_hash_set<NodeId> is_target_;
   std::vector<OrderBuffer> place_;  // By BufferIndex.
   absl::flat_hash_map<NodeId, NodeId> only_reader_;
@@ -159,7 +157,7 @@ absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
   std::vector<ControlEdge> edges;
   OrderEdgeFinder finder(facts, order, stop);
   for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
-    if (finder.Stopped()) return stop.status("strategy");
+    if (finder.poll()->Tick()) return stop.status("strategy");
     if (order.bytes(i) < std::max<int64_t>(least_bytes, 1)) continue;
     const NodeId latest = finder.WhomToWaitFor(i);
     if (latest == kNoNode) continue;
@@ -168,7 +166,7 @@ absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
   // A node with several outputs waits once.
   const auto key = [](const ControlEdge& edge) { return std::make_pair(edge.to, edge.from); };
   const auto less = [&](const ControlEdge& a, const ControlEdge& b) { return key(a) < key(b); };
-  if (finder.Stopped() || !PolledSort(edges.begin(), edges.end(), less, finder.poll())) {
+  if (finder.poll()->Tick() || !PolledSort(edges.begin(), edges.end(), less, finder.poll())) {
     return stop.status("strategy");
   }
   edges.erase(

@@ -51,17 +51,15 @@ class ClonePlanner {
         reads.push_back(sweep_.reads[next_read]);
       }
       AddClone(sweep_.clones[i], reads);
-      if (stopped_) return stop_.status("strategy");
+      if (poll_.stopped()) return stop_.status("strategy");
     }
     for (; next_read < sweep_.reads.size(); ++next_read) MoveConsumers(sweep_.reads[next_read]);
     if (!FindTriggers()) plan_.clones.clear();
-    if (stopped_) return stop_.status("strategy");
+    if (poll_.stopped()) return stop_.status("strategy");
     return std::move(plan_);
   }
 
  private:
-  bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
-
   void AddClone(const Sweep::Clone& clone, const std::vector<Sweep::Read>& reads) {
     const NodeId node = order_.node(clone.original);
     PlannedClone planned;
@@ -84,7 +82,7 @@ class ClonePlanner {
     absl::flat_hash_map<BufferIndex, const Sweep::Read*> from;
     for (const Sweep::Read& read : reads) from[order_.buffers()[read.buffer]] = &read;
     const absl::Span<const Tensor> all = facts_.graph().inputs(node);
-    for (size_t k = 0; k < all.size() && !all[k].is_control() && !Stopped(); ++k) {
+    for (size_t k = 0; k < all.size() && !all[k].is_control() && !poll_.Tick(); ++k) {
       const auto read = from.find(facts_.buffers().buffer_of(all[k]));
       if (read == from.end()) continue;
       inputs.push_back({static_cast<int32_t>(k), CloneOf(all[k], *read->second)});
@@ -97,7 +95,7 @@ class ClonePlanner {
     const absl::Span<const StepOrder::Use> uses = order_.uses(read.buffer);
     auto use = std::lower_bound(uses.begin(), uses.end(), read.slot,
                                 [](const StepOrder::Use& u, Slot slot) { return u.slot < slot; });
-    for (; use != uses.end() && use->slot == read.slot && !Stopped(); ++use) {
+    for (; use != uses.end() && use->slot == read.slot && !poll_.Tick(); ++use) {
       plan_.clones[CloneOf(use->tensor, read)].consumers.push_back(use->position);
     }
   }
@@ -109,7 +107,7 @@ class ClonePlanner {
     std::vector<InputPosition> path;
     CloneIndex from = maker;
     while (tensor.node != plan_.clones[maker].original) {
-      if (Stopped()) return maker;
+      if (poll_.Tick()) return maker;
       const auto known = handing_on_.find({maker, tensor.node});
       if (known != handing_on_.end()) {
         from = known->second;
@@ -140,13 +138,12 @@ class ClonePlanner {
       for (const InputPosition& consumer : clone.consumers) of.push_back(consumer.node);
       if (of.empty()) continue;  // What it made was dropped again before it was read.
       of.insert(of.end(), clone.updates.begin(), clone.updates.end());
-      if (Stopped() || !PolledSort(of.begin(), of.end(), std::less<>(), &poll_)) {
-        stopped_ = true;
+      if (!PolledSort(of.begin(), of.end(), std::less<>(), &poll_)) {
         return false;
       }
       of.erase(std::unique(of.begin(), of.end()), of.end());
       total += of.size();
-      if (Stopped() || poll_.Tick(static_cast<int64_t>(of.size())) || of.size() > kMaxWaiting ||
+      if (poll_.Tick(1 + static_cast<int64_t>(of.size())) || of.size() > kMaxWaiting ||
           total > kMaxWaitingInAll) {
         return false;
       }
@@ -174,7 +171,7 @@ class ClonePlanner {
           soundness_.WaitInOrder(node, clone.original) != EdgeFault::kNone) {
         continue;
       }
-      if (Stopped() || poll_.Tick(static_cast<int64_t>(waiting.size()))) return kNoNode;
+      if (poll_.Tick(1 + static_cast<int64_t>(waiting.size()))) return kNoNode;
       if (std::all_of(waiting.begin(), waiting.end(),
                       [&](NodeId waits) { return MayWait(waits, node); })) {
         return node;
@@ -204,7 +201,7 @@ class ClonePlanner {
     if (!facts_.backward_part().ops[waits]) return false;
     const Graph::Readers readers = facts_.graph().readers(waits);
     for (uint32_t i = 0; i < readers.size(); ++i) {
-      if (Stopped() || !needs_.MayWait(readers[i].node, node)) return false;
+      if (poll_.Tick() || !needs_.MayWait(readers[i].node, node)) return false;
     }
     return !readers.empty();
   }
@@ -213,7 +210,7 @@ class ClonePlanner {
   bool IsWaitedFor(NodeId node, NodeId other) {
     const absl::Span<const Tensor> inputs = facts_.graph().inputs(node);
     for (size_t i = inputs.size(); i-- > 0 && inputs[i].is_control();) {  // They come last.
-      if (inputs[i].node == other || Stopped()) return true;
+      if (inputs[i].node == other || poll_.Tick()) return true;
     }
     return false;
   }
@@ -227,7 +224,6 @@ class ClonePlanner {
   const Soundness soundness_;
   const StopToken& stop_;
   StopPoller poll_;
-  bool stopped_ = false;
   ClonePlan plan_;
   std::vector<Slot> at_;            // By clone of the plan: the slot before which it runs.
   std::vector<bool> hands_on_;      // By clone of the plan: it hands on what another one makes.

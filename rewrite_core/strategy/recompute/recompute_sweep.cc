@@ -49,7 +49,7 @@ class Sweeper {
     bool fits = PlaceResident();
     for (now_ = Slot(0); now_ < order_.num_slots() && fits; ++now_) {
       fits = Step();
-      if (stopped_) return stop_.status("strategy");
+      if (poll_.stopped()) return stop_.status("strategy");
     }
     sweep_.fits = fits;
     if (!fits) sweep_.failed_at = now_ > 0 ? Slot(now_ - 1) : Slot(0);
@@ -74,8 +74,6 @@ class Sweeper {
       return a.score != b.score ? a.score > b.score : a.buffer > b.buffer;
     }
   };
-
-  bool Stopped() { return stopped_ = stopped_ || poll_.Tick(); }
 
   // Runs the node of slot now_, and before it what it needs.
   bool Step() {
@@ -258,7 +256,7 @@ class Sweeper {
     aside_.clear();
     bool is_dropped = false;
     while (!is_dropped && !heap_.empty()) {
-      if (Stopped() || ++looks_ > kMaxLooksPerSlot * (order_.num_slots() + 1)) break;
+      if (poll_.Tick() || ++looks_ > kMaxLooksPerSlot * (order_.num_slots() + 1)) break;
       std::pop_heap(heap_.begin(), heap_.end());
       const Candidate candidate = heap_.back();
       heap_.pop_back();
@@ -297,13 +295,13 @@ class Sweeper {
     int64_t time_ns = 0;
     for (size_t done = 0; done < todo_.size(); ++done) {
       const Slot slot = order_.made(todo_[done]);
-      if (Stopped() || todo_.size() > kMaxRemade) return kNotNow;
+      if (poll_.Tick() || todo_.size() > kMaxRemade) return kNotNow;
       if (!step_.may_clone(slot) || step_.before(slot) <= next) return kNot;
       if (state_[todo_[done]] == State::kDead && !step_.may_remake(todo_[done])) return kNot;
       time_ns += step_.duration_ns(slot);
       looks_ += static_cast<int64_t>(step_.reads(slot).size()) / kReadsPerLook;
       for (OrderBuffer read : step_.reads(slot)) {
-        if (Stopped()) return kNot;
+        if (poll_.Tick()) return kNot;
         if (state_[read] == State::kResident || seen_[read] == mark_) continue;
         seen_[read] = mark_;
         todo_.push_back(read);
@@ -357,7 +355,7 @@ class Sweeper {
 
   bool RunStack(size_t most) {
     while (!stack_.empty()) {
-      if (Stopped() || sweep_.clones.size() + stack_.size() > most) return false;
+      if (poll_.Tick() || sweep_.clones.size() + stack_.size() > most) return false;
       const Slot slot = stack_.back().first;
       const absl::Span<const OrderBuffer> makes = step_.makes(slot);
       const absl::Span<const OrderBuffer> reads = step_.reads(slot);
@@ -423,7 +421,6 @@ class Sweeper {
   const SweepTerms terms_;
   const StopToken& stop_;
   StopPoller poll_;
-  bool stopped_ = false;
   Slot now_{0};
   int64_t bytes_ = 0;
   int64_t looks_ = 0;

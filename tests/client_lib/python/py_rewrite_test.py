@@ -57,6 +57,16 @@ class RewriteTest(unittest.TestCase):
         self.assertEqual(stripped.graph_def, graph)
         self.assertEqual(stripped.report.outcome, "STRIPPED")
 
+    def test_a_dry_run_changes_nothing_and_says_what_it_would(self):
+        graph = common.graph("cond_v1", shapes=True)
+        made = spillway.rewrite(graph, **SCOPE)
+        dry = spillway.rewrite(graph, dry_run=True, patch=True, **SCOPE)
+        self.assertTrue(dry.graph_def == graph)
+        self.assertEqual(dry.report.outcome, "DRY_RUN")
+        self.assertEqual(dry.report.devices, made.report.devices)
+        self.assertEqual((len(dry.patch.new_nodes), len(dry.patch.rewired_inputs)), (0, 0))
+        self.assertIn("dry run, the graph is unchanged", str(dry.report))
+
     def test_the_default_is_budget(self):
         report = spillway.rewrite(common.graph("resnet50_tf1", shapes=True)).report
         self.assertEqual(report.strategy, "budget")

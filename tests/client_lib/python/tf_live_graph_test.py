@@ -174,6 +174,11 @@ class RefusedTest(unittest.TestCase):
             result = rewrite_graph(graph, strategy="scope", fail_open=True, **keywords)
         self.assertEqual(result.error.reason, reason)
 
+    def test_a_dry_run(self):
+        report = rewrite_graph(self.graph, strategy="scope", dry_run=True).report
+        self.assertEqual(report.outcome, "DRY_RUN")
+        self.assertGreater(report.swapped_tensor_count, 0)
+
     def test_a_finalized_graph(self):
         self.graph.finalize()
         self.assert_refused("FINALIZED_GRAPH", self.graph)

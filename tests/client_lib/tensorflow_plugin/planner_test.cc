@@ -225,6 +225,12 @@ TEST_F(PlannerTest, NoLibrary) {
       "cannot load Spillway's library .*/nowhere/libspillway.so.0.*runs without swaps");
 }
 
+TEST_F(PlannerTest, ADryRun) {
+  settings_.options_json = R"({"dry_run": true})";
+  EXPECT_FALSE(Plan(graph_).has_value());
+  EXPECT_THAT(lines_, HasSubstr(": dry run: fits with "));
+}
+
 TEST_F(PlannerTest, AReportOfEachGraph) {
   const TempDir dir;
   settings_.report_dir = dir / "reports";

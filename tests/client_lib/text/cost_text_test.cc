@@ -33,6 +33,13 @@ TEST(CostTextTest, WhatSwappingCosts) {
             "fits with 14 swaps, 3.00 GiB, 5 % slower, host memory 3.25 GiB");
 }
 
+TEST(CostTextTest, ADryRunSaysSo) {
+  v1::RewriteReport report = CostlyReport();
+  report.set_outcome(v1::OUTCOME_DRY_RUN);
+  EXPECT_EQ(ReportLine(report),
+            "dry run: fits with 14 swaps, 3.00 GiB, 5 % slower, host memory 3.25 GiB");
+}
+
 TEST(CostTextTest, NothingFitsByIgnorance) {
   v1::RewriteReport report = CostlyReport();
   report.mutable_forecast_after()->set_fit(v1::FIT_UNKNOWN);

@@ -119,6 +119,8 @@ TEST(SummaryTest, SaysWhatBitsTake) {
 }
 
 TEST(SummaryTest, SaysNothingOfWhatIsNotThere) {
+  EXPECT_EQ(FormatDetails(Report("outcome: OUTCOME_DRY_RUN")),
+            "spillway: dry run, the graph is unchanged\n");
   EXPECT_EQ(FormatDetails(Report("outcome: OUTCOME_NOTHING_TO_DO")),
             "spillway: nothing to do, the graph is unchanged\n");
 }

@@ -275,7 +275,7 @@ TEST(PlanSummaryTest, SaysWhichEdgesThereAre) {
                    {graph["c"], graph["use"], v1::EDGE_KIND_SERIALIZATION}};
   EXPECT_THAT(
       PlanSummary(ClonePlan(), plan, 7),
-      HasSubstr("; 2 control edges hold ops in order; 1 control edges hold back early ops"));
+      HasSubstr("; 2 control edges to hold ops in order; 1 control edge to hold back early ops"));
 }
 
 }  // namespace

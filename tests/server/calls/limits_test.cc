@@ -101,6 +101,28 @@ TEST_F(LimitsTest, DefaultsOfTheServer) {
                                            v1::RECOMPUTE_UNSPECIFIED, v1::RECOMPUTE_UNSPECIFIED));
 }
 
+// Also where the caller does not ask for it; but edits can be taken out.
+TEST_F(LimitsTest, AServerThatMakesDryRunsOnly) {
+  const auto rewritten =
+      core::Rewrite(SmallGraph(), ScopeOptions(), core::DefaultLimits(), core::StopToken());
+  ASSERT_TRUE(rewritten.ok() && rewritten->graph_def() != SmallGraph());
+  Options options = TestOptions();
+  options.dry_run = true;
+  Start(options);
+  *request_.mutable_options() = ScopeOptions();
+  ASSERT_TRUE(Rewrite().ok());
+  EXPECT_EQ(response_.report().outcome(), v1::OUTCOME_DRY_RUN);
+  EXPECT_EQ(response_.graph_def(), SmallGraph());
+  const auto stream = client_->StreamRewrite(SmallGraph(), ScopeOptions(), 100);
+  ASSERT_TRUE(stream.status.ok());
+  EXPECT_EQ(stream.header.report().outcome(), v1::OUTCOME_DRY_RUN);
+  request_.set_graph_def(rewritten->graph_def());
+  request_.mutable_options()->mutable_strip();
+  ASSERT_TRUE(Rewrite().ok());
+  EXPECT_EQ(response_.report().outcome(), v1::OUTCOME_STRIPPED);
+  EXPECT_EQ(response_.graph_def(), SmallGraph());
+}
+
 TEST_F(LimitsTest, StreamedGraphAndChunk) {
   Options options = TestOptions();
   options.rewrite = &FakeRewrite;

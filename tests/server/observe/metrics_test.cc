@@ -219,6 +219,23 @@ TEST_F(MetricsTest, WhatSwappingCostsAndSavesIsInHistograms) {
   EXPECT_EQ(Sample(text, "spillway_rewrites_by_machine_total{machine=\"a100_40gb_sxm4\"}"), 2);
 }
 
+// What it would swap is observed with its outcome, and no counter says that it was swapped.
+TEST_F(MetricsTest, ADryRunSwapsNothingAndSaysWhatItWould) {
+  v1::RewriteReport report = SwappingReport();
+  report.set_outcome(v1::OUTCOME_DRY_RUN);
+  metrics_.CountReport(v1::STRATEGY_LEVEL, report);
+  metrics_.CountRewrite(v1::STRATEGY_LEVEL,
+                        *RecordOf(absl::OkStatus(), report, {}, AnsweredFrom::kWork));
+  const std::string text = Text();
+  const std::string labels = "{outcome=\"dry_run\",strategy=\"level\"}";
+  EXPECT_EQ(Sample(text, "spillway_rewrite_outcomes_total" + labels), 1);
+  EXPECT_EQ(Sample(text, "spillway_swapped_tensors_total{strategy=\"level\"}"), 0);
+  EXPECT_EQ(Sample(text, "spillway_swap_out_bytes_per_step_total{strategy=\"level\"}"), 0);
+  EXPECT_EQ(Sample(text, "spillway_rewrite_swap_bytes_per_step_sum" + labels), 314572800);
+  EXPECT_NEAR(Sample(text, "spillway_rewrite_slowdown_ratio_sum" + labels), 1.3, 1e-9);
+  EXPECT_NEAR(Sample(text, "spillway_rewrite_need_ratio_sum" + labels), 0.9, 1e-9);
+}
+
 TEST_F(MetricsTest, WhatDoesNotFitIsAnOutcome) {
   RewriteRecord record;
   core::GpuFigures gpu;

@@ -75,6 +75,9 @@ class Editor:
             self._log_info("This model has already been updated with LMS swap operations. LMS will "
                            "not re-process it.")
             return set()
+        if report.outcome == "DRY_RUN":
+            self._log_info("The model is not edited: %s" % report.summary)
+            return set()
         if graph is None:
             graph = tf.compat.v1.get_default_graph()
         self._log_result(graph, report)

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -124,6 +125,28 @@ TEST(CliStatsTest, SumsAsByHand) {
               ElementsAre("(not given)", "budget"));
   EXPECT_THAT(Names(Json({"-", "--by", "machine"}, journal)),
               ElementsAre("(not given)", "p100_pcie"));
+}
+
+// What jobs would swap counts as if they did, and a column says how many of them only would.
+TEST(CliStatsTest, DryRunsCountAsWhatTheyWouldDo) {
+  const std::string dry = absl::StrReplaceAll(SwapLine("2026-11-24T08:00:00Z", "looking", 50),
+                                              {{"rewritten", "dry_run"}});
+  const std::string journal = dry + dry + SwapLine("2026-11-24T09:00:00Z", "swapping", 1);
+  const auto json = Json({"-"}, journal);
+  EXPECT_EQ(json["totals"]["dry_runs"], 2);
+  EXPECT_EQ(json["totals"]["swapping"], 3);
+  EXPECT_EQ(json["totals"]["swap_bytes_per_step"], 202);
+  EXPECT_EQ(
+      Stats({"-"}, journal).out,
+      "2026-11-24T08:00:00.000Z to 2026-11-24T09:00:00.000Z\n"
+      "  job       requests  dry runs  swapping  per step  slow-down  saved  host memory  no fit  "
+      "failed\n"
+      "  looking          2         2         2     200 B          -      -            -       0  "
+      "     0\n"
+      "  swapping         1         0         1       2 B          -      -            -       0  "
+      "     0\n"
+      "  all              3         2         3     202 B          -      -            -       0  "
+      "     0\n");
 }
 
 // Unknown is neither 0 nor 0 B.

@@ -287,10 +287,11 @@ TEST(OptionFlagsTest, EveryCommonFlagSetsItsField) {
   expected.set_already_rewritten(v1::ALREADY_REWRITTEN_REPLAN);
   expected.set_decision_detail(v1::DECISION_DETAIL_NONE);
   expected.set_inline_calls(v1::INLINE_CALLS_NEVER);
+  expected.set_dry_run(true);
   EXPECT_THAT(Parse({"--feed", "images=128,3", "--feed", "rate:0=", "--batch-size", "128",
                      "--targets", "train,loss:0", "--devices", "/gpu:0", "--min-tensor-bytes",
                      "1099511627776", "--already-rewritten", "replan", "--decision-detail", "none",
-                     "--inline-calls", "never"}),
+                     "--inline-calls", "never", "--dry-run"}),
               Is(expected));
 }
 

@@ -96,6 +96,17 @@ TEST(RunMetricsTest, OnlyNewRewritesHaveASlowdown) {
                     HasSubstr("peak_after_bytes_count{strategy=\"level\",outcome=\"kept\"} 1\n")));
 }
 
+TEST(RunMetricsTest, ADryRunSwapsNothingAndSaysWhatItWould) {
+  v1::RewriteReport report = CostlyReport();
+  report.set_outcome(v1::OUTCOME_DRY_RUN);
+  const HookMetrics metrics = AddToMetrics("", RunOf(report, HookRun::Result::kUnchanged));
+  const std::string labels = R"({strategy="level",outcome="dry_run"} )";
+  EXPECT_THAT(metrics.text, AllOf(HasSubstr("slowdown_ratio_sum" + labels + "1.05\n"),
+                                  HasSubstr("swap_bytes_per_step_sum" + labels + "6442450944\n"),
+                                  HasSubstr("outcomes_total{outcome=\"dry_run\"} 1\n"),
+                                  HasSubstr("swapped_tensors_total{strategy=\"level\"} 0\n")));
+}
+
 TEST(RunMetricsTest, CountsWhatDoesNotFit) {
   HookRun run;
   run.result = HookRun::Result::kFailedOpen;

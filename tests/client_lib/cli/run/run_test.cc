@@ -449,6 +449,40 @@ TEST_F(RunTest, AWarningThatNobodyReadsEndsNothing) {
   EXPECT_EQ(WaitForChild(child).exit_code, 7);
 }
 
+// A dry run that the caller asks for is one for ever; a server's lasts until the server rewrites.
+TEST_F(RunTest, ADryRunLeavesTheGraph) {
+  const auto show = [&](const Words& words) {
+    return RunMnist(dir_, words + Words{"--metrics-textfile", dir_ / "m.prom", "--", "sh", "-c",
+                                        "echo \"$SPILLWAY_GRAPH\""});
+  };
+  ServerOptions options;
+  options.dry_run = true;
+  auto server = std::make_unique<TestServer>(options);
+  const Words address = absl::StrSplit(server->target(), ':');
+  for (int i = 0; i < 2; ++i) {
+    const ChildResult here = show({"--dry-run"}), there = show({"--server", server->target()});
+    for (const ChildResult* result : {&here, &there}) {
+      EXPECT_EQ(result->out, absl::StrCat(kMnistPath, "\n")) << result->err;
+      EXPECT_THAT(result->err, HasSubstr(" stays as it is: dry run: "));
+      EXPECT_EQ(LineCount(result->err), 1) << result->err;
+    }
+    EXPECT_EQ(absl::StrContains(here.err, "from the cache"), i == 1);
+    EXPECT_THAT(there.err, Not(HasSubstr("from the cache")));
+  }
+  EXPECT_EQ(server->unary_calls(), 2);
+  EXPECT_THAT(ReadFile(dir_ / "m.prom"),
+              HasSubstr("spillway_hook_rewrite_outcomes_total{outcome=\"dry_run\"} 3\n"));
+  server.reset();
+  options.dry_run = false;
+  ASSERT_TRUE(absl::SimpleAtoi(address.back(), &options.port));
+  server = std::make_unique<TestServer>(options);
+  const ChildResult now = show({"--server", server->target()});
+  EXPECT_TRUE(ReadFile(std::string(absl::StripSuffix(now.out, "\n"))) == ExpectedGraph())
+      << now.err;
+  EXPECT_THAT(show({"--server", server->target()}).err, HasSubstr("from the cache"));
+  EXPECT_EQ(server->unary_calls(), 1);
+}
+
 TEST_F(RunTest, TasksThatStartTogetherShareOneRewrite) {
   constexpr int kTasks = 8;
   TestServer server;
