@@ -40,9 +40,11 @@ constexpr double kSmallerShares[] = {0.3, 0.35, 0.4, 0.45, 0.5,  0.55,
                                      0.6, 0.7,  0.8, 0.9,  0.95, 0.97};
 constexpr size_t kMaxSmaller = 2;
 // A class is recommended if a step takes at most 1/kClearlyFaster of the time with it (as the proto
-// says); of its plans the first kMaxHinted are tried, for a hint may cost only a part of a search.
+// says); of its plans the first kMaxHinted are tried, for a hint may cost only a part of a search,
+// and then, with the least effort, kMaxHintedBoth beside swaps.
 constexpr double kClearlyFaster = 1.05;
-constexpr size_t kMaxHinted = 6;
+constexpr size_t kMaxHinted = 12;
+constexpr size_t kMaxHintedBoth = 2;
 // A search is worth its time if it may save more than 1/kWorthPart of the step.
 constexpr int64_t kWorthPart = 100;
 
@@ -104,16 +106,24 @@ class JointSearch {
     return absl::OkStatus();
   }
 
-  // The class of the first plan of clones alone that takes less than `most_ns`, and its time; not
-  // set if none of the first `max_tries` does.
-  absl::StatusOr<v1::MoreRecompute> FindAlone(int64_t most_ns, size_t max_tries) {
+  // The class of the first plan that takes less than `most_ns`, and its time; not set if none of
+  // the first kMaxHinted of clones alone does, and none of the first kMaxHintedBoth beside swaps.
+  absl::StatusOr<v1::MoreRecompute> FindFaster(int64_t most_ns) {
     v1::MoreRecompute found;
     auto grid = MakeGrid();
     if (!grid.ok()) return grid.status();
-    if (absl::Status s = grid->AddWithin(CloneGrid::Fineness::kCoarse, &alone_); !s.ok()) return s;
+    if (absl::Status s = grid->AddWithin(CloneGrid::Fineness::kUsual, &alone_); !s.ok()) return s;
     std::stable_sort(alone_.begin(), alone_.end(), TakesLess);
-    if (absl::Status s = TryAlone(*grid, most_ns, max_tries); !s.ok()) return s;
+    if (absl::Status s = TryAlone(*grid, most_ns, kMaxHinted); !s.ok()) return s;
     TakeUnsteady();
+    if (best_cost_ >= most_ns && may_swap_) {
+      auto both = PointsOfBoth(*grid);
+      if (!both.ok()) return both.status();
+      for (size_t i = 0; i < std::min(both->size(), kMaxHintedBoth); ++i) {
+        if ((*both)[i].estimate_ns >= most_ns) break;
+        if (absl::Status s = TryBoth(*grid, (*both)[i].sweeps); !s.ok()) return s;
+      }
+    }
     if (best_cost_ >= most_ns) return found;
     found.set_recompute(classes_[best_->terms].option);
     found.set_step_time_ns(best_cost_);
@@ -434,8 +444,11 @@ absl::StatusOr<v1::MoreRecompute> FindMoreRecompute(const StrategyInput& input, 
       most_ns <= run->request().full_speed_ns) {
     return v1::MoreRecompute();
   }
-  auto found =
-      JointSearch(input, most, v1::RECOMPUTE_ALL, steps, run).FindAlone(most_ns, kMaxHinted);
+  v1::RewriteOptions options = input.options;
+  options.mutable_budget()->set_planning_effort(v1::PLANNING_EFFORT_LOW);
+  const StrategyInput hinted{input.facts,  input.eligibility, options,
+                             input.limits, input.simulator,   input.stop};
+  auto found = JointSearch(hinted, most, v1::RECOMPUTE_ALL, steps, run).FindFaster(most_ns);
   // What is known is an answer without a hint.
   const bool is_cut = GetErrorReason(found.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG;
   return is_cut ? v1::MoreRecompute() : found;

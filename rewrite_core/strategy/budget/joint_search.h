@@ -49,9 +49,9 @@ absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOpt
 // RecomputeOf is not OFF; run->Order().
 absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, BudgetRun* run);
 
-// What more might run again than the options allow, if plans of these clones alone make a step
-// clearly faster than `than_ns` (kUnlimited: nothing fits, so that any are). `recompute` is not set
-// if nothing was found. Errors: those of `stop`. REQUIRES: run->Order().
+// What more might run again than the options allow, if a plan with such clones makes a step clearly
+// faster than `than_ns` (kUnlimited: nothing fits, so that any does). `recompute` is not set if
+// nothing was found; not all plans are looked at. Errors: those of `stop`. REQUIRES: run->Order().
 absl::StatusOr<v1::MoreRecompute> FindMoreRecompute(const StrategyInput& input, int64_t than_ns,
                                                     SearchBudget* steps, BudgetRun* run);
 

@@ -82,13 +82,11 @@ absl::Status CloneGrid::Add(const Point& point, size_t of_terms,
 }
 
 absl::Status CloneGrid::AddWithin(Fineness fineness, std::vector<CloneSweeps>* known) const {
-  const bool is_coarse = fineness == Fineness::kCoarse;
   absl::Span<const double> powers = kTimePowers;
   if (fineness == Fineness::kFine) powers = kFinePowers;
   for (const double share : kShares) {
-    for (const double power : powers.first(is_coarse ? 1 : powers.size())) {
+    for (const double power : powers) {
       for (const bool is_placed : {false, true}) {
-        if (is_coarse && !is_placed) continue;
         if (absl::Status s = Add({share, 0, power, is_placed}, known); !s.ok()) return s;
       }
     }

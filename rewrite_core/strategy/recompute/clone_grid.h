@@ -50,11 +50,10 @@ class CloneGrid {
                                           const std::vector<RecomputeTerms>& terms,
                                           const StopToken& stop);
 
-  // kCoarse: a quarter of the work of kUsual. kFine: twice that, besides that.
-  enum class Fineness { kCoarse, kUsual, kFine };
+  // kFine: twice the work of kUsual, besides that.
+  enum class Fineness { kUsual, kFine };
   // Adds sweeps that fit the budgets, without those that are known: for a grid of shares of these,
-  // with memory counted and placed, and of powers of the time (of kCoarse: placed alone, one
-  // power).
+  // with memory counted and placed, and of powers of the time.
   absl::Status AddWithin(Fineness fineness, std::vector<CloneSweeps>* known) const;
   // For a target of this share of the budget.
   absl::StatusOr<std::vector<CloneSweeps>> Of(double share) const { return At({share, 0}); }
