@@ -25,6 +25,9 @@
 namespace spillway::core {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::GraphBytes;
 using testing::ErrorDetailOf;
 using testing::FailsWith;
 using testing::IsInvalid;
@@ -328,6 +331,41 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   EXPECT_LT(memory, ample.fits(0).unswapped_peak_bytes() * 3 / 4);
   // With that budget, or a little more (other sizes of memory are also tried), there is a plan.
   EXPECT_TRUE(TryBudget(bytes, OnGpu(32, memory * 21 / 20)).ok());
+}
+
+// As Keras does with several steps per execution, once TensorFlow has lowered the loop.
+TEST(BudgetRewriteTest, WhatDoesNotFitInALoopSaysSo) {
+  const auto refused = [](const std::string& handle) {
+    return TryBudget(GraphBytes(absl::StrCat(R"(
+        v = VarHandleOp() @/gpu:0 {dtype=float32, shape=(8,1024), shared_name="v"}
+        x = Placeholder() @/gpu:0 {dtype=float32, _output_shapes=[(8,1024)]}
+        go = Placeholder() {dtype=bool, _output_shapes=[()]}
+        rate = Placeholder() @/cpu:0 {dtype=float32, _output_shapes=[()]}
+        while/v = Enter(v) @/gpu:0 {T=resource, frame_name="f", is_constant=true}
+        while/go = Enter(go) {T=bool, frame_name="f", is_constant=true}
+        while/rate = Enter(rate) @/cpu:0 {T=float32, frame_name="f", is_constant=true}
+        while/x = Enter(x) @/gpu:0 {T=float32, frame_name="f"}
+        while/merge = Merge(while/x, while/next) @/gpu:0 {T=float32, N=2}
+        while/cond = LoopCond(while/go) {}
+        while/switch = Switch(while/merge, while/cond) @/gpu:0 {T=float32}
+        while/grad = Relu(while/switch:1) @/gpu:0 {T=float32}
+        while/next = NextIteration(while/grad) @/gpu:0 {T=float32}
+        while/exit = Exit(while/switch) @/gpu:0 {T=float32}
+        outside = Relu(while/exit) @/gpu:0 {T=float32}
+        )",
+                                             handle)),
+                     OnGpu(8, 4096) + kLowEffort);
+  };
+  const auto inside = refused(
+      "while/update = ResourceApplyGradientDescent(while/v, while/rate, while/grad) @/gpu:0 "
+      "{T=float32}");
+  EXPECT_EQ(GetErrorReason(inside.status()), v1::ERROR_REASON_DOES_NOT_FIT);
+  EXPECT_THAT(inside.status().message(),
+              HasSubstr("; or take the step out of its loop (while/update is in one)"));
+  const auto outside =
+      refused("update = ResourceApplyGradientDescent(v, rate, outside) @/gpu:0 {T=float32}");
+  EXPECT_EQ(GetErrorReason(outside.status()), v1::ERROR_REASON_DOES_NOT_FIT);
+  EXPECT_THAT(outside.status().message(), Not(HasSubstr("out of its loop")));
 }
 
 // Below the lower bound, the bound is the proof and has the node; above it, it is reported in

@@ -1,5 +1,7 @@
 #include "rewrite_core/strategy/budget/budget_strategy.h"
 
+#include <string>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
@@ -35,6 +37,20 @@ absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopTo
 
 namespace {
 
+// What to do about a training step that is in a loop, whose tensors are not swapped: Keras puts
+// several into one (steps_per_execution). Empty if it is not.
+absl::StatusOr<std::string> LoopText(const StepFacts& facts, const StopToken& stop) {
+  if (absl::Status s = facts.Compute({Fact::kControlFlow, Fact::kBackwardPart}, stop); !s.ok())
+    return s;
+  for (NodeId update : facts.backward_part().updates) {
+    if (facts.control_flow().input_frame(update) == kRootFrame) continue;
+    return absl::StrCat("; or take the step out of its loop (", facts.graph().name(update),
+                        " is in one), whose tensors are not swapped: in Keras, "
+                        "steps_per_execution=1");
+  }
+  return std::string();
+}
+
 // Plans for the GPUs that need it, and finds what a step would gain if more could run again.
 absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
   if (absl::Status s = run->Order(); !s.ok()) return s;
@@ -43,6 +59,11 @@ absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* ru
                                   : run->PlanSwaps();
   const bool fits = GetErrorReason(status) != v1::ERROR_REASON_DOES_NOT_FIT;
   if (input.only_plan || (fits && !status.ok())) return status;
+  if (!fits) {
+    const auto text = LoopText(input.facts, input.stop);
+    if (!text.ok()) return text.status();
+    if (!text->empty()) return WithMoreText(status, *text);
+  }
   auto more = FindMoreRecompute(input, fits ? run->StepTimeNs() : kUnlimited, steps, run);
   if (!more.ok()) return more.status();
   if (more->recompute() == v1::RECOMPUTE_UNSPECIFIED) return status;
