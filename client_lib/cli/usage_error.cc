@@ -36,17 +36,32 @@ std::vector<std::string> FlagsOf(const CLI::App& command) {
   return flags;
 }
 
+// `; it is a flag of simulate`, or empty if no command has it.
+std::string Elsewhere(const CLI::App& app, const std::string& flag) {
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands(/*filter=*/nullptr)) {
+    const std::vector<std::string> flags = FlagsOf(*command);
+    if (std::find(flags.begin(), flags.end(), flag) == flags.end()) continue;
+    commands.push_back(command->get_name());
+  }
+  if (commands.empty()) return "";
+  return absl::StrCat("; it is a flag of ", absl::StrJoin(commands, ", "));
+}
+
 // `not expected: 'a' 'b'`, with a suggestion for the first unknown flag.
-std::string Unexpected(const CLI::App& command, const std::vector<std::string>& unexpected) {
+std::string Unexpected(const CLI::App& app, const CLI::App& command,
+                       const std::vector<std::string>& unexpected) {
   std::string text = absl::StrCat(
       "not expected: ",
       absl::StrJoin(unexpected, " ",
                     [](std::string* out, const std::string& word) { *out += core::Quoted(word); }));
   const auto flag = std::find_if(unexpected.begin(), unexpected.end(), IsFlag);
   if (flag != unexpected.end()) {
+    const std::string name = flag->substr(0, flag->find('='));
     const std::vector<std::string> known = FlagsOf(command);
-    absl::StrAppend(
-        &text, core::DidYouMean(flag->substr(0, flag->find('=')), {known.begin(), known.end()}));
+    std::string advice = core::DidYouMean(name, {known.begin(), known.end()});
+    if (advice.empty()) advice = Elsewhere(app, name);
+    absl::StrAppend(&text, advice);
   } else if (command.get_name() == "run") {
     absl::StrAppend(&text, "; -- goes in front of the command to run");
   }
@@ -62,14 +77,14 @@ std::string UsageText(const CLI::App& app, const CLI::ParseError& error,
   if (commands.empty()) {
     const std::vector<std::string> unexpected = InOrder(app.remaining(), words);
     if (!unexpected.empty()) {
-      text =
-          IsFlag(unexpected[0]) ? Unexpected(app, unexpected) : NoSuchCommand(app, unexpected[0]);
+      text = IsFlag(unexpected[0]) ? Unexpected(app, app, unexpected)
+                                   : NoSuchCommand(app, unexpected[0]);
     }
     return absl::StrCat(text, "; see spillway --help");
   }
   const std::vector<std::string> unexpected = InOrder(app.remaining(/*recurse=*/true), words);
   // The missing argument may be the misspelled one.
-  if (!unexpected.empty()) text = Unexpected(*commands[0], unexpected);
+  if (!unexpected.empty()) text = Unexpected(app, *commands[0], unexpected);
   return absl::StrCat(text, "; see spillway ", commands[0]->get_name(), " --help");
 }
 
