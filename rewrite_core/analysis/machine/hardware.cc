@@ -33,6 +33,9 @@ struct RateField {
   void (v1::Hardware::*set)(double);
 };
 
+// The name that clients replace by that of a preset: see hardware.proto.
+constexpr absl::string_view kAuto = "auto";
+
 constexpr int kReserveUnits = 1'000'000;  // So that 10% is exact.
 constexpr double kFinite = std::numeric_limits<double>::max();
 // The largest number below 1, as the upper end of a range that excludes 1.
@@ -94,7 +97,9 @@ bool HasEveryNumber(const v1::Hardware& options) {
 }
 
 absl::Status NoSuchPreset(absl::string_view name) {
+  // Where it comes here, there is no client that knows what it means.
   std::vector<absl::string_view> known;
+  if (name != kAuto) known.push_back(kAuto);
   for (const HardwarePreset& preset : HardwarePresets()) known.push_back(preset.hardware.preset);
   return InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
