@@ -4,7 +4,16 @@
 
 #include <utility>
 
+#include "absl/time/time.h"
+#include "rewrite_core/base/steady_time.h"
+
 namespace spillway::cli {
+namespace {
+
+// `timeout -s INT` signals a program and then its process group: that is one wish, not two.
+constexpr absl::Duration kRepeats = absl::Milliseconds(200);
+
+}  // namespace
 
 InterruptWatcher::InterruptWatcher(CancellationToken token) : token_(std::move(token)) {
   signal(SIGPIPE, SIG_IGN);
@@ -16,14 +25,21 @@ InterruptWatcher::InterruptWatcher(CancellationToken token) : token_(std::move(t
   // A thread, not a handler: few functions may be called from a handler.
   thread_ = std::thread([this] {
     int signal_number = 0;
-    if (sigwait(&signals_, &signal_number) == 0 && !done_) token_.Cancel();
+    if (sigwait(&signals_, &signal_number) != 0 || done_) return;
+    token_.Cancel();
+    const absl::Time repeats = core::SteadyNow() + kRepeats;
+    do {
+      if (sigwait(&signals_, &signal_number) != 0 || done_) return;
+    } while (signal_number != SIGINT || core::SteadyNow() < repeats);
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
   });
 }
 
 InterruptWatcher::~InterruptWatcher() {
   done_ = true;
-  // Wakes the thread if no signal has come. Otherwise it has ended or is ending, and ignores this
-  // one.
+  // Wakes the thread, which ignores this one.
   pthread_kill(thread_.native_handle(), SIGTERM);
   thread_.join();
 }

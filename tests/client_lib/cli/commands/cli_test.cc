@@ -1,7 +1,9 @@
 // The program `spillway` as its users run it.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
@@ -300,6 +302,28 @@ TEST(CliTest, SignalsCancelAndCleanUp) {
     EXPECT_EQ(ReadFile(out), "old");
     EXPECT_THAT(dir.Names(), ElementsAre("out.pb"));
   }
+}
+
+// The first ends no writing of a plan that is to be kept, and nobody may be reading it.
+TEST(CliTest, ASecondInterruptEndsAtOnce) {
+  const TempDir dir;
+  int output[2];
+  ASSERT_EQ(pipe2(output, O_CLOEXEC), 0);
+  const std::string graph = dir.Write("graph.pb", GraphWithPadding(1 << 20));
+  const pid_t child = StartChild(
+      Words{kProgram} + Rewrite(graph, {"-o", "-", "--report", dir / "report", "--keep-best"}), -1,
+      output[1], -1);
+  pollfd written{output[0], POLLIN, 0};
+  ASSERT_EQ(poll(&written, 1, /*timeout=*/-1), 1);
+  kill(child, SIGINT);
+  // Two at the same time are one.
+  absl::SleepFor(absl::Seconds(1));
+  EXPECT_EQ(waitpid(child, nullptr, WNOHANG), 0);
+  kill(child, SIGINT);
+  EXPECT_EQ(WaitForChild(child).signal, SIGINT);
+  EXPECT_THAT(dir.Names(), ElementsAre("graph.pb"));
+  close(output[0]);
+  close(output[1]);
 }
 
 TEST(CliTest, ASignalEndsAWaitForInput) {
