@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # The keywords of a call's destination, besides `server`.
 _WHERE = frozenset(_doors.names(_doors.WhereKeywords))
+# A GraphDef of a NoOp.
+_ONE_NODE = b"\n\t\n\x01a\x12\x04NoOp"
 # No keywords.
 _GRAPHS = frozenset(("graph", "graph_a", "graph_b", "what"))
 
@@ -96,9 +98,7 @@ def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
     wanted = simulate_options(keywords, memory=memory, trace=trace, execution=execution, no_budget=no_budget)
     message, _ = _rewrite.serialized(graph)
     with _call.Call(_where(server, keywords), timeout, progress) as call:
-        encoded = _encoded("SimulateOptions", wanted)
-        report = _answer(call, SimulateReport, _native.library().spillway_simulate, message,
-                         len(message), encoded, len(encoded), call.handle)
+        report = _simulated(call, message, wanted)
     _machine.warn_of(report.hardware)
     return report
 
@@ -176,6 +176,25 @@ def capabilities(*, server: Union[str, List[str], None] = None, timeout: Optiona
     _check_names(capabilities, where)
     with _call.Call(_where(server, where), timeout, None) as call:
         return _answer(call, Capabilities, _native.library().spillway_get_capabilities, call.handle)
+
+
+def host_memory_of(keywords: Mapping[str, Any]) -> int:
+    """Returns the bytes of host memory of the machine that `rewrite` with these keywords is for:
+    what a simulation there says of it."""
+    machine = options.step_of({name: keywords.get(name)
+                               for name in ("hardware", "host_memory_bytes")})
+    machine.get("hardware", {}).pop("gpu_memories", None)  # Of GPUs that this graph does not have.
+    where = _where(keywords.get("server"), keywords)
+    with _call.Call(where, keywords.get("timeout"), None) as call:
+        report = _simulated(call, _ONE_NODE, {"step": machine})
+    assert report.hardware is not None and report.hardware.hardware is not None
+    return report.hardware.hardware.host_memory_bytes or 0
+
+
+def _simulated(call: _call.Call, graph: bytes, wanted: Dict[str, Any]) -> SimulateReport:
+    encoded = _encoded("SimulateOptions", wanted)
+    return _answer(call, SimulateReport, _native.library().spillway_simulate, graph, len(graph),
+                   encoded, len(encoded), call.handle)
 
 
 def simulate_options(keywords: Mapping[str, Any], *, memory: Any, trace: Any, execution: Any,

@@ -21,8 +21,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
 
-from spillway import (_doors, _questions, _ranks, _rewrite, _shared_edits, _wire, errors,
-                      options)
+from spillway import _doors, _questions, _ranks, _rewrite, _shared_edits, _wire, errors
 from spillway._duration import seconds_of
 from spillway._types import Duration
 from spillway.patch import Patch
@@ -36,8 +35,6 @@ __all__ = ["rewrite", "rewrite_graph"]
 WAIT = 600.0
 # A year: waiting functions accept no more seconds than fit their clock.
 _LONGEST_WAIT = 365 * 86400.0
-# The one of hardware.proto.
-_DEFAULT_PRESET = "p100_pcie"
 
 _Ranks = Union[_ranks.HorovodRanks, _ranks.FolderRanks]
 # The fields of the message from rank 0 to the others.
@@ -254,25 +251,11 @@ def _ask(message: bytes, local_size: int,
 
 
 def _with_share(keywords: Dict[str, Any], local_size: int) -> Dict[str, Any]:
-    """Returns the keywords with the host memory of one of `local_size` ranks on a machine."""
+    """Returns the keywords with the host memory of one of `local_size` ranks on a machine: that of
+    the same call in a process alone."""
     if local_size == 1:
         return keywords
-    hardware = keywords.get("hardware") or {}
-    machine = {"preset": hardware} if isinstance(hardware, str) else dict(hardware)
-    whole = keywords.get("host_memory_bytes")
-    if whole is None:
-        whole = machine.get("host_memory_bytes")
-    if whole is None:
-        where = {name: keywords[name] for name in (*_questions._WHERE, "server", "timeout")
-                 if keywords.get(name) is not None}  # pylint: disable=protected-access
-        known = [preset.hardware for preset in _questions.capabilities(**where).hardware_presets]
-        whole = {preset.preset: preset.host_memory_bytes
-                 for preset in known if preset is not None}.get(
-                     machine.get("preset", "auto").replace("auto", _DEFAULT_PRESET))
-    if whole is None:
-        return keywords  # No such preset: the rewrite reports it.
-    return {**keywords,
-            "host_memory_bytes": options.size_of("host_memory_bytes", whole) // local_size}
+    return {**keywords, "host_memory_bytes": _questions.host_memory_of(keywords) // local_size}
 
 
 def _described(error: BaseException) -> Dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import pathlib
 import random
 import tempfile
 import unittest
@@ -14,7 +15,7 @@ import common
 common.set_up()
 import spillway  # pylint: disable=wrong-import-position
 import spillway.horovod  # pylint: disable=wrong-import-position
-from spillway import _wire  # pylint: disable=wrong-import-position
+from spillway import _questions, _wire  # pylint: disable=wrong-import-position
 
 SPAWN = multiprocessing.get_context("spawn")
 SCOPE = dict(strategy="scope", lb=5, fuse_swapins=True)
@@ -53,6 +54,7 @@ def run_rank(rank, size, how, job, answers):
     """A rank: the outcome of its call goes to the parent."""
     if rank > 0:
         os.environ["SPILLWAY_LIBRARY"] = "/nonexistent"  # It must not ask itself.
+    os.environ.update(job.get("environment", {}))
     keywords = {"wait": common.PATIENCE_S, **job.get("keywords", {})}
     if isinstance(how, str):
         keywords.update(folder=how, rank=rank, size=size, local_size=size)
@@ -178,12 +180,32 @@ class Transports:
             return int(json.loads(report.to_json())["hardware"]["hardware"]["host_memory_bytes"])
 
         self.assertEqual(host_memory(host_memory_bytes=10**12 + 1), 10**12 // 2)
+        self.assertEqual(host_memory(hardware={"host_memory_bytes": "8GB"}), 4 * 10**9)
+        self.assertEqual(_questions.host_memory_of({"hardware": {
+            "host_memory_bytes": "8GB", "gpu_memories": {"/gpu:7": "4GiB"}}}), 8 * 10**9)
         preset, = [preset["hardware"] for preset in spillway.capabilities()["hardware_presets"]
                    if preset["hardware"]["preset"] == "a100_40gb_pcie4"]
         self.assertEqual(host_memory(hardware="a100_40gb_pcie4"),
                          int(preset["host_memory_bytes"]) // 2)
         default = json.loads(spillway.rewrite(graph, **SCOPE).report.to_json())["hardware"]["hardware"]
         self.assertEqual(host_memory(), int(default["host_memory_bytes"]) // 2)
+
+    def test_the_host_memory_is_that_of_the_machine_that_nvidia_smi_names(self):
+        """Of each rank's process, which asks it once."""
+        graph = common.graph("cond_v1", shapes=True)
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "nvidia-smi"
+            program.write_text("#!/bin/sh\necho NVIDIA L4\n", encoding="utf-8")
+            program.chmod(0o755)
+            environment = {"PATH": "%s:%s" % (folder, os.environ["PATH"]),
+                           "CUDA_VISIBLE_DEVICES": "0"}  # The tests' own hides all GPUs.
+            messages = [self.job([graph] * size, environment=environment,
+                                 keywords={"hardware": "auto", **SCOPE})[0][1] for size in (1, 2)]
+        reports = [json.loads(spillway.Report.from_message(message).to_json())["hardware"]["hardware"]
+                   for message in messages]
+        self.assertEqual([report["preset"] for report in reports], ["l4", "l4"])
+        whole, share = (int(report["host_memory_bytes"]) for report in reports)
+        self.assertEqual(share, whole // 2)
 
     def test_a_failure_of_rank_0_is_everybody_s(self):
         graph = common.graph("cond_v1")
