@@ -497,7 +497,7 @@ spillway_status* FindGpuMemory(int64_t* bytes) {
   return Guarded([&] {
     absl::Status status = CheckGiven({{bytes, "bytes"}});
     if (!status.ok()) return status;
-    const auto machine = internal::AskMachine(internal::kNvidiaSmiTime);
+    const absl::StatusOr<internal::ThisMachine>& machine = internal::MachineOfProcess();
     *bytes = machine.ok() ? machine->usable_bytes : 0;
     return absl::OkStatus();
   });

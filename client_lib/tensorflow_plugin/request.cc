@@ -18,22 +18,14 @@ json& ObjectAt(json& parent, const char* key) {
   return child;
 }
 
-// Asked once: it starts a program, and what GPUs there are does not change.
-int64_t GpuMemory(const Library& library) {
-  static const int64_t bytes = [&library] {
-    int64_t found = 0;
-    const std::string problem = TakeMessage(library, library.find_gpu_memory(&found));
-    return problem.empty() ? found : 0;
-  }();
-  return bytes;
-}
-
 // The memory of a GPU, from the settings or nvidia-smi. False: neither has it.
 bool FillMemory(const Library& library, json& options) {
   json& hardware = ObjectAt(ObjectAt(options, "step"), "hardware");
   if (hardware.contains("gpu_memory_bytes") || hardware.contains("preset")) return true;
-  const int64_t bytes = GpuMemory(library);
-  if (bytes == 0) return options.contains(kWithoutBudget);
+  int64_t bytes = 0;
+  if (!TakeMessage(library, library.find_gpu_memory(&bytes)).empty() || bytes == 0) {
+    return options.contains(kWithoutBudget);
+  }
   hardware["gpu_memory_bytes"] = bytes;
   hardware["gpu_memory_source"] = "MEMORY_SOURCE_NVIDIA_SMI";
   return true;

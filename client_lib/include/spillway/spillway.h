@@ -294,7 +294,7 @@ SPILLWAY_EXPORT spillway_status* spillway_check(const void* report, size_t repor
 
 /* The memory in bytes that TensorFlow's allocator can use on this machine's smallest GPU, according
    to nvidia-smi: for hardware.gpu_memory_bytes of a step. 0 if there is no nvidia-smi, or it does
-   not answer within 5 s. Since version 5. */
+   not answer within 5 s. It is asked once in a process. Since version 5. */
 SPILLWAY_EXPORT spillway_status* spillway_find_gpu_memory(int64_t* bytes);
 
 /* ---- Messages without protobuf. `name`: a message of spillway.v1, e.g. "RewriteOptions". JSON is

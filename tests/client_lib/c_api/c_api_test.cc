@@ -509,18 +509,22 @@ TEST(CApiArgumentTest, BytesThatAreNoMessageAreNamed) {
 
 TEST(CApiTest, GpuMemoryIsThatOfNvidiaSmi) {
   const testing::TempDir dir;
-  const std::string path = getenv("PATH");
   const std::string script = dir.Write("nvidia-smi", "#!/bin/sh\necho 16280, 6.0\n");
   ASSERT_EQ(chmod(script.c_str(), 0700), 0);
-  int64_t bytes = -1;
-  setenv("PATH", (dir / "").c_str(), 1);
-  EXPECT_EQ(Taken(spillway_find_gpu_memory(&bytes)), kOk);
-  EXPECT_EQ(bytes, internal::UsableBytes(int64_t{16280} << 20, 6));
-  setenv("PATH", "/nowhere", 1);
-  EXPECT_EQ(Taken(spillway_find_gpu_memory(&bytes)), kOk);
-  EXPECT_EQ(bytes, 0);
-  setenv("PATH", path.c_str(), 1);
+  const auto found = [](const std::string& programs) {
+    setenv("PATH", programs.c_str(), 1);
+    int64_t bytes = -1;
+    EXPECT_EQ(Taken(spillway_find_gpu_memory(&bytes)), kOk);
+    return bytes;
+  };
+  // Asked once in a process: so in some of their own.
+  const int64_t usable = internal::UsableBytes(int64_t{16280} << 20, 6);
+  EXPECT_EXIT(exit(found(dir / "") == usable && found("/nowhere") == usable ? 0 : 1),
+              ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(exit(found("/nowhere") == 0 && found(dir / "") == 0 ? 0 : 1),
+              ::testing::ExitedWithCode(0), "");
 }
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
 
 TEST(CApiTest, PicturesOfMessages) {
   v1::SimulateReport report;

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -146,7 +148,8 @@ TEST_F(PlannerTest, AnUnknownBudgetIsAsked) {
 
 TEST_F(PlannerTest, NvidiaSmiSaysTheBudget) {
   const TempDir dir;
-  const std::string script = dir.Write("nvidia-smi", "#!/bin/sh\necho 16280, 6.0\n");
+  const std::string script =
+      dir.Write("nvidia-smi", "#!/bin/sh\necho \"$1\" >> " + dir / "asked" + "\necho 16280, 6.0\n");
   ASSERT_EQ(chmod(script.c_str(), 0700), 0);
   settings_.gpu_memory_bytes = 0;
   // Asked once in a process: so in one of its own.
@@ -154,7 +157,9 @@ TEST_F(PlannerTest, NvidiaSmiSaysTheBudget) {
       {
         setenv("PATH", (dir / "").c_str(), 1);
         PlanGraph(settings_, "GPU", {graph_, {}, {"smi"}});
-        exit(0);
+        // Of the memory, the names and the places, for the budget and the rewrite together.
+        std::ifstream asked(dir / "asked");
+        exit(std::count(std::istreambuf_iterator<char>(asked), {}, '\n') == 3 ? 0 : 1);
       },
       ::testing::ExitedWithCode(0), "no swapping is needed: .* of a GPU .nvidia-smi");
 }
