@@ -28,6 +28,7 @@ struct CallTable {
   decltype(&spillway_call_new) call_new;
   decltype(&spillway_call_free) call_free;
   decltype(&spillway_call_set_timeout_ms) call_set_timeout_ms;
+  decltype(&spillway_call_set_keep_best) call_set_keep_best;
   decltype(&spillway_call_set_request_id) call_set_request_id;
   decltype(&spillway_call_set_traceparent) call_set_traceparent;
   decltype(&spillway_call_set_token) call_set_token;

@@ -274,6 +274,14 @@ spillway_status* SetTimeout(spillway_call* call, int64_t milliseconds) {
 spillway_status* SetCallText(spillway_call* call, std::string CallOptions::*field,
                              const char* text) {
   return Guarded([&] {
+spillway_status* SetKeepBest(spillway_call* call, int32_t keep) {
+  return Guarded([&] {
+    absl::Status status = CheckGiven({{call, "call"}});
+    if (status.ok()) call->options.keep_best = keep != 0;
+    return status;
+  });
+}
+
     absl::Status status = CheckGiven({{call, "call"}});
     if (status.ok()) call->options.*field = TextOrNone(text);
     return status;
@@ -681,43 +689,16 @@ spillway_status* MessageToJson(const char* name, const void* bytes, size_t size,
 
 // In the order of the table's fields.
 constexpr CallTable kTable = {
-    Version,
-    StatusFree,
-    BufferFree,
-    ClientOptionsNew,
-    ClientOptionsFree,
-    SetTarget,
-    SetUnaryMaxBytes,
-    SetChunkBytes,
-    SetMaxAttempts,
-    SetTls,
-    SetTokenFile,
-    SetTokenInClear,
-    SetHedgeAfter,
-    ClientNew,
-    ClientFree,
-    CallNew,
-    CallFree,
-    SetTimeout,
-    SetRequestId,
-    SetTraceparent,
-    SetToken,
-    Cancel,
-    SetProgress,
-    RewriteGraph,
-    Rewrite,
-    GetCapabilities,
-    CheckHealth,
-    Inspect,
-    Simulate,
-    Explore,
-    Diff,
-    FindGpuMemory,
-    Draw,
-    TextOfMessage,
-    Check,
-    MessageFromJson,
-    MessageToJson,
+    Version,           StatusFree,    BufferFree,       ClientOptionsNew,
+    ClientOptionsFree, SetTarget,     SetUnaryMaxBytes, SetChunkBytes,
+    SetMaxAttempts,    SetTls,        SetTokenFile,     SetTokenInClear,
+    SetHedgeAfter,     ClientNew,     ClientFree,       CallNew,
+    CallFree,          SetTimeout,    SetKeepBest,      SetRequestId,
+    SetTraceparent,    SetToken,      Cancel,           SetProgress,
+    RewriteGraph,      Rewrite,       GetCapabilities,  CheckHealth,
+    Inspect,           Simulate,      Explore,          Diff,
+    FindGpuMemory,     Draw,          TextOfMessage,    Check,
+    MessageFromJson,   MessageToJson,
 };
 
 }  // namespace

@@ -156,6 +156,10 @@ spillway_status* spillway_call_set_timeout_ms(spillway_call* call, int64_t milli
   return Forward(&CallTable::call_set_timeout_ms, call, milliseconds);
 }
 
+spillway_status* spillway_call_set_keep_best(spillway_call* call, int32_t keep) {
+  return Forward(&CallTable::call_set_keep_best, call, keep);
+}
+
 spillway_status* spillway_call_set_request_id(spillway_call* call, const char* id) {
   return Forward(&CallTable::call_set_request_id, call, id);
 }

@@ -114,9 +114,9 @@ OptionRow RowOf(const Descriptor* message, const std::string& field) {
 
 const std::map<std::string, std::string, std::less<>>& FlagsByField() {
   static const auto& flags = *[] {
-    // Those of the other fields that explore and inspect have a flag for.
+    // Those of the other fields that explore and inspect have a flag for, and of CallOptions.
     auto* all = new std::map<std::string, std::string, std::less<>>{
-        {"sizes", "--sizes"}, {"largest_tensor_count", "--top"}};
+        {"sizes", "--sizes"}, {"largest_tensor_count", "--top"}, {"keep_best", "--keep-best"}};
     for (const auto& [field, help] : AllHelp()) all->emplace(field, help.flag);
     return all;
   }();

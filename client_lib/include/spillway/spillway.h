@@ -45,7 +45,7 @@ extern "C" {
 #endif
 
 /* The version of this header. That of the library may be higher, never lower. */
-#define SPILLWAY_C_API_VERSION 7
+#define SPILLWAY_C_API_VERSION 8
 SPILLWAY_EXPORT int32_t spillway_c_api_version(void);
 
 /* The library's version, `MAJOR.MINOR.PATCH`. */
@@ -150,6 +150,11 @@ SPILLWAY_EXPORT void spillway_call_free(spillway_call* call);
    before the handle is used. Default: no limit. */
 SPILLWAY_EXPORT spillway_status* spillway_call_set_timeout_ms(spillway_call* call,
                                                               int64_t milliseconds);
+/* Nonzero: when the time of a rewrite of the strategy `budget` is up, or its call is cancelled, the
+   best plan that its search has found is the answer (RewriteReport.stopped_early). In this process
+   only; a server's call fails with INVALID_ARGUMENT. Set it before the handle is used. Default: 0.
+   Since version 8. */
+SPILLWAY_EXPORT spillway_status* spillway_call_set_keep_best(spillway_call* call, int32_t keep);
 /* Metadata that is sent to a server, each NULL for none. A malformed value makes the call fail with
    INVALID_ARGUMENT. Set them before the handle is used. Since version 4. The environment names the
    job that a call is for: SPILLWAY_JOB, SPILLWAY_USER, SPILLWAY_QUEUE and SPILLWAY_MODEL, as they

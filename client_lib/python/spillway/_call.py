@@ -80,11 +80,11 @@ class Call:
     """A context manager around one call. Not thread-safe."""
 
     def __init__(self, where: Where, timeout: Optional[Duration],
-                 progress: Optional[Progress]) -> None:
+                 progress: Optional[Progress], keep_best: bool = False) -> None:
         if progress is not None and not callable(progress):
             raise TypeError("progress: %s cannot be called; give a function of (stage, done, total)"
                             % errors.shown(progress))
-        self._where, self._progress = where, progress
+        self._where, self._progress, self._keep_best = where, progress, keep_best
         self._timeout = seconds_of("timeout", timeout)
         self._failure: Optional[BaseException] = None
         self.client = ctypes.c_void_p()
@@ -111,6 +111,7 @@ class Call:
         if self._timeout is not None:
             milliseconds = math.ceil(max(0.0, min(self._timeout, _LONGEST_S)) * 1000)
             _native.check(lib.spillway_call_set_timeout_ms(self.handle, milliseconds))
+        _native.check(lib.spillway_call_set_keep_best(self.handle, self._keep_best))
         if self._progress is not None:
             # Kept: the library holds a pointer to it.
             self._callback = _native.PROGRESS(self._on_progress)

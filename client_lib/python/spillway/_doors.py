@@ -102,10 +102,12 @@ class PlanKeywords(TypedDict, total=False):
 
 
 class StrategyKeywords(TypedDict, total=False):
-    """The strategy of a rewrite."""
+    """The strategy of a rewrite, and what is left of its search."""
 
     strategy: Optional[Strategy]
     """`budget` (the default), `level` (TFLMS v2) or `scope` (TFLMS v1)."""
+    keep_best: bool
+    """When `timeout` has passed, return the best plan of `budget` so far. In this process only."""
 
 
 class PlaceKeywords(_keywords.StepKeywords, _keywords.HardwareKeywords, total=False):
@@ -192,8 +194,8 @@ class ClientRewriteKeywords(ClientStripKeywords, StrategyKeywords, OptionKeyword
 
 
 # The defaults of keywords whose default is not None.
-_DEFAULTS: Dict[str, Any] = {"tls": False, "token_in_clear": False, "fail_open": False,
-                             "patch": False, "save_plan": False}
+_DEFAULTS: Dict[str, Any] = {"tls": False, "token_in_clear": False, "keep_best": False,
+                             "fail_open": False, "patch": False, "save_plan": False}
 
 
 def names(keywords: Type[Any]) -> List[str]:

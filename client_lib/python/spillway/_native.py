@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Optional
 from spillway import errors
 
 # Of spillway.h; the library's own may be higher.
-API_VERSION = 7
+API_VERSION = 8
 SONAME = "libspillway.so.0"
 VARIABLE = "SPILLWAY_LIBRARY"
 _BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", SONAME)
@@ -57,6 +57,7 @@ _PROTOTYPES = {
     "call_new": (_P,),
     "call_free": (None, _P),
     "call_set_timeout_ms": (_P, _P, ctypes.c_int64),
+    "call_set_keep_best": (_P, _P, ctypes.c_int32),
     "call_set_request_id": (_P, _P, _S),
     "call_set_traceparent": (_P, _P, _S),
     "call_set_token": (_P, _P, _S),

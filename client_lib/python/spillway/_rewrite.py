@@ -73,7 +73,8 @@ class RewriteResult:
 def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
             server: Union[str, List[str], None] = None,
             progress: Optional[Progress] = None, timeout: Optional[Duration] = None,
-            fail_open: bool = False, patch: bool = False, save_plan: bool = False,
+            keep_best: bool = False, fail_open: bool = False, patch: bool = False,
+            save_plan: bool = False,
             tls: bool = False, tls_ca: Optional[Path] = None, tls_cert: Optional[Path] = None,
             tls_key: Optional[Path] = None, tls_server_name: Optional[str] = None,
             retries: Optional[int] = None, token_file: Optional[Path] = None,
@@ -94,6 +95,9 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
       progress: called with (stage, done bytes, total bytes) on another thread; must be short and
         not call Spillway. Its exceptions end the call and are raised here.
       timeout: seconds, or `"30s"`, `"2m"`. None: no limit.
+      keep_best: when `timeout` has passed, return the best plan that the search of `budget` has found
+        (`report.stopped_early`); it fits and is verified, but has not been tried in variations. In
+        this process only.
       fail_open: after a failure, warn (SpillwayWarning) and return the original graph. A wrong
         keyword and Ctrl-C still raise.
       patch: also return the edits, for a live graph.
@@ -128,7 +132,7 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
         where = _call.Where(server, tls, tls_ca, tls_cert, tls_key, tls_server_name, retries,
                             token_file, token_in_clear, hedge_after, token, request_id, traceparent)
         json_options = options.to_json(strategy, keywords, outputs)
-        with _call.Call(where, timeout, progress) as call:
+        with _call.Call(where, timeout, progress, bool_of("keep_best", keep_best)) as call:
             encoded = _native.message_from_json("RewriteOptions", json_options)
             answer = (_call_for_all if outputs else _call_graph)(call, message, encoded)
     except errors.SpillwayError as error:

@@ -326,6 +326,18 @@ TEST(CApiCallTest, WhereATokenMayGo) {
   EXPECT_THAT(Taken(spillway_call_set_token(nullptr, "own")), HasSubstr("call is NULL"));
 }
 
+TEST(CApiCallTest, TheBestPlanIsKeptInThisProcessOnly) {
+  TestServer server;
+  const COwner<spillway_call> call(spillway_call_new());
+  EXPECT_EQ(Taken(spillway_call_set_keep_best(call.get(), 1)), kOk);
+  EXPECT_EQ(RewriteMnist(NewClient().get(), call.get(), nullptr), kOk);
+  const auto client = NewClient(server.target());
+  EXPECT_THAT(RewriteMnist(client.get(), call.get(), nullptr),
+              HasSubstr("3 CONFLICTING_OPTIONS keep_best is for searches in this process"));
+  EXPECT_EQ(Taken(spillway_call_set_keep_best(call.get(), 0)), kOk);
+  EXPECT_EQ(RewriteMnist(client.get(), call.get(), nullptr), kOk);
+}
+
 TEST(CApiCallTest, AnotherThreadCancelsACallInFlight) {
   testing::ServerOptions hang;
   hang.fault = testing::Fault::kHang;
@@ -373,6 +385,7 @@ TEST(CApiArgumentTest, NullIsAnErrorAndNoCrash) {
       spillway_client_options_set_max_attempts(nullptr, 1),
       spillway_client_options_set_tls(nullptr, nullptr, nullptr, nullptr, nullptr),
       spillway_call_set_timeout_ms(nullptr, 1),
+      spillway_call_set_keep_best(nullptr, 1),
       spillway_call_set_progress(nullptr, nullptr, nullptr),
       spillway_rewrite_graph(nullptr, "", 0, nullptr, 0, nullptr, &out, nullptr),
       spillway_rewrite_graph(client.get(), "", 0, nullptr, 0, nullptr, nullptr, nullptr),

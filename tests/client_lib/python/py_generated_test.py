@@ -141,14 +141,14 @@ class SignatureTest(unittest.TestCase):
         every = options.COMMON | options.STEP | options.HARDWARE
         strategies = frozenset().union(*options.STRATEGIES.values(), *options.OTHERS.values())
         call = {"server", "timeout", "progress"} | where
-        rewrite = {"strategy", "fail_open", "patch", "save_plan"} | call
+        rewrite = {"strategy", "keep_best", "fail_open", "patch", "save_plan"} | call
         settled = {"cpu_device", "min_tensor_bytes", "inline_calls"}
         client = {"timeout", "progress", "token", "request_id", "traceparent"}
         step = options.STEP | options.HARDWARE
         for function, wanted in (
                 (spillway.rewrite, rewrite | every | strategies),
-                (spillway.apply, rewrite - {"strategy"} | every - settled),
-                (spillway.strip, rewrite - {"strategy"}),
+                (spillway.apply, rewrite - {"strategy", "keep_best"} | every - settled),
+                (spillway.strip, rewrite - {"strategy", "keep_best"}),
                 (spillway.simulate, call | step | {"memory", "trace", "execution", "no_budget"}),
                 (spillway.plot, call | step | {
                     "what", "file", "before", "format", "theme", "title", "plan", "throughput",
@@ -160,7 +160,7 @@ class SignatureTest(unittest.TestCase):
                 (spillway.diff, call), (spillway.capabilities, call - {"progress"}),
                 (spillway.Client, {"server"} | where - {"token", "request_id", "traceparent"}),
                 (spillway.Client.rewrite, client | every | strategies | {
-                    "strategy", "fail_open", "patch", "save_plan"}),
+                    "strategy", "keep_best", "fail_open", "patch", "save_plan"}),
                 (spillway.Client.simulate, client | step | {
                     "memory", "trace", "execution", "no_budget"}),
                 (horovod.rewrite, rewrite | every | strategies | {

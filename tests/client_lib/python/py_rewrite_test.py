@@ -272,6 +272,20 @@ class CallTest(unittest.TestCase):
                         spillway.rewrite(common.graph("resnet50_tf1", shapes=True), server=address,
                                          progress=progress)
 
+    def test_the_best_plan_of_a_search_is_kept(self):
+        graph = common.graph("resnet50_tf1", shapes=True)
+        search = dict(gpu_memory_bytes="8GiB", planning_effort="high", keep_best=True)
+        for timeout in (1, 4, 16, common.PATIENCE_S):
+            try:
+                report = spillway.rewrite(graph, timeout=timeout, **search).report
+                break
+            except spillway.DeadlineExceededError:
+                pass  # Before it had a plan.
+        self.assertTrue(report.stopped_early)
+        with common.server() as address, self.assertRaisesRegex(
+                spillway.InvalidOptionError, "keep_best is for .*; leave out keep_best or the server"):
+            spillway.rewrite(graph, server=address, **search)
+
     def test_ctrl_c_ends_a_call(self):
         """The signal comes when the call is surely under way, and ends it: nobody waits until the
         call is done."""

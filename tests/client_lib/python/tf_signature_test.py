@@ -26,7 +26,8 @@ class SignatureTest(unittest.TestCase):
 
     def test_functions(self):
         every = options.COMMON | options.STEP | options.HARDWARE | frozenset().union(
-            *options.STRATEGIES.values()) | set(inspect.signature(spillway.strip).parameters)
+            *options.STRATEGIES.values()) | {
+                "keep_best", *inspect.signature(spillway.strip).parameters}
         found = self.check("_live_graph.py", spillway.tensorflow.rewrite_graph, "rewrite_graph")
         self.assertEqual(found, every - {"patch"} | {"graph", "strategy", "plan"})
         found = self.check("_function.py", spillway.tensorflow.rewrite_function,
