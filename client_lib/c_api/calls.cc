@@ -22,6 +22,7 @@
 #include "client_lib/text/check_run.h"
 #include "client_lib/text/message_text.h"
 #include "google/protobuf/util/json_util.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "spillway/client.h"
 #include "spillway/local_connection.h"
@@ -123,7 +124,8 @@ absl::StatusOr<absl::string_view> Bytes(const void* data, size_t size, absl::str
                        {{"argument", name}});
   }
   if (data == nullptr && size > 0) {
-    return BadArgument(name, absl::StrCat("is NULL, with a size of ", size, " bytes"));
+    return BadArgument(name, absl::StrCat("is NULL, with a size of ",
+                                          core::CountText(static_cast<int64_t>(size), "byte")));
   }
   return absl::string_view(static_cast<const char*>(data), size);
 }
@@ -135,8 +137,9 @@ absl::Status Parse(const void* data, size_t size, absl::string_view name,
   const absl::StatusOr<absl::string_view> bytes = Bytes(data, size, name);
   if (!bytes.ok()) return bytes.status();
   if (!message->ParseFromArray(bytes->data(), static_cast<int>(size))) {
-    return BadArgument(
-        name, absl::StrCat("is not a serialized ", message->GetTypeName(), " (", size, " bytes)"));
+    return BadArgument(name,
+                       absl::StrCat("is not a serialized ", message->GetTypeName(), " (",
+                                    core::CountText(static_cast<int64_t>(size), "byte"), ")"));
   }
   return absl::OkStatus();
 }
@@ -271,9 +274,6 @@ spillway_status* SetTimeout(spillway_call* call, int64_t milliseconds) {
   });
 }
 
-spillway_status* SetCallText(spillway_call* call, std::string CallOptions::*field,
-                             const char* text) {
-  return Guarded([&] {
 spillway_status* SetKeepBest(spillway_call* call, int32_t keep) {
   return Guarded([&] {
     absl::Status status = CheckGiven({{call, "call"}});
@@ -282,6 +282,9 @@ spillway_status* SetKeepBest(spillway_call* call, int32_t keep) {
   });
 }
 
+spillway_status* SetCallText(spillway_call* call, std::string CallOptions::*field,
+                             const char* text) {
+  return Guarded([&] {
     absl::Status status = CheckGiven({{call, "call"}});
     if (status.ok()) call->options.*field = TextOrNone(text);
     return status;

@@ -189,7 +189,8 @@ absl::StatusOr<std::string> DrawStep(const v1::SimulateReport& step,
   }
   if (shown < step.memory_size()) {
     svg.Text({kStepMargin, y}, Svg::Anchor::kStart,
-             absl::StrCat("and ", step.memory_size() - shown, " GPUs more, which are not drawn"),
+             absl::StrCat("and ", core::CountText(step.memory_size() - shown, "GPU"),
+                          " more, not drawn"),
              "note");
     y += kNameHeight;
   }

@@ -26,14 +26,16 @@ std::string CountsText(const google::protobuf::RepeatedPtrField<v1::NameCount>& 
 
 std::string ConditionalsText(const v1::GraphSummary& summary) {
   std::vector<std::string> parts;
-  const auto add = [&parts](int64_t count, const char* what) {
-    if (count > 0) parts.push_back(absl::StrCat(count, " ", what));
+  const auto add = [&parts](int64_t count, const char* op) {
+    if (count > 0) parts.push_back(absl::StrCat(count, " ", op));
   };
   add(summary.switch_count(), "Switch");
   add(summary.merge_count(), "Merge");
   add(summary.if_count(), "If or Case");
   add(summary.while_count(), "While");
-  add(summary.call_count(), "function calls");
+  if (summary.call_count() > 0) {
+    parts.push_back(FormatCount(summary.call_count(), "function call"));
+  }
   return OrNone(absl::StrJoin(parts, ", "));
 }
 

@@ -69,9 +69,9 @@ std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report
   if (!report.has_level()) return {};
   const v1::LevelReport& level = report.level();
   Rows facts;
-  std::string graph =
-      absl::StrCat(report.node_count_before(), " nodes, ", FormatCount(level.edge_count(), "edge"),
-                   ", ", FormatCount(level.level_count(), "level"));
+  std::string graph = absl::StrCat(FormatCount(report.node_count_before(), "node"), ", ",
+                                   FormatCount(level.edge_count(), "edge"), ", ",
+                                   FormatCount(level.level_count(), "level"));
   if (level.unleveled_op_count() > 0) {
     absl::StrAppend(&graph, "; ", FormatCount(level.unleveled_op_count(), "node"),
                     " without a level, behind loops");

@@ -28,9 +28,11 @@ using Text = absl::StatusOr<std::string>;
 constexpr int kTop = 10;
 
 Text BadContent(absl::string_view content, absl::string_view what) {
-  return core::InvalidError(v1::ERROR_REASON_BAD_OPTION,
-                            absl::StrCat("message is not ", what, " (", content.size(), " bytes)"),
-                            {{"argument", "message"}});
+  return core::InvalidError(
+      v1::ERROR_REASON_BAD_OPTION,
+      absl::StrCat("message is not ", what, " (",
+                   FormatCount(static_cast<int64_t>(content.size()), "byte"), ")"),
+      {{"argument", "message"}});
 }
 
 // Returns the text that `format` makes of a message.

@@ -162,8 +162,8 @@ void AddScopeFacts(const v1::ScopeReport& scope, std::vector<std::vector<std::st
                                scope.starting_ops_found() ? " (found)" : "")});
   }
   if (!scope.backward_part_found()) return;
-  facts->push_back({"backward", absl::StrCat(scope.backward_op_count(),
-                                             " ops, found from the graph's structure")});
+  facts->push_back({"backward", absl::StrCat(FormatCount(scope.backward_op_count(), "op"),
+                                             ", found from the graph's structure")});
   facts->push_back(
       {"", absl::StrCat("weight updates: ", scope.weight_updates().empty()
                                                 ? "none"

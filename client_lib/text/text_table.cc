@@ -116,7 +116,7 @@ std::string Paragraph(absl::string_view text, size_t indent, Style style) {
 }
 
 std::string FormatCount(int64_t count, absl::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+  return core::CountText(count, noun);
 }
 
 std::string KnownBytes(int64_t bytes, int64_t unknown) {

@@ -67,6 +67,10 @@ std::string DurationText(absl::Duration duration) {
   return absl::StrCat(absl::ToInt64Nanoseconds(duration), " ns");
 }
 
+std::string CountText(int64_t count, absl::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
 absl::optional<int64_t> ParseBytes(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   size_t end = 0;

@@ -1,6 +1,6 @@
-// Sizes and durations as text, the same in every program, message and picture. The grammar of sizes
-// is shared, too: its cases are in tests/testing/sizes.txt, which the test of every entry point
-// reads.
+// Sizes, durations and counts as text, the same in every program, message and picture. The grammar
+// of sizes is shared, too: its cases are in tests/testing/sizes.txt, which the test of every entry
+// point reads.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_BYTE_TEXT_H_
 #define SPILLWAY_REWRITE_CORE_BASE_BYTE_TEXT_H_
 
@@ -18,6 +18,9 @@ std::string BytesText(int64_t bytes);
 
 // `12.5 s`, `904 ms`, `12.3 ms`, `0.45 ms`, `1.5 us`, `12 ns`: in ms from 10 us to below 10 s.
 std::string DurationText(absl::Duration duration);
+
+// `1 tensor`, `2 tensors`: `noun` takes a plural s.
+std::string CountText(int64_t count, absl::string_view noun);
 
 // `1536`, `1.5GiB`, `16 GB`: a number of bytes, plain or with a unit, in upper or lower case: B;
 // kB, MB, GB, TB, of 1000; KiB, MiB, GiB, TiB, of 1024. A fraction of a byte is dropped. Returns

@@ -18,11 +18,6 @@ v1::Warning MakeWarning(v1::WarningCode code, std::string message) {
   return warning;
 }
 
-// "1 buffer", "2 buffers".
-std::string Count(int64_t count, absl::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
-
 std::string NameOf(const StepFacts& facts, NodeId node) {
   return node == kNoNode ? "" : ShownName(facts.graph().name(node));
 }
@@ -84,9 +79,9 @@ std::string WorseSides(const StepFacts& facts) {
                     BytesText(choice.bytes[!choice.value]), " on the other side)");
   }
   if (count == 0) return "";
-  if (count > kShown) absl::StrAppend(&text, " and ", Count(count - kShown, "other"));
+  if (count > kShown) absl::StrAppend(&text, " and ", CountText(count - kShown, "other"));
   return absl::StrCat(
-      "the value of ", Count(count, "predicate"),
+      "the value of ", CountText(count, "predicate"),
       " of conditionals is not known, and the side that allocates more memory is assumed: ", text,
       "; give the value that is fed, among the feeds");
 }
@@ -254,14 +249,14 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
   if (notes.unknown_buffers > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_UNKNOWN_SIZES,
-        absl::StrCat("the size of ", Count(notes.unknown_buffers, "buffer"),
+        absl::StrCat("the size of ", CountText(notes.unknown_buffers, "buffer"),
                      " on GPUs is unknown and counts as 0 bytes, so peaks are too "
                      "low; feeds, batch_size, a graph with _output_shapes or a profile may help")));
   }
   if (const int64_t bounded = CountBoundedBuffers(facts); bounded > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_UPPER_BOUNDS,
-        absl::StrCat("the size of ", Count(bounded, "buffer"),
+        absl::StrCat("the size of ", CountText(bounded, "buffer"),
                      " on GPUs depends on values (Unique, Where and the like) and counts as its "
                      "upper bound, so peaks, times and bounds may be too high; a profile of a real "
                      "run has the sizes")));
@@ -269,7 +264,7 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
   if (notes.unknown_costs > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_UNKNOWN_COSTS,
-        absl::StrCat("the cost of ", Count(notes.unknown_costs, "node"),
+        absl::StrCat("the cost of ", CountText(notes.unknown_costs, "node"),
                      " is unknown (unknown sizes, function calls) and counts as the launch "
                      "alone, so times are too low; a profile helps")));
   }
@@ -277,14 +272,14 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_LOOPS_ONCE,
         absl::StrCat("bodies of loops of unknown counts are simulated once (",
-                     Count(notes.loops, "loop variable"),
+                     CountText(notes.loops, "loop variable"),
                      "), so times of these loops, and peaks if they keep something, are too low; "
                      "loop_counts says how many iterations they make")));
   }
   if (notes.merges > 0) {
     warnings.push_back(
         MakeWarning(v1::WARNING_CODE_BOTH_BRANCHES,
-                    absl::StrCat("both sides of ", Count(notes.merges, "conditional"),
+                    absl::StrCat("both sides of ", CountText(notes.merges, "conditional"),
                                  " are simulated, so times and peaks may "
                                  "be a little too high")));
   }

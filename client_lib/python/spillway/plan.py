@@ -57,13 +57,17 @@ class Plan:
         try:
             plan = json.loads(self.to_json())
         except errors.SpillwayError:
-            return "<Plan: %d bytes that are none>" % len(self.message)
-        return "<Plan of the strategy %s for the graph %s...: %d swaps, %d bytes>" % (
+            return "<Plan: no plan, of %s>" % _count(len(self.message), "byte")
+        return "<Plan of the strategy %s for the graph %s...: %s, %s>" % (
             plan.get("strategy", "")[len("STRATEGY_"):].lower(), plan.get("graph_sha256", "")[:12],
-            len(plan.get("swaps", ())), len(self.message))
+            _count(len(plan.get("swaps", ())), "swap"), _count(len(self.message), "byte"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and self.message == other.message
 
     def __hash__(self) -> int:
         return hash(self.message)
+
+
+def _count(count: int, noun: str) -> str:
+    return "%d %s%s" % (count, noun, "" if count == 1 else "s")

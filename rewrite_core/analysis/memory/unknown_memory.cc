@@ -4,16 +4,12 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/shown_name.h"
 
 namespace spillway::core {
 namespace {
-
-// "1 buffer", "2 buffers".
-std::string Count(int64_t count, absl::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
 
 // The name of the loop that a node enters.
 std::string LoopName(const Graph& graph, NodeId enter) {
@@ -34,21 +30,21 @@ std::string Message(const Graph& graph, v1::FitUnknownCause cause, int64_t count
   switch (cause) {
     case v1::FIT_UNKNOWN_CAUSE_SIZES:
       if (IsOutsideHandle(graph, id)) {
-        return absl::StrCat("the size of ", Count(count, "buffer"), " on GPUs is unknown, ",
+        return absl::StrCat("the size of ", CountText(count, "buffer"), " on GPUs is unknown, ",
                             count == 1 ? "" : "one of them ", "the variable behind node ",
                             Quoted(node), ", whose shape is not stated; give it as the feed of ",
                             "that name (feeds), or a profile");
       }
-      return absl::StrCat("the size of ", Count(count, "buffer"), " on GPUs is unknown, ", at,
+      return absl::StrCat("the size of ", CountText(count, "buffer"), " on GPUs is unknown, ", at,
                           "; give batch_size or feeds, a graph with _output_shapes, or a profile");
     case v1::FIT_UNKNOWN_CAUSE_LOOPS:
       return absl::StrCat("how often loops run is unknown, and with it how many of ",
-                          Count(count, "buffer"),
+                          CountText(count, "buffer"),
                           " on GPUs they keep for later, one for each iteration; the loop ",
                           Quoted(LoopName(graph, id)),
                           " is one of them: give its number of iterations (loop_counts)");
     default:
-      return absl::StrCat("the memory that ", Count(count, "function call"),
+      return absl::StrCat("the memory that ", CountText(count, "function call"),
                           " on GPUs take is unknown, ", at,
                           "; give the graph with its functions inlined");
   }

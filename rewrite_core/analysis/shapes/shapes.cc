@@ -10,6 +10,7 @@
 #include "rewrite_core/analysis/shapes/function_library.h"
 #include "rewrite_core/analysis/shapes/graph_inference.h"
 #include "rewrite_core/analysis/shapes/table_rows.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
@@ -69,8 +70,8 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
                                                kMaxFedValues, " is the most"));
     }
     if (feed.values_size() != pool.elements(fed.shape)) {
-      return BadFeed(feed.name(), absl::StrCat("has ", feed.values_size(),
-                                               " values, which is not what its dimensions make; "
+      return BadFeed(feed.name(), absl::StrCat("has ", CountText(feed.values_size(), "value"),
+                                               ", which is not what its dimensions make; "
                                                "give one for each element, or none"));
     }
     fed.value = pool.Intern(absl::MakeConstSpan(feed.values().data(), feed.values_size()));

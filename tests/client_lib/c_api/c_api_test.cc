@@ -515,12 +515,13 @@ TEST(CApiArgumentTest, BytesThatAreNoMessageAreNamed) {
   const auto client = NewClient();
   spillway_buffer* out = nullptr;
   EXPECT_THAT(Taken(spillway_rewrite(client.get(), "\xff", 1, nullptr, &out)),
-              HasSubstr("request is not a serialized spillway.v1.RewriteRequest (1 bytes)"));
+              HasSubstr("request is not a serialized spillway.v1.RewriteRequest (1 byte)"));
   EXPECT_THAT(Taken(spillway_rewrite_graph(client.get(), "", 0, "\xff", 1, nullptr, &out, nullptr)),
-              HasSubstr("options is not a serialized spillway.v1.RewriteOptions (1 bytes)"));
+              HasSubstr("options is not a serialized spillway.v1.RewriteOptions (1 byte)"));
 }
 
 TEST(CApiTest, GpuMemoryIsThatOfNvidiaSmi) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   const testing::TempDir dir;
   const std::string script = dir.Write("nvidia-smi", "#!/bin/sh\necho 16280, 6.0\n");
   ASSERT_EQ(chmod(script.c_str(), 0700), 0);
@@ -537,7 +538,6 @@ TEST(CApiTest, GpuMemoryIsThatOfNvidiaSmi) {
   EXPECT_EXIT(exit(found("/nowhere") == 0 && found(dir / "") == 0 ? 0 : 1),
               ::testing::ExitedWithCode(0), "");
 }
-  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
 
 TEST(CApiTest, PicturesOfMessages) {
   v1::SimulateReport report;
@@ -610,7 +610,7 @@ TEST(CApiTest, TextsAndChecks) {
   EXPECT_THAT(check("\xff", run, &text), HasSubstr("report is not a serialized"));
   spillway_buffer* out = nullptr;
   EXPECT_THAT(Taken(spillway_text("RunCheck", "\xff", 1, &out)),
-              HasSubstr("3 BAD_OPTION message is not a serialized spillway.v1.RunCheck (1 bytes)"));
+              HasSubstr("3 BAD_OPTION message is not a serialized spillway.v1.RunCheck (1 byte)"));
   EXPECT_EQ(out, nullptr);
   // The trace as a picture, beside the simulated step.
   EXPECT_EQ(Taken(spillway_draw("RunMetadata", run.data(), run.size(), nullptr, 0, "trace", nullptr,

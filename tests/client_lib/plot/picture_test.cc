@@ -435,7 +435,7 @@ TEST(StepPictureTest, ManyGpus) {
   const Drawn drawn(DrawStep(report, nullptr, PictureOptions()));
   EXPECT_THAT(drawn.Of("after-mark", "circle"), SizeIs(8));
   EXPECT_THAT(drawn.Texts(), AllOf(Contains("/device:GPU:7"), Not(Contains("/device:GPU:8")),
-                                   Contains("and 12 GPUs more, which are not drawn")));
+                                   Contains("and 12 GPUs more, not drawn")));
 }
 
 TEST(StepPictureTest, ThemesAndPages) {

@@ -73,7 +73,7 @@ class ResultTest(unittest.TestCase):
         self.assertRegex(repr(self.result.plan), r"^<Plan of the strategy budget for the graph "
                          r"[0-9a-f]{12}...: %d swaps, \d+ bytes>$" % len(self.report.swaps))
         self.assertIn("new_nodes=<%d>" % len(self.result.patch.new_nodes), repr(self.result.patch))
-        self.assertEqual(repr(spillway.Plan(b"\xff")), "<Plan: 1 bytes that are none>")
+        self.assertEqual(repr(spillway.Plan(b"\xff")), "<Plan: no plan, of 1 byte>")
 
     def test_a_result_that_is_none(self):
         with self.assertWarns(spillway.SpillwayWarning):

@@ -23,7 +23,7 @@ TEST(InspectTextTest, FactsFirst) {
   EXPECT_EQ(InspectText(R"(
       size_bytes: 2048 node_count: 4 data_edge_count: 3 control_edge_count: 1 level_count: 2
       longest_path_begin: "a" longest_path_end: "b" producer_version: 26
-      variables { name: "VariableV2" count: 2 } switch_count: 2 merge_count: 1
+      variables { name: "VariableV2" count: 2 } switch_count: 2 merge_count: 1 call_count: 1
       rewritten_by: REWRITTEN_BY_OTHER swap_out_count: 1 swap_in_count: 2
       tensor_count: 3 known_size_count: 1 known_size_bytes: 100
       unknown_sizes { reason: SIZE_UNKNOWN_DIM count: 2 })"),
@@ -35,7 +35,7 @@ TEST(InspectTextTest, FactsFirst) {
   rewritten     by another program (TFLMS): 1 swap-out, 2 swap-ins
   variables     2 VariableV2
   updates       none
-  conditionals  2 Switch, 1 Merge
+  conditionals  2 Switch, 1 Merge, 1 function call
   loop frames   none
   functions     none
   placeholders  none

@@ -67,7 +67,7 @@ TEST(MessageTextTest, AnotherNameOrMessage) {
   EXPECT_THAT(Text("Report", ""), AllOf(StartsWith("error: name is 'Report'; give one of "),
                                         HasSubstr("GraphDiff, RunCheck, ")));
   EXPECT_EQ(Text("RunCheck", "\xff"),
-            "error: message is not a serialized spillway.v1.RunCheck (1 bytes)");
+            "error: message is not a serialized spillway.v1.RunCheck (1 byte)");
 }
 
 // Each kind gives a text or an error for each message, whole, cut or damaged.

@@ -44,6 +44,12 @@ TEST(ByteTextTest, Durations) {
   EXPECT_EQ(DurationText(-absl::Milliseconds(2)), "-2.0 ms");
 }
 
+TEST(CountTextTest, OneIsNoPlural) {
+  EXPECT_EQ(CountText(0, "swap"), "0 swaps");
+  EXPECT_EQ(CountText(1, "swap"), "1 swap");
+  EXPECT_EQ(CountText(2, "swap"), "2 swaps");
+}
+
 TEST(ParseBytesTest, TheGrammarOfAllPrograms) {
   const auto sizes = size_table::ReadSizes();
   EXPECT_GE(sizes.size(), size_table::kMinSizes);

@@ -571,7 +571,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadShapesCase{"Twice", FeedingTwice("x", "x"), "'x' is given twice"},
         BadShapesCase{"TwiceInTwoSpellings", FeedingTwice("x", "x:0"), "'x:0' is given twice"},
         BadShapesCase{"TooFewValues", FeedingValues("x", {2, 2}, {1, 2, 3}), "has 3 values"},
-        BadShapesCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 values"},
+        BadShapesCase{"ValuesOfNothing", FeedingValues("x", {0}, {1}), "has 1 value, which"},
         BadShapesCase{"TooManyValues", FeedingValues("x", {257}, std::vector<int64_t>(257)),
                       "256 is the most"},
         BadShapesCase{"ValuesOfFloats", FeedingValues("x", {}, {1}), "of type float32"},
