@@ -14,7 +14,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "client_lib/internal/program_output.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/byte_text.h"
@@ -60,9 +59,8 @@ int64_t Reserve2(int compute_major) {
          kMiB;
 }
 
-// Names as the driver reports them, without `NVIDIA` or `Tesla` in front, which drivers add or omit
-// depending on their version. The whole name must match: an A10G is not an A10, nor is an H100 NVL
-// one of these.
+// Names as the driver reports them (CardName). The whole name must match: an A10G is not an A10,
+// nor is an H100 NVL one of these.
 constexpr struct {
   absl::string_view gpu, preset;
 } kNames[] = {
@@ -88,8 +86,8 @@ constexpr struct {
 
 // For other cards, the preset of the most similar machine: by compute capability, from these on
 // (https://developer.nvidia.com/cuda-gpus: 6.1 is GeForce 10 and P40, 7.5 GeForce 20, 8.6 GeForce
-// 30 and A10G, 8.9 GeForce 40, and 10 and 12 are Blackwell). Estimates: cards of one architecture
-// differ by a factor of two and more.
+// 30 and A10G, 8.9 GeForce 40, and 10 and 12 are Blackwell). Estimates: where their rates are not
+// known either (card_rates.h), cards of one architecture differ by a factor of two and more.
 constexpr struct {
   double capability;
   absl::string_view preset;
@@ -222,6 +220,7 @@ void FindPreset(const std::vector<Gpu>& gpus, const Gpu& least, Host host, ThisM
     machine->preset = std::string(like.preset);
     machine->estimated = true;
     machine->link_bytes_per_s = LinkRate(least.pcie_generation, least.pcie_width);
+    machine->rates = RatesOfCard(least.name);
     return;
   }
   machine->why_none = absl::StrCat("there is no preset for ", core::Quoted(least.name));
@@ -330,8 +329,7 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
 }
 
 std::string PresetOfGpu(absl::string_view name, Host host) {
-  absl::ConsumePrefix(&name, "NVIDIA ");
-  absl::ConsumePrefix(&name, "Tesla ");
+  name = CardName(name);
   if (host == Host::kPower && name == "V100-SXM2-16GB") return "v100_nvlink2";
   for (const auto& known : kNames) {
     if (absl::EqualsIgnoreCase(known.gpu, name)) return std::string(known.preset);
@@ -370,6 +368,13 @@ absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& mach
     hardware->set_d2h_bytes_per_s(machine->link_bytes_per_s);
     hardware->set_h2d_bytes_per_s(machine->link_bytes_per_s);
     absl::StrAppendFormat(&note, ", %.3g GB/s to the host", machine->link_bytes_per_s / 1e9);
+  }
+  const CardRates& rates = machine->rates;
+  if (rates.peak_flops > 0 && !hardware->has_peak_flops() && !hardware->has_mem_bytes_per_s()) {
+    hardware->set_peak_flops(rates.peak_flops);
+    hardware->set_mem_bytes_per_s(rates.mem_bytes_per_s);
+    absl::StrAppendFormat(&note, ", %.3g TFLOP/s and %.4g GB/s by NVIDIA's figures",
+                          rates.peak_flops / 1e12, rates.mem_bytes_per_s / 1e9);
   }
   if (machine->usable_bytes > 0 && !hardware->has_gpu_memory_bytes()) {
     hardware->set_gpu_memory_bytes(machine->usable_bytes);

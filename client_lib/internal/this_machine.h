@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "client_lib/internal/card_rates.h"
 #include "spillway/v1/hardware.pb.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/simulate.pb.h"
@@ -29,9 +30,10 @@ struct ThisMachine {
   std::string preset;        // Empty: none is like it, or the GPUs are of several kinds,
   std::string why_none;      // as this says.
   // Whether the preset is that of another card of the same architecture, and then the rate of this
-  // one's PCIe link in each direction. 0: unknown.
+  // one's PCIe link in each direction, and its other rates. 0: unknown.
   bool estimated = false;
   double link_bytes_per_s = 0;
+  CardRates rates;
   int64_t host_bytes = 0;  // The memory of the host, or of the cgroup of this process. 0: unknown.
 };
 

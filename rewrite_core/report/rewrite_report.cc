@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/saturating.h"
 #include "rewrite_core/base/wire_reader.h"
@@ -300,7 +301,7 @@ std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t n
                         bool dry_run) {
   std::vector<std::string> parts;
   const auto add = [&parts](int64_t count, absl::string_view what, absl::string_view verb) {
-    parts.push_back(absl::StrCat(count, " ", what, count == 1 ? "" : "s", verb));
+    parts.push_back(absl::StrCat(CountText(count, what), verb));
   };
   const auto edges = [&plan](v1::EdgeKind kind) {
     return std::count_if(plan.controls.begin(), plan.controls.end(),

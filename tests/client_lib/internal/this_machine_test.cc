@@ -284,6 +284,46 @@ TEST(ParseMachineTest, OtherCardsAreLikeTheMostSimilarMachine) {
   }
 }
 
+// NVIDIA's own figures for TensorFloat-32 without sparsity, or for float32 before there was that.
+TEST(ParseMachineTest, RatesOfOtherCards) {
+  constexpr struct {
+    const char *gpu, *capability;
+    double tflops, gb_per_s;
+  } kCards[] = {
+      {"NVIDIA GeForce GTX 1080 Ti", "6.1", 11.34, 484},
+      {"Quadro RTX 8000", "7.5", 16.3, 672},
+      {"NVIDIA A30", "8.0", 82, 933},
+      {"NVIDIA A40", "8.6", 74.8, 696},
+      {"NVIDIA RTX A6000", "8.6", 77.4, 768},
+      {"NVIDIA GeForce RTX 3090", "8.6", 35.6, 936},
+      {"NVIDIA GeForce RTX 4060", "8.9", 15.1, 272},
+      {"NVIDIA GeForce RTX 4090", "8.9", 82.6, 1008},
+      {"NVIDIA RTX 6000 Ada Generation", "8.9", 182.1, 960},
+      {"NVIDIA H100 NVL", "9.0", 417.5, 3938},
+      {"NVIDIA GeForce RTX 5090", "12.0", 104.8, 1792},
+  };
+  for (const auto& card : kCards) {
+    const ThisMachine machine =
+        Parsed({absl::StrCat("24564, ", card.capability), card.gpu, "GPU-1, [N/A], 4, 16\n"});
+    v1::Hardware hardware;
+    EXPECT_THAT(*FillHardware(machine, &hardware), HasSubstr("by NVIDIA's figures")) << card.gpu;
+    EXPECT_NEAR(hardware.peak_flops(), card.tflops * 1e12, 0.02 * card.tflops * 1e12) << card.gpu;
+    EXPECT_DOUBLE_EQ(hardware.mem_bytes_per_s(), card.gb_per_s * 1e9) << card.gpu;
+    // What is given counts first, and is not mixed with what is not.
+    v1::Hardware given;
+    given.set_peak_flops(1e12);
+    EXPECT_TRUE(FillHardware(machine, &given).ok());
+    EXPECT_EQ(given.peak_flops(), 1e12);
+    EXPECT_FALSE(given.has_mem_bytes_per_s());
+  }
+  // One that is not known, nor of the next name.
+  for (const char* gpu : {"NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 40"}) {
+    v1::Hardware hardware;
+    EXPECT_TRUE(FillHardware(Parsed({"24564, 8.9", gpu, "GPU-1, [N/A], 4, 16\n"}), &hardware).ok());
+    EXPECT_FALSE(hardware.has_peak_flops()) << gpu;
+  }
+}
+
 // As the CUDA programming guide says it of CUDA_VISIBLE_DEVICES.
 TEST(ParseMachineTest, CudaVisibleDevices) {
   const NvidiaSmiOutput alike = {"40960, 8.0\n40960, 8.0\n40960, 8.0\n",
