@@ -15,7 +15,8 @@ namespace spillway::plot {
 namespace {
 
 // From the labels' base line to the panel.
-constexpr double kLabelGap = 8;
+constexpr double kLabelGap = 12;
+constexpr double kNameGap = 6;
 // The layout of the list of live buffers.
 constexpr double kListRowHeight = 21;
 constexpr double kListHead = 18;
@@ -59,9 +60,16 @@ void DrawPeak(const PlotArea& area, const GpuStep& step, const std::string& text
                                   Data("peak-ns", memory.peak_ns()))});
 }
 
+// The execution model of the lines. Empty if they differ: the heading then says it of each.
+std::string ExecutionName(const GpuStep& step, const GpuStep& before) {
+  const v1::Execution execution = step.report->simulated().execution();
+  if (before.has_memory() && before.report->simulated().execution() != execution) return "";
+  return execution == v1::EXECUTION_SYNCHRONOUS ? "synchronous" : "launched ahead";
+}
+
 // What the lines are, above the panel, where no label lies on a curve or on another one.
-void DrawLabels(const PlotArea& area, const std::string& before, const std::string& after,
-                int64_t budget, int64_t resident, Svg* svg) {
+void DrawLabels(const PlotArea& area, const std::string& execution, const std::string& before,
+                const std::string& after, int64_t budget, int64_t resident, Svg* svg) {
   using Shape = LegendEntry::Shape;
   std::vector<LegendEntry> labels;
   if (!before.empty()) labels.push_back({Shape::kLine, "before", before});
@@ -70,7 +78,11 @@ void DrawLabels(const PlotArea& area, const std::string& before, const std::stri
     labels.push_back({Shape::kLine, "budget", absl::StrCat("budget ", BytesText(budget))});
   }
   labels.push_back({Shape::kBox, "resident", absl::StrCat("resident ", BytesText(resident))});
-  DrawLegend({area.left, area.top - kLabelGap}, labels, svg);
+  const double y = area.top - kLabelGap;
+  if (!execution.empty()) {
+    svg->Text({area.left - kNameGap, y}, Svg::Anchor::kEnd, execution, "legend");
+  }
+  DrawLegend({area.left, y}, labels, svg);
 }
 
 void DrawLine(const PlotArea& area, const GpuStep& step, const char* style, bool filled, Svg* svg) {
@@ -101,7 +113,8 @@ void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before
   const int64_t budget = step.budget_bytes();
   const std::string after_text = PeakText(step, before.has_memory() ? "after: " : "");
   const std::string before_text = before.has_memory() ? PeakText(before, "before: ") : "";
-  DrawLabels(area, before_text, after_text, budget, memory.resident_bytes(), svg);
+  DrawLabels(area, ExecutionName(step, before), before_text, after_text, budget,
+             memory.resident_bytes(), svg);
   DrawAxes(area, "memory in use", svg);
   const double resident_y = area.Y(static_cast<double>(memory.resident_bytes()));
   svg->Rect({area.left, resident_y}, area.width, area.bottom() - resident_y, "resident",

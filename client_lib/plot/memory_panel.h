@@ -31,7 +31,7 @@ struct GpuStep {
 double MostBytes(const GpuStep& step, const GpuStep& before);
 
 // The height of the row of labels above the panel.
-inline constexpr double kLabelsHeight = 22;
+inline constexpr double kLabelsHeight = 26;
 // Draws the panel, and the labels above it. `area.y` is in bytes, `area.x` in nanoseconds.
 void DrawMemory(const PlotArea& area, const GpuStep& step, const GpuStep& before, Svg* svg);
 

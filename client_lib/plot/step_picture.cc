@@ -20,8 +20,8 @@ namespace {
 
 constexpr double kStepWidth = 1000;
 constexpr double kStepMargin = 16;
-constexpr double kStepLeft = 112;
-constexpr double kPlotWidth = 596;
+constexpr double kStepLeft = 122;
+constexpr double kPlotWidth = 586;
 constexpr double kListLeft = kStepLeft + kPlotWidth + 20;
 constexpr double kListWidth = kStepWidth - kStepMargin - kListLeft;
 constexpr double kMemoryHeight = 250;
@@ -38,6 +38,23 @@ const char* ExecutionText(v1::Execution execution) {
   return execution == v1::EXECUTION_SYNCHRONOUS
              ? "synchronous: memory is taken when an operation runs"
              : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is launched";
+}
+
+// What a step that is drawn synchronously takes as TensorFlow runs it, which may be more. Empty if
+// it is drawn that way, or is not known to fit.
+std::string LaunchedAheadText(const v1::SimulateReport& report) {
+  const v1::Forecast& forecast = report.forecast();
+  if (report.simulated().execution() != v1::EXECUTION_SYNCHRONOUS ||
+      forecast.fit() != v1::FIT_FITS || !forecast.has_step_time_ns()) {
+    return "";
+  }
+  int64_t peak = 0;
+  for (const v1::DeviceForecast& device : forecast.devices()) {
+    peak = std::max(peak, device.peak_bytes());
+  }
+  return absl::StrCat("launched ahead, as TensorFlow runs it: at most ", core::BytesText(peak),
+                      forecast.devices_size() > 1 ? " of one GPU" : "", ", a step of ",
+                      core::DurationText(absl::Nanoseconds(forecast.step_time_ns())));
 }
 
 bool HasTime(const v1::SimulateReport& report) {
@@ -89,6 +106,9 @@ std::vector<std::string> StepLines(const v1::SimulateReport& step, const v1::Sim
   }
   if (before != nullptr) lines.push_back(StepText("before: ", *before));
   lines.push_back(StepText(before != nullptr ? "after: " : "", step));
+  if (std::string ahead = LaunchedAheadText(step); !ahead.empty()) {
+    lines.push_back(absl::StrCat(before != nullptr ? "after, " : "", ahead));
+  }
   lines.insert(lines.end(), notes.begin(), notes.end());
   return lines;
 }

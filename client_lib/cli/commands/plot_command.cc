@@ -284,6 +284,9 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   options.set_no_budget(flags.step.no_budget());
   options.set_memory(true);
   options.set_trace(true);
+  // Launched ahead, a step without swaps takes and frees all of its memory within the launch: its
+  // line would be a spike at the left edge.
+  options.set_execution(v1::EXECUTION_SYNCHRONOUS);
   if (absl::Status s = SetExecution(flags.execution, &options); !s.ok()) return s;
   v1::BudgetStrategy plan;
   if (absl::Status s = SetFromFlag(RecomputeRow(), flags.recompute, &plan); !s.ok()) return s;
@@ -370,7 +373,13 @@ void AddPlotCommand(CLI::App* app, Session* session) {
                  "Draws the graph alone, without planning a rewrite to compare it with.")
       ->group(kWhatToDraw);
   flags->recompute = AddFieldFlag(command, RecomputeRow(), kWhatToDraw);
-  flags->execution = AddExecutionFlag(command, kWhatToDraw);
+  CLI::Option* execution = AddExecutionFlag(command, kWhatToDraw);
+  // Another default than that of the field.
+  execution->description(
+      "The way of running the step that is drawn. synchronous: memory is taken when an operation "
+      "runs. launched_ahead: as TensorFlow does it: memory is taken when a kernel is launched, "
+      "which may be long before it runs. Reports are drawn as they are. [default: synchronous]");
+  flags->execution = execution;
   command
       ->add_flag(
           kThroughput, flags->throughput,

@@ -60,8 +60,8 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
       title: the heading.
       plan: False draws a graph that was not rewritten without planning it.
       throughput: draw throughput against batch size, from `explore`, at `sizes` if given.
-      execution: the execution model: `launched_ahead`, like TensorFlow (the default), or
-        `synchronous`.
+      execution: the execution model: `synchronous` (the default of pictures), or `launched_ahead`,
+        like TensorFlow (the default of a trace): memory is then allocated long before it is used.
       **keywords: those of `simulate`.
 
     Returns: the picture, as text; a PNG as bytes.
@@ -74,6 +74,8 @@ def plot(what: Any, file: Optional[Path] = None, *, before: Any = None,
     plan, throughput = bool_of("plan", plan), bool_of("throughput", throughput)
     no_budget = bool_of("no_budget", no_budget)
     kind = _format_of(file, format)
+    if execution is None and kind != "trace":
+        execution = "synchronous"
     call = _Caller(server, timeout, progress, execution, no_budget, keywords)
     report = _as_report(what, "what")
     if report is None and throughput:

@@ -281,10 +281,29 @@ TEST(StepPictureTest, BeforeAndAfter) {
                     Contains("before: peak 1.27 GiB at 45.0 ms"),
                     Contains("after: peak 700.00 MiB at 40.0 ms"), Contains("before: compute")));
   // The two ways of running a step are not mixed up.
+  EXPECT_THAT(drawn.Texts(), Contains("launched ahead"));
   before.mutable_simulated()->set_execution(v1::EXECUTION_SYNCHRONOUS);
   EXPECT_THAT(Drawn(DrawStep(Step(), &before, PictureOptions())).Texts(),
               AllOf(Contains(HasSubstr("before: synchronous")),
-                    Contains(HasSubstr("after: launched ahead"))));
+                    Contains(HasSubstr("after: launched ahead")), Not(Contains("synchronous")),
+                    Not(Contains("launched ahead"))));
+}
+
+// A synchronous step says so beside its lines, and what TensorFlow makes of it.
+TEST(StepPictureTest, SynchronousSteps) {
+  v1::SimulateReport step = Step();
+  step.mutable_simulated()->set_execution(v1::EXECUTION_SYNCHRONOUS);
+  step.mutable_forecast()->mutable_devices(0)->set_peak_bytes(900 * kMiB);
+  step.mutable_forecast()->set_step_time_ns(120 * kMs);
+  const char ahead[] =
+      "launched ahead, as TensorFlow runs it: at most 900.00 MiB, a step of 120 ms";
+  EXPECT_THAT(Drawn(DrawStep(step, nullptr, PictureOptions())).Texts(),
+              AllOf(Contains("synchronous"), Contains(ahead)));
+  EXPECT_THAT(Drawn(DrawStep(step, &step, PictureOptions())).Texts(),
+              AllOf(Contains("synchronous"), Contains(absl::StrCat("after, ", ahead))));
+  step.mutable_forecast()->set_fit(v1::FIT_UNKNOWN);
+  EXPECT_THAT(Drawn(DrawStep(step, nullptr, PictureOptions())).Texts(),
+              Not(Contains(HasSubstr("launched ahead"))));
 }
 
 // The rectangle of a text in the picture, by what a letter of 12 px takes at most.
@@ -300,20 +319,26 @@ Box BoxOf(const XmlElement& text) {
   return {left, left + width, y - kHeight, y};
 }
 
-// Budget, peak before and peak after close together, on each of four GPUs.
+// Budget, peak before and peak after close together, on each of eight GPUs.
 TEST(StepPictureTest, LabelsLieNeitherOnAPanelNorOnEachOther) {
   v1::SimulateReport step = Step();
-  while (step.memory_size() < 4) *step.add_memory() = step.memory(0);
+  while (step.memory_size() < 8) {
+    *step.add_memory() = step.memory(0);
+    *step.mutable_forecast()->add_devices() = step.forecast().devices(0);
+  }
   v1::SimulateReport before = step;
   for (v1::DeviceMemory& memory : *before.mutable_memory())
     AddSample(41 * kMs, 990 * kMiB, &memory);
   const Drawn drawn(DrawStep(step, &before, PictureOptions()));
   std::vector<Box> boxes;
   for (const XmlElement& element : drawn.Of("legend", "text")) boxes.push_back(BoxOf(element));
-  ASSERT_GE(boxes.size(), 4u * 4u);
+  ASSERT_GE(boxes.size(), 8u * 5u);
   const auto panels = drawn.Of("hit");
-  ASSERT_THAT(panels, SizeIs(4));
+  ASSERT_THAT(panels, SizeIs(8));
+  const double width = Number(drawn.elements.at(0), "width");
   for (size_t i = 0; i < boxes.size(); ++i) {
+    EXPECT_GE(boxes[i].left, 0) << i;
+    EXPECT_LE(boxes[i].right, width) << i;
     for (size_t j = 0; j < i; ++j) {
       EXPECT_TRUE(boxes[i].right <= boxes[j].left || boxes[j].right <= boxes[i].left ||
                   boxes[i].bottom <= boxes[j].top || boxes[j].bottom <= boxes[i].top)

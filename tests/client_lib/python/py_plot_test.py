@@ -45,15 +45,12 @@ class PlotTest(unittest.TestCase):
 
     def test_before_and_after_are_what_simulate_says(self):
         picture = spillway.plot(self.swapped)
-        told = [spillway.simulate(graph, memory=True).memory[0].peak_bytes
-                for graph in (self.graph, self.swapped)]
-        self.assertEqual(peaks(picture), told)
-        self.assertIn("launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
-                      "launched", texts(picture))
+        reports = [spillway.simulate(graph, memory=True, trace=True, execution="synchronous")
+                   for graph in (self.graph, self.swapped)]
+        self.assertEqual(peaks(picture), [report.memory[0].peak_bytes for report in reports])
+        self.assertIn("synchronous: memory is taken when an operation runs", texts(picture))
         # However it is asked for.
         self.assertEqual(spillway.plot(self.swapped, before=self.graph), picture)
-        reports = [spillway.simulate(graph, memory=True, trace=True)
-                   for graph in (self.graph, self.swapped)]
         self.assertEqual(spillway.plot(reports[1], before=reports[0]), picture)
         self.assertEqual(peaks(spillway.plot(self.graph)), peaks(picture))
 
@@ -74,6 +71,7 @@ class PlotTest(unittest.TestCase):
             self.assertTrue(picture.startswith(start), name)
             self.assertNotIn("</title><script>", picture)
         trace = json.loads(self.file("a.json").read_text("utf-8"))
+        self.assertEqual(trace["otherData"]["steps"][0]["execution"], "launched ahead")
         copies = [event for event in trace["traceEvents"] if event.get("cat") == "copy out"]
         forecast = spillway.simulate(self.swapped).forecast.devices[0]
         self.assertEqual(sum(copy["args"].get("bytes", 0) for copy in copies),
@@ -109,8 +107,10 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(len(peaks(alone)), 1)
         self.assertFalse([text for text in texts(alone) if text.startswith("before")])
         self.assertIn("as it is", texts(spillway.plot(self.graph, gpu_memory_bytes=1 << 30))[0])
-        synchronous = spillway.plot(self.graph, plan=False, execution="synchronous")
-        self.assertIn("synchronous: memory is taken when an operation runs", texts(synchronous))
+        self.assertIn("synchronous: memory is taken when an operation runs", texts(alone))
+        ahead = spillway.plot(self.graph, plan=False, execution="launched_ahead")
+        self.assertIn("launched ahead, as TensorFlow runs it: memory is taken when a kernel is "
+                      "launched", texts(ahead))
 
     def test_mistakes(self):
         with self.assertRaisesRegex(TypeError, "plot has no option lb"):

@@ -27,6 +27,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -133,14 +134,29 @@ TEST_F(CliPlotTest, BeforeAndAfterOfARewrittenGraph) {
   const std::string text = AllText(elements);
   EXPECT_THAT(text,
               AllOf(HasSubstr("swapped.pb: memory of a training step, before and after"),
-                    HasSubstr("p100_pcie"), HasSubstr("launched ahead"), HasSubstr("before: peak "),
+                    HasSubstr("p100_pcie"), HasSubstr("synchronous"), HasSubstr("before: peak "),
                     HasSubstr("after: peak "), HasSubstr("copy out"),
                     HasSubstr("time in the step (ms)"), HasSubstr("memory in use (GiB)")));
-  const json after = Parsed(Done({"inspect", "--memory", "--json", swapped_}).out);
-  const json before = Parsed(Done({"inspect", "--memory", "--json", graph_}).out);
+  const auto memory = [](const std::string& graph, const std::string& execution) {
+    return Parsed(Done({"inspect", "--memory", "--json", graph, "--execution", execution}).out);
+  };
+  const json after = memory(swapped_, "synchronous");
+  const json before = memory(graph_, "synchronous");
   EXPECT_THAT(DataOf(elements, "peak-bytes"),
               ::testing::ElementsAre(Number(before["memory"][0]["peak_bytes"]),
                                      Number(after["memory"][0]["peak_bytes"])));
+  // The unswapped step's memory rises and falls over the step. Launched ahead, it does in the first
+  // tenth of it.
+  const auto peak_share = [](const json& report) {
+    return Number(report["memory"][0]["peak_ns"]) * 1.0 /
+           Number(report["simulated"]["step_time_ns"]);
+  };
+  EXPECT_THAT(DataOf(elements, "peak-ns"), Contains(Number(before["memory"][0]["peak_ns"])));
+  EXPECT_GT(peak_share(before), 0.2);
+  EXPECT_LT(peak_share(memory(graph_, "launched_ahead")), 0.1);
+  EXPECT_THAT(
+      AllText(Svg(Done({"plot", swapped_, "-o", "-", "--execution", "launched_ahead"}).out)),
+      AllOf(HasSubstr("launched ahead"), Not(HasSubstr("synchronous"))));
   EXPECT_THAT(DataOf(elements, "budget-bytes"),
               ::testing::ElementsAre(Number(after["forecast"]["devices"][0]["budget_bytes"])));
   EXPECT_EQ(DataOf(elements, "out-ns").size(), 12u);  // The largest swaps.
@@ -149,7 +165,8 @@ TEST_F(CliPlotTest, BeforeAndAfterOfARewrittenGraph) {
   EXPECT_EQ(two, ReadFile(picture));
   // So it is of their reports.
   const auto report = [](const std::string& graph) {
-    return Done({"simulate", graph, "--json", "--trace", "/dev/null"}).out;
+    return Done({"simulate", graph, "--json", "--trace", "/dev/null", "--execution", "synchronous"})
+        .out;
   };
   const std::string a = dir_->Write("before.json", report(graph_));
   const std::string b = dir_->Write("swapped.pb.json", report(swapped_));
