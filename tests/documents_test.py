@@ -117,6 +117,20 @@ class FilesTest(Tree):
         self.assertEqual(project_files.project_files("*.md"), found)
 
 
+class PictureTest(Tree):
+    def test_a_picture_is_what_the_commands_draw(self):
+        self.write("a/A.md", "![one](plot/one.svg)\n\n![two](plot/two.svg) [three](three.svg)\n")
+        self.write("a/plot/one.svg", "<svg/>")
+        self.write("run/one.svg", "<svg/>")
+        page, folder = documents.ROOT / "a/A.md", documents.ROOT / "run"
+        checks, wrong = document_commands.wrong_pictures(page, folder)
+        self.assertEqual((checks, wrong), (2, [(3, "no command here draws two.svg")]))
+        self.write("run/two.svg", "<svg/>")
+        self.write("run/one.svg", "<svg></svg>")
+        checks, wrong = document_commands.wrong_pictures(page, folder)
+        self.assertEqual([number for number, _ in wrong], [1, 3])  # Another one, and none kept.
+
+
 class OutputTest(unittest.TestCase):
     def test_lines_are_whole_and_in_order(self):
         printed = "one  two\nthree 12 ms\nfour\nfive\n"
@@ -130,6 +144,13 @@ class OutputTest(unittest.TestCase):
                 (["one two", "...", "our", "..."], False), (["...", "four", "...", "three", "..."], False),
                 (["one two", "...", "four"], False)):
             self.assertEqual(document_commands.is_printed(shown, printed), same, shown)
+
+    def test_what_is_shown_is_in_the_block_of_its_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "A.md")
+            page.write_text("```\n$ one \\\n  more\n1\n$ two\n```\n\n```sh\nthree\n```\n")
+            self.assertEqual(document_commands.shown_runs(page),
+                             [[2, "one \\\n  more", ["1"]], [5, "two", []]])
 
     def test_what_takes_a_server_or_other_programs_is_not_run(self):
         for text, can in (("build/bin/spillway diff a b | sort", True),

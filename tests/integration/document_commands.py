@@ -6,7 +6,8 @@ exists and flags that it has; each script of the repository that is shown exists
 flags. What stands behind `$ ` in a document that shows what programs say of a graph in tests/graphs is
 run, in order, in a folder of its own, unless it takes a server or other programs than RUNNABLE; what it
 prints has to be what is shown: a line `...` stands for any lines, `...` in a line for any text, such as
-times and machines' names, and lines may be wrapped.
+times and machines' names, and lines may be wrapped. A picture in such a document has to be the file of
+its name that these commands write, byte for byte.
 
     tests/integration/document_commands.py [--bin DIR] [FILE.md...]   all of the project, if none is given
 
@@ -34,6 +35,7 @@ SHELL = {"", "sh", "bash", "console"}
 ENDS = {"|", ">", ">>", "<", "&&", "||", ";", "&", "2>", "--"}
 FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 SCRIPT = re.compile(r"^(?:\./)?((?:deploy|tests|client_lib|server)/[\w./-]+\.(?:sh|py))$")
+PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s:]+)\)")
 ASSIGNMENT = re.compile(r"^[A-Z_]+=")
 # Words in front of a command that leave it a command.
 BEFORE = {"sudo", "srun", "time", "nice", "exec", "env"}
@@ -151,18 +153,20 @@ def wrong_script(command):
 
 def shown_runs(path):
     """(number, command line, lines shown behind it) of each `$ ` in a block of the shell."""
-    language, runs, goes_on = None, [], False
+    language, runs, goes_on, shown = None, [], False, None
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         fence = FENCE.match(line)
         if fence:
-            language, goes_on = (fence.group(2) if language is None else None), False
+            # What is shown behind a command is in its block.
+            language, goes_on, shown = (fence.group(2) if language is None else None), False, None
         elif language in SHELL:
             if goes_on:
                 runs[-1][1] += "\n" + line
             elif line.startswith("$ "):
-                runs.append([number, line[2:], []])
-            elif runs:
-                runs[-1][2].append(line)
+                shown = []
+                runs.append([number, line[2:], shown])
+            elif shown is not None:
+                shown.append(line)
             goes_on = (goes_on or line.startswith("$ ")) and line.endswith(("\\", "|"))
     return runs
 
@@ -195,10 +199,25 @@ def is_printed(shown, printed):
     return True
 
 
+def wrong_pictures(document, folder):
+    """(checks, [(number, why)]) of the pictures in a document whose commands ran in the folder."""
+    checks, wrong = 0, []
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
+        for name in PICTURE.findall(line):
+            kept, drawn = document.parent / name, folder / pathlib.PurePath(name).name
+            checks += 1
+            if not drawn.is_file():
+                wrong.append((number, "no command here draws %s" % drawn.name))
+            elif not kept.is_file() or kept.read_bytes() != drawn.read_bytes():
+                wrong.append((number, "%s is not what the command draws; run it again and keep that" % name))
+    return checks, wrong
+
+
 def wrong_outputs(document, programs):
-    """(checks, [(number, why)]) of what a document shows behind `$ `."""
+    """(checks, [(number, why)]) of what a document shows behind `$ `, and of its pictures."""
     runs = shown_runs(document)
-    if not any("tests/graphs/" in text and can_be_run(text) for _, text, _ in runs):
+    if not (any("tests/graphs/" in text and can_be_run(text) for _, text, _ in runs)
+            or PICTURE.search(document.read_text(encoding="utf-8"))):
         return 0, []
     checks, wrong = 0, []
     with tempfile.TemporaryDirectory() as name:
@@ -219,7 +238,8 @@ def wrong_outputs(document, programs):
             # Where nothing is shown, what matters is that it works.
             if not (is_printed(shown, done.stdout) if shown else done.returncode == 0):
                 wrong.append((number, "it does not print what is shown, but:\n" + done.stdout))
-    return checks, wrong
+        pictures, wrong_ones = wrong_pictures(document, folder)
+    return checks + pictures, wrong + wrong_ones
 
 
 def main():
