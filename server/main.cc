@@ -37,6 +37,7 @@ void PrintAddresses(const Options& options, const Server& server) {
     PrintLine(stdout,
               absl::StrCat("spillwayd ", spillway::core::Version(), " listening on ", address));
   }
+  if (options.dry_run) PrintLine(stdout, "dry run: graphs go back as they came");
   if (server.metrics_port() == 0) return;
   PrintLine(stdout,
             absl::StrCat("metrics on http://",

@@ -188,10 +188,10 @@ void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, double 
 std::vector<EngineRow> EngineRows(const GpuStep& step, const GpuStep& before) {
   std::vector<EngineRow> rows;
   if (step.report == nullptr || !step.report->has_trace()) return rows;
-  if (before.report != nullptr && before.report->has_trace()) {
-    rows.push_back({"before: compute", "compute", SpansOf(before, v1::ENGINE_COMPUTE)});
-  }
-  rows.push_back({"compute", "compute", SpansOf(step, v1::ENGINE_COMPUTE)});
+  const bool both = before.report != nullptr && before.report->has_trace();
+  if (both) rows.push_back({"before: compute", "compute", SpansOf(before, v1::ENGINE_COMPUTE)});
+  rows.push_back(
+      {both ? "after: compute" : "compute", "compute", SpansOf(step, v1::ENGINE_COMPUTE)});
   rows.push_back({"copy out", "copy-out", SpansOf(step, v1::ENGINE_COPY_OUT)});
   rows.push_back({"copy in", "copy-in", SpansOf(step, v1::ENGINE_COPY_IN)});
   // There is one host, whatever the number of GPUs.

@@ -68,6 +68,9 @@ std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response, Styl
                                          out, NameOrNumber(core::StrategyName(value), value));
                                    })},
   };
+  if (response.dry_run()) {
+    rows.push_back({"dry run", "every rewrite: the graph comes back as it came"});
+  }
   AddLimits(response.limits(), &rows);
   return absl::StrCat(FormatFacts(rows, style), PresetTable(response, style));
 }

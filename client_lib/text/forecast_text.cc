@@ -12,6 +12,7 @@
 #include "client_lib/text/memory_table.h"
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/rewrite_figures.h"
 
 namespace spillway::text {
 namespace {
@@ -577,6 +578,22 @@ void AddBest(const v1::ExploreReport& report, Rows* facts) {
   }
 }
 
+// What to do for the speed that the plan of another size gives; empty if none does.
+std::string OtherPlansText(const v1::ExploreReport& report) {
+  int64_t count = 0;
+  const v1::ExploredSize* last = nullptr;  // The largest, which is nearest to full memory.
+  for (const v1::ExploredSize& size : report.sizes()) {
+    if (!size.has_plan_of_size()) continue;
+    ++count;
+    if (last == nullptr || IsSmaller(*last, size)) last = &size;
+  }
+  if (last == nullptr) return "";
+  const char* const what = WhatVaries(report.size_is_batch());
+  return absl::StrCat(what, " ", last->size(), " is as fast with the plan of ", what, " ",
+                      last->plan_of_size(), ": rewrite at that with --save-plan, and apply it",
+                      count > 1 ? absl::StrCat(" (", count - 1, " more: --json)") : "");
+}
+
 // Whether, and how large.
 std::string ExplorationHeadline(const v1::ExploreReport& report) {
   const std::string what = WhatVaries(report.size_is_batch());
@@ -606,6 +623,13 @@ std::string ExplorationHeadline(const v1::ExploreReport& report) {
 }  // namespace
 
 void AddWarnings(const v1::RewriteReport& report, Style style, Rows* facts) {
+  if (const core::RewriteFigures figures = core::FiguresOf(report);
+      figures.swapped_tensors > 0 && report.has_forecast_after() &&
+      std::none_of(figures.gpus.begin(), figures.gpus.end(), [](const core::GpuFigures& gpu) {
+        return gpu.peak_after_bytes.value_or(0) < gpu.peak_before_bytes;
+      })) {
+    facts->push_back({"warning", "the peak is not lower than before: these swaps gain nothing"});
+  }
   if (report.stopped_early()) {
     facts->push_back({"warning", "the search was ended: this is its best plan so far"});
   }
@@ -789,6 +813,7 @@ std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch,
 std::string FormatExploration(const v1::ExploreReport& report, Style style) {
   Rows facts;
   AddBest(report, &facts);
+  if (std::string text = OtherPlansText(report); !text.empty()) facts.push_back({"plans", text});
   facts.push_back({"machine", HardwareText(report.hardware())});
   facts.push_back({"times", kLaunchedAhead});
   facts.push_back({"step", TargetsText(report.targets())});

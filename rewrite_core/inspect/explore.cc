@@ -48,8 +48,15 @@ bool IsOverflow(const absl::Status& status) {
   return reason == v1::ERROR_REASON_BAD_ATTRIBUTE || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
 }
 
+// By how much a step must be faster with the plan of a larger size. (It looks like a defect where
+// speed falls by more.)
+constexpr double kClearlyFaster = 1.01;
+
 // The forecast for a step once a strategy has fitted it to a machine, without writing the graph.
 struct SwappedStep {
+  // What it was planned.
+  ClonePlan clones;
+  SwapPlan plan;
   // Absent if no plan fits. That of the unchanged graph if no swapping is needed.
   absl::optional<v1::Forecast> forecast;
   // For the unchanged graph, launched ahead, with unlimited memory.
@@ -80,6 +87,29 @@ absl::StatusOr<int64_t> BoundNs(const std::vector<ControlEdge>& edges,
   return FindBoundNs(facts, options, order, simulator, stop);
 }
 
+// The forecast for a step with a plan; absent if it does not fit. `simulator`: of the step without.
+absl::StatusOr<absl::optional<v1::Forecast>> ForecastPlan(const ClonePlan& clones,
+                                                          const SwapPlan& plan,
+                                                          StepSimulator* simulator,
+                                                          const v1::Limits& limits,
+                                                          const StopToken& stop) {
+  std::unique_ptr<StepSubject> cloned;
+  if (!clones.clones.empty()) {
+    const StepFacts& facts = simulator->facts();
+    auto made = StepSubject::WithClones(facts.graph(), clones, facts.step(), limits, stop);
+    if (!made.ok()) return made.status();
+    cloned = *std::move(made);
+    auto on_clones = cloned->Simulator(stop);
+    if (!on_clones.ok()) return on_clones.status();
+    simulator = *on_clones;
+  }
+  auto forecast = MakeForecast(plan, ForecastBudget::kHardware, simulator, stop);
+  if (!forecast.ok()) return forecast.status();
+  // Each GPU fits on its own; together they may still interfere.
+  if (forecast->fit() == v1::FIT_DOES_NOT_FIT) return absl::optional<v1::Forecast>();
+  return absl::optional<v1::Forecast>(*std::move(forecast));
+}
+
 absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::RewriteOptions& options,
                                             const v1::Limits& limits, const StopToken& stop,
                                             int64_t* search_steps) {
@@ -104,22 +134,13 @@ absl::StatusOr<SwappedStep> ForecastSwapped(const Graph& graph, const v1::Rewrit
   if (!bound_ns.ok()) return bound_ns.status();
   swapped.bound_ns = *bound_ns;
   if (!fits) return swapped;
-  StepSimulator* planned_on = simulator->get();
-  std::unique_ptr<StepSubject> cloned;
-  if (!result->clones.clones.empty()) {
-    auto made = StepSubject::WithClones(graph, result->clones, step, limits, stop);
-    if (!made.ok()) return made.status();
-    cloned = *std::move(made);
-    auto on_clones = cloned->Simulator(stop);
-    if (!on_clones.ok()) return on_clones.status();
-    planned_on = *on_clones;
-  }
-  auto forecast = MakeForecast(result->plan, ForecastBudget::kHardware, planned_on, stop);
+  swapped.clones = std::move(result->clones);
+  swapped.plan = std::move(result->plan);
+  auto forecast = ForecastPlan(swapped.clones, swapped.plan, simulator->get(), limits, stop);
   if (!forecast.ok()) return forecast.status();
-  // Each GPU fits on its own; together they may still interfere.
-  if (forecast->fit() != v1::FIT_DOES_NOT_FIT) swapped.forecast = *std::move(forecast);
+  swapped.forecast = *std::move(forecast);
   // One that postpones nodes may pass the bound, which is for the step's order.
-  const bool has_clones = !result->clones.clones.empty();
+  const bool has_clones = !swapped.clones.clones.empty();
   if (has_clones && swapped.forecast && swapped.forecast->step_time_ns() < swapped.bound_ns) {
     swapped.bound_ns = 0;
   }
@@ -162,6 +183,7 @@ class Explorer {
         absl::StatusOr<bool> fits = FitsSwapped(row.first);
         if (!fits.ok()) return fits.status();
       }
+      if (absl::Status s = TryPlansOfLargerSizes(); !s.ok()) return s;
     }
     for (auto& [size, explored] : tried_) {
       ReportKeptCalls(report_.inlining(), explored.mutable_unswapped());
@@ -267,21 +289,78 @@ class Explorer {
     v1::ExploredSize& explored = it->second;
     if (explored.has_full_speed_sizes_per_s()) return explored.has_swapped();
     if (absl::Status s = CheckSteps(); !s.ok()) return s;
+    auto step = PlanAt(size);
+    if (!step.ok()) return AtSize(size, step.status());
+    explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
+    if (step->bound_ns > 0) explored.set_bound_sizes_per_s(PerSecond(step->bound_ns) * size);
+    if (step->forecast.has_value()) SetSwapped(*std::move(step->forecast), &explored);
+    if (on_size_) on_size_(explored);
+    return explored.has_swapped();
+  }
+
+  absl::StatusOr<SwappedStep> PlanAt(int64_t size) {
     v1::RewriteOptions options;
     *options.mutable_step() = StepAt(size);
     options.mutable_budget()->set_recompute(options_.recompute());
     options.set_decision_detail(v1::DECISION_DETAIL_NONE);
-    auto step = ForecastSwapped(step_graph_->graph(), options, limits_, stop_, &search_steps_);
-    if (!step.ok()) return AtSize(size, step.status());
-    explored.set_full_speed_sizes_per_s(PerSecond(step->full_speed_ns) * size);
-    if (step->bound_ns > 0) explored.set_bound_sizes_per_s(PerSecond(step->bound_ns) * size);
-    if (step->forecast.has_value()) {
-      explored.set_swapped_steps_per_s(PerSecond(step->forecast->step_time_ns()));
-      explored.set_swapped_sizes_per_s(explored.swapped_steps_per_s() * size);
-      *explored.mutable_swapped() = *std::move(step->forecast);
+    return ForecastSwapped(step_graph_->graph(), options, limits_, stop_, &search_steps_);
+  }
+
+  static void SetSwapped(v1::Forecast forecast, v1::ExploredSize* explored) {
+    explored->set_swapped_steps_per_s(PerSecond(forecast.step_time_ns()));
+    explored->set_swapped_sizes_per_s(explored->swapped_steps_per_s() *
+                                      static_cast<double>(explored->size()));
+    *explored->mutable_swapped() = std::move(forecast);
+  }
+
+  // How much of full speed the planned step keeps.
+  static double ShareOf(const v1::ExploredSize& explored) {
+    return explored.swapped_sizes_per_s() / explored.full_speed_sizes_per_s();
+  }
+
+  // A search may find a better plan for a larger size than for a smaller one, which it fits, too:
+  // then speed would fall from one size to the next where nothing but the search is to blame. Such
+  // sizes are few, so that plans are made again instead of kept.
+  absl::Status TryPlansOfLargerSizes() {
+    const v1::ExploredSize* larger = nullptr;  // The last one with a plan,
+    absl::optional<SwappedStep> step;          // and this plan, once it was made again.
+    for (auto it = tried_.rbegin(); it != tried_.rend(); ++it) {
+      v1::ExploredSize& explored = it->second;
+      if (!explored.has_swapped() || MayFit(explored.unswapped())) continue;
+      if (larger != nullptr && ShareOf(explored) * kClearlyFaster < ShareOf(*larger)) {
+        const int64_t size = larger->has_plan_of_size() ? larger->plan_of_size() : larger->size();
+        if (!step.has_value()) {
+          if (absl::Status s = CheckSteps(); !s.ok()) return s;
+          auto made = PlanAt(size);
+          if (!made.ok()) return made.status();
+          step = *std::move(made);
+        }
+        if (absl::Status s = TryPlan(*step, size, &explored); !s.ok()) return s;
+      }
+      larger = &explored;
+      if (!explored.has_plan_of_size()) step.reset();
     }
-    if (on_size_) on_size_(explored);
-    return explored.has_swapped();
+    return absl::OkStatus();
+  }
+
+  // Takes that plan, of another size, if it is clearly faster.
+  absl::Status TryPlan(const SwappedStep& step, int64_t size, v1::ExploredSize* explored) {
+    const v1::Step at = StepAt(explored->size());
+    const StepFacts facts(step_graph_->graph(), at);
+    auto simulator = StepSimulator::Create(facts, stop_);
+    if (!simulator.ok()) return simulator.status();
+    auto forecast = ForecastPlan(step.clones, step.plan, simulator->get(), limits_, stop_);
+    if (!forecast.ok()) return forecast.status();
+    if (!forecast->has_value() || (*forecast)->fit() != v1::FIT_FITS) return absl::OkStatus();
+    const double steps_per_s = PerSecond((*forecast)->step_time_ns());
+    if (steps_per_s < explored->swapped_steps_per_s() * kClearlyFaster) return absl::OkStatus();
+    SetSwapped(**std::move(forecast), explored);
+    explored->set_plan_of_size(size);
+    // It may be of another order, for which the bound is not.
+    if (explored->bound_sizes_per_s() < explored->swapped_sizes_per_s()) {
+      explored->clear_bound_sizes_per_s();
+    }
+    return absl::OkStatus();
   }
 
   // Ends a call whose plans have taken too much work together; the last may pass the bound.

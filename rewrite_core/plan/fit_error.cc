@@ -92,11 +92,14 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
     details.push_back({"smallest_budget_bytes", smallest_text});
     details.push_back({"smallest_gpu_memory_bytes", memory_text});
   }
-  return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-               absl::StrCat(claim, ": ", FailureText(failure, budget_bytes), "; ", help,
-                            BoundText(failure, budget_bytes), unknown, "; or take a smaller batch",
-                            PiecesText(failure, hardware)),
-               details);
+  // What is resident is there whatever the batch.
+  const char* const batch =
+      failure.resident_bytes > budget_bytes ? "" : "; or take a smaller batch";
+  return Error(
+      absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+      absl::StrCat(claim, ": ", FailureText(failure, budget_bytes), "; ", help,
+                   BoundText(failure, budget_bytes), unknown, batch, PiecesText(failure, hardware)),
+      details);
 }
 
 }  // namespace spillway::core

@@ -241,10 +241,20 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
                                    "and no time but that of the host"));
   }
   if (facts.active_nodes().source == TargetSource::kSinks) {
+    warnings.push_back(MakeWarning(v1::WARNING_CODE_TARGETS_ARE_SINKS,
+                                   "no weight updates were found, as a training graph has them, "
+                                   "and no targets were given: the "
+                                   "step is taken to run all nodes that nobody reads, initializers "
+                                   "and savers among them; take "
+                                   "the graph that trains, or name what a step runs (targets)"));
+  }
+  if (facts.shapes().ignores_batch_size()) {
     warnings.push_back(MakeWarning(
-        v1::WARNING_CODE_TARGETS_ARE_SINKS,
-        "no targets were given and no weight updates found: the step is taken to run all nodes "
-        "that nobody reads, initializers and savers among them; name what a step runs (targets)"));
+        v1::WARNING_CODE_BATCH_SIZE_UNUSED,
+        absl::StrCat("batch_size is ", facts.step().batch_size(),
+                     ", and the graph states another batch for all that comes from outside: sizes "
+                     "are the graph's own; leave batch_size out, or take a graph with an open "
+                     "batch")));
   }
   if (notes.unknown_buffers > 0) {
     warnings.push_back(MakeWarning(

@@ -222,11 +222,11 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
                report);
   }
   if (without_trigger > 0) {
-    AddWarning(v1::WARNING_CODE_NO_TRIGGER,
-               absl::StrCat(without_trigger,
-                            " swap-ins have no trigger and start as soon as their tensor is out, "
-                            "which frees no memory"),
-               report);
+    AddWarning(
+        v1::WARNING_CODE_NO_TRIGGER,
+        absl::StrCat("no trigger was found for ", CountText(without_trigger, "swap-in"),
+                     ", which then starts as soon as the tensor is out, and frees no memory"),
+        report);
   }
   return absl::OkStatus();
 }

@@ -38,7 +38,10 @@ grpc::ServerUnaryReactor* RewriteService::GetCapabilities(grpc::CallbackServerCo
                                                           const v1::GetCapabilitiesRequest*,
                                                           v1::GetCapabilitiesResponse* response) {
   const absl::Status status = CheckCaller(*context, "GetCapabilities", state_);
-  if (status.ok()) *response = core::Capabilities(state_.options.limits);
+  if (status.ok()) {
+    *response = core::Capabilities(state_.options.limits);
+    response->set_dry_run(state_.options.dry_run);
+  }
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;

@@ -62,10 +62,10 @@ absl::StatusOr<ExitCode> RunApply(const ApplyFlags& flags, const Session& sessio
                               "PLAN and IN are both standard input; give one of them as a file",
                               {{"flag", "PLAN"}});
   }
-  if (absl::Status s = CheckFiles(files); !s.ok()) return s;
-  if (absl::Status s = CheckOutputs(flags.plan, files.Outputs()); !s.ok()) return s;
   absl::StatusOr<v1::RewriteOptions> options = flags.BuildOptions();
   if (!options.ok()) return options.status();
+  if (absl::Status s = CheckFiles(files, options->dry_run()); !s.ok()) return s;
+  if (absl::Status s = CheckOutputs(flags.plan, files.Outputs()); !s.ok()) return s;
   absl::StatusOr<std::string> json =
       ReadBytes(flags.plan, "give a plan that spillway rewrite --save-plan has written",
                 session.cancellation);

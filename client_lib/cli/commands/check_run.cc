@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/commands/per_graph.h"
@@ -53,6 +54,32 @@ void AddSwaps(const v1::GraphDiff& diff, v1::RewriteReport* report) {
   }
 }
 
+// The sizes of what is swapped that the graph alone does not say, but the step's batch and feeds.
+absl::Status AddSizes(const Client& client, absl::string_view graph_def, const v1::Step& step,
+                      const CallOptions& call, v1::RewriteReport* report) {
+  absl::flat_hash_map<absl::string_view, v1::TensorSwap*> unknown;
+  for (v1::TensorSwap& swap : *report->mutable_swaps()) {
+    if (!swap.has_size_bytes()) unknown[swap.tensor()] = &swap;
+  }
+  if (unknown.empty()) return absl::OkStatus();
+  v1::InspectOptions options;
+  *options.mutable_step()->mutable_feeds() = step.feeds();
+  if (step.has_batch_size()) options.mutable_step()->set_batch_size(step.batch_size());
+  return client
+      .InspectTensors(
+          graph_def, options,
+          [&unknown](const v1::TensorList& piece) {
+            for (const v1::TensorSummary& tensor : piece.tensors()) {
+              const auto found = unknown.find(tensor.tensor());
+              if (found != unknown.end() && tensor.has_size_bytes()) {
+                found->second->set_size_bytes(tensor.size_bytes());
+              }
+            }
+          },
+          call)
+      .status();
+}
+
 }  // namespace
 
 absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view graph_def,
@@ -75,6 +102,9 @@ absl::StatusOr<CheckedRun> CheckRun(const Client& client, absl::string_view grap
         client.Diff(run.original, graph_def, Until(deadline, call));
     if (!diff.ok()) return diff.status();
     AddSwaps(*diff, &report);
+    absl::Status sizes =
+        AddSizes(client, graph_def, options.step(), Until(deadline, call), &report);
+    if (!sizes.ok()) return sizes;
   }
   absl::StatusOr<v1::SimulateReport> simulated =
       client.Simulate(graph_def, options, Until(deadline, call));

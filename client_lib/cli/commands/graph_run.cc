@@ -86,12 +86,13 @@ bool IsFitUnknown(const RewrittenFile& file) {
 
 }  // namespace
 
-absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
+absl::StatusOr<ExitCode> RunOnGraph(GraphFiles files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
                                     const SavedPlans* plans, const StoredProfiles* profiles,
                                     bool keep_best) {
   // All checks that can be made early come first: the rewrite takes the longest.
-  if (absl::Status status = CheckFiles(files); !status.ok()) return status;
+  if (absl::Status status = CheckFiles(files, options.dry_run()); !status.ok()) return status;
+  if (options.dry_run()) files.output = OutputPath();
   absl::StatusOr<CallOptions> call = connection.MakeCall(session);
   if (!call.ok()) return call.status();
   absl::StatusOr<std::string> bytes = ReadInput(files.input, session.cancellation);

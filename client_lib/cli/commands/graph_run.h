@@ -17,8 +17,8 @@ namespace spillway::cli {
 // anything fails. Sets `options.outputs` from `files`. Applies `plans`, if not null. `profiles`, if
 // not null, provides profiles of runs. Returns kFitUnknown if a plan was made for a budget and it
 // is unknown whether the step fits. `keep_best`: see CallOptions; returns kStoppedEarly if a search
-// was ended.
-absl::StatusOr<ExitCode> RunOnGraph(const GraphFiles& files, v1::RewriteOptions options,
+// was ended. A dry run writes no graph.
+absl::StatusOr<ExitCode> RunOnGraph(GraphFiles files, v1::RewriteOptions options,
                                     const ConnectionFlags& connection, const Session& session,
                                     const SavedPlans* plans = nullptr,
                                     const StoredProfiles* profiles = nullptr,

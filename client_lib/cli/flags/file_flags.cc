@@ -128,9 +128,10 @@ absl::Status CheckOutputs(const InputPath& input, const std::vector<OutputPath>&
   return absl::OkStatus();
 }
 
-absl::Status CheckFiles(const GraphFiles& files) {
+absl::Status CheckFiles(const GraphFiles& files, bool dry_run) {
   const std::vector<OutputPath> outputs = files.Outputs();
-  if (std::none_of(outputs.begin(), outputs.end(), [](const OutputPath& o) { return o.given(); })) {
+  if (!dry_run &&
+      std::none_of(outputs.begin(), outputs.end(), [](const OutputPath& o) { return o.given(); })) {
     return core::InvalidError(
         v1::ERROR_REASON_BAD_OPTION,
         "nothing to write; give -o FILE, or --report FILE for the report alone", {{"flag", "-o"}});

@@ -74,8 +74,8 @@ class FileFlags {
 // Returns CONFLICTING_OPTIONS if an output would overwrite the input, or two outputs are the same.
 absl::Status CheckOutputs(const InputPath& input, const std::vector<OutputPath>& outputs);
 
-// The same for `files`; also CONFLICTING_OPTIONS if there is no output at all.
-absl::Status CheckFiles(const GraphFiles& files);
+// The same for `files`; also BAD_OPTION if there is no output at all, unless in a dry run.
+absl::Status CheckFiles(const GraphFiles& files, bool dry_run);
 
 }  // namespace spillway::cli
 

@@ -125,6 +125,12 @@ v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
     brief.set_node_count_after(brief.node_count_after() + report.node_count_after());
     if (!brief.has_advice()) *brief.mutable_advice() = report.advice();
     brief.set_strategy(report.strategy());
+    for (const v1::Warning& warning : report.warnings()) {
+      if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS ||
+          warning.code() == v1::WARNING_CODE_BATCH_SIZE_UNUSED) {
+        *brief.add_warnings() = warning;
+      }
+    }
     core::RewriteFigures figures = core::FiguresOf(report);
     if (worst.has_value() && !IsWorseOff(figures, *worst)) continue;
     worst = std::move(figures);

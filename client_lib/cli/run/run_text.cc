@@ -33,6 +33,13 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
     notes.push_back(absl::StrCat("assuming ", report.hardware().hardware().preset(),
                                  ", as neither --hardware nor nvidia-smi names the GPU"));
   }
+  for (const v1::Warning& warning : report.warnings()) {
+    if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS) {
+      notes.push_back("no weight updates were found: is it a training graph?");
+    } else if (warning.code() == v1::WARNING_CODE_BATCH_SIZE_UNUSED) {
+      notes.push_back("the graph states another batch than --batch-size");
+    }
+  }
   if (prepared.cached) notes.push_back("from the cache");
   const std::string end =
       absl::StrCat(notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, ", "), ")"),

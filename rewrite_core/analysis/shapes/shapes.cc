@@ -188,15 +188,17 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
       shapes.captured_[node] = variable.dtype;
     }
   }
+  shapes.ignores_batch_size_ = step.has_batch_size();
   for (NodeId id : inference->sources()) {
     if (poll.Tick()) return stop.status("analysis");
-    if (shapes.IsFed(id)) continue;
+    bool is_open = false;
     for (int port = 0; port < shapes.num_outputs(id); ++port) {
       const ShapeView shape = shapes.shape({id, port});
-      if (!shape.known_rank || shape.dims.empty() || shape.dims[0] != kUnknownDim) continue;
-      shapes.open_sources_.push_back(id);
-      break;
+      if (!shape.known_rank || shape.dims.empty()) continue;
+      is_open = is_open || shape.dims[0] == kUnknownDim;
+      if (shape.dims[0] == inputs.batch_size) shapes.ignores_batch_size_ = false;
     }
+    if (is_open && !shapes.IsFed(id)) shapes.open_sources_.push_back(id);
   }
   if (!has_bounds) return shapes;
   inputs.strict = false;

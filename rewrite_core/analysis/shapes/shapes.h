@@ -95,6 +95,10 @@ class Shapes {
   // batch_size. By id.
   const std::vector<NodeId>& open_sources() const { return open_sources_; }
 
+  // Whether a batch_size was given that the first dimension of none of these has: the graph states
+  // others.
+  bool ignores_batch_size() const { return ignores_batch_size_; }
+
  private:
   const TensorFact& fact(Tensor tensor) const {
     static constexpr TensorFact kNothing;
@@ -109,6 +113,7 @@ class Shapes {
   absl::flat_hash_set<NodeId> fed_;
   absl::flat_hash_map<NodeId, DataType> captured_;
   std::vector<NodeId> open_sources_;
+  bool ignores_batch_size_ = false;
 };
 
 }  // namespace spillway::core

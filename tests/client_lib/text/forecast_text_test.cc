@@ -293,6 +293,22 @@ TEST(ForecastTextTest, SizesOfWhichItIsUnknown) {
                     HasSubstr("  unknown    Of conv.\n")));
 }
 
+TEST(ForecastTextTest, SizesWithThePlansOfOthers) {
+  const auto size = [](int size, const char* plan) {
+    return absl::StrCat("sizes { size: ", size,
+                        " full_speed_sizes_per_s: 400 unswapped { fit: "
+                        "FIT_DOES_NOT_FIT } swapped { fit: FIT_FITS } swapped_steps_per_s: 2 "
+                        "swapped_sizes_per_s: 320 ",
+                        plan, " }\n");
+  };
+  const std::string report =
+      absl::StrCat(kMachine, "size_is_batch: true\n", size(64, "plan_of_size: 96"), size(96, ""));
+  EXPECT_THAT(Exploration(report),
+              HasSubstr("  plans    batch 64 is as fast with the plan of batch 96: rewrite at that "
+                        "with --save-plan, and\n           apply it\n"));
+  EXPECT_THAT(Exploration(report + size(32, "plan_of_size: 96")), HasSubstr("(1 more: --json)"));
+}
+
 TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {
   const auto report = Parse<v1::RewriteReport>(std::string(kMachine) + R"(
     forecast_before { fit: FIT_FITS step_time_ns: 1000000 devices { device: "/gpu:0" } })");

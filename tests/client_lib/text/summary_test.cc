@@ -92,6 +92,18 @@ TEST(SummaryTest, TheSessionsOptionIsPartOfTheAdvice) {
                            "  advice  create the session with"));
 }
 
+TEST(SummaryTest, SaysWhereSwapsGainNothing) {
+  const auto text = [](int64_t after_bytes) {
+    return FormatDetails(
+        Report(absl::StrCat("outcome: OUTCOME_REWRITTEN devices { swapped_tensor_count: 1 } "
+                            "forecast_before { devices { peak_bytes: 1000 } } "
+                            "forecast_after { devices { peak_bytes: ",
+                            after_bytes, " } }")));
+  };
+  EXPECT_THAT(text(1000), ::testing::HasSubstr("these swaps gain nothing"));
+  EXPECT_THAT(text(999), ::testing::Not(::testing::HasSubstr("these swaps gain nothing")));
+}
+
 TEST(SummaryTest, SaysWhatMoreWouldGain) {
   const std::string found = R"pb(
     outcome: OUTCOME_REWRITTEN

@@ -399,6 +399,52 @@ TEST(ExploreTest, WithSwapping) {
   EXPECT_TRUE(next_tried);
 }
 
+// Near the smallest memory that a step can do with, searches of neighbouring sizes find plans of
+// very different speeds. No size is left with a slower plan than a larger one has, if that fits;
+// and what is told is what the plan does: saved at the one size, and applied at the other.
+TEST(ExploreTest, PlansOfLargerSizes) {
+  if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
+  const std::string graph = testing::ReadTestGraph("cnn_mnist/graph.pb");
+  v1::ExploreOptions options;
+  options.mutable_step()->mutable_hardware()->set_preset("v100_pcie");
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(200'000'000);
+  options.set_swapping(true);
+  for (const int64_t size : {608, 645, 655}) options.add_sizes(size);
+  const auto report = Explore(graph, options, DefaultLimits(), StopToken());
+  ASSERT_TRUE(report.ok()) << report.status();
+  int with_others = 0;
+  for (const v1::ExploredSize& size : report->sizes()) {
+    if (!size.has_plan_of_size()) continue;
+    SCOPED_TRACE(size.size());
+    ++with_others;
+    EXPECT_GT(size.plan_of_size(), size.size());
+    v1::RewriteOptions rewrite = TunedAt(size.plan_of_size(), 200'000'000);
+    *rewrite.mutable_step() = options.step();
+    rewrite.mutable_step()->set_batch_size(size.plan_of_size());
+    rewrite.mutable_budget()->clear_recompute();
+    rewrite.add_outputs(v1::OUTPUT_PLAN);
+    const auto planned = Rewrite(graph, rewrite, DefaultLimits(), StopToken());
+    ASSERT_TRUE(planned.ok()) << planned.status();
+    v1::RewriteOptions apply;
+    *apply.mutable_step() = options.step();
+    apply.mutable_step()->set_batch_size(size.size());
+    apply.mutable_apply()->set_plan(planned->plan().SerializeAsString());
+    const auto applied = Rewrite(graph, apply, DefaultLimits(), StopToken());
+    ASSERT_TRUE(applied.ok()) << applied.status();
+    const v1::Forecast& after = applied->report().forecast_after();
+    EXPECT_EQ(after.fit(), v1::FIT_FITS);
+    EXPECT_EQ(after.step_time_ns(), size.swapped().step_time_ns());
+    EXPECT_DOUBLE_EQ(size.swapped_sizes_per_s(), 1e9 / after.step_time_ns() * size.size());
+    // Faster than its own.
+    v1::RewriteOptions own = rewrite;
+    own.mutable_step()->set_batch_size(size.size());
+    const auto alone = Rewrite(graph, own, DefaultLimits(), StopToken());
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_LT(1.01 * after.step_time_ns(), alone->report().fits(0).step_time_ns());
+  }
+  EXPECT_GE(with_others, 1);
+}
+
 TEST(ExploreTest, WithoutSwappingNothingIsSaidOfIt) {
   const v1::ExploreReport report = Explored(kDense, Budget(1 << 20));
   EXPECT_FALSE(report.has_largest_fitting_size_swapped());

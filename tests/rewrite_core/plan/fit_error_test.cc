@@ -20,6 +20,15 @@ std::string Text(const FitFailure& failure, const Hardware& hardware) {
   return std::string(status.message());
 }
 
+TEST(FitErrorTest, NoBatchHelpsWhereWhatIsResidentIsTooMuch) {
+  const Hardware hardware = *Hardware::FromOptions({});
+  FitFailure failure;
+  failure.resident_bytes = 4 << 20;  // As much as there is.
+  EXPECT_THAT(Text(failure, hardware), HasSubstr("or take a smaller batch"));
+  failure.resident_bytes += 1;
+  EXPECT_THAT(Text(failure, hardware), Not(HasSubstr("batch")));
+}
+
 TEST(FitErrorTest, MemoryInPiecesHasARemedyOfItsOwn) {
   constexpr char kFraction[] = "hardware.internal_fragmentation_fraction";
   FitFailure failure;

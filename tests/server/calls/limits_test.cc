@@ -116,6 +116,10 @@ TEST_F(LimitsTest, AServerThatMakesDryRunsOnly) {
   const auto stream = client_->StreamRewrite(SmallGraph(), ScopeOptions(), 100);
   ASSERT_TRUE(stream.status.ok());
   EXPECT_EQ(stream.header.report().outcome(), v1::OUTCOME_DRY_RUN);
+  grpc::ClientContext context;
+  v1::GetCapabilitiesResponse capabilities;
+  EXPECT_TRUE(client_->stub().GetCapabilities(&context, {}, &capabilities).ok());
+  EXPECT_TRUE(capabilities.dry_run());
   request_.set_graph_def(rewritten->graph_def());
   request_.mutable_options()->mutable_strip();
   ASSERT_TRUE(Rewrite().ok());

@@ -74,6 +74,21 @@ TEST_F(CliCheckTest, SwapsThatTheTraceDoesNotHaveAreNamed) {
   EXPECT_EQ(by_original, found);
 }
 
+// The graph says it only with the batch.
+TEST_F(CliCheckTest, PlannedBytesAreThoseOfTheBatch) {
+  const std::string open = dir_.Write("open.pb", ReadTestGraph("mnist_deep/graph.pb"));
+  const std::string out = dir_ / "out.pb", report = dir_ / "report.json";
+  Done({"rewrite", open, "-o", out, "--report", report, "--strategy", "scope", "--n-tensors", "2",
+        "--batch-size", "24", "--quiet"});
+  const json unknown = Parsed(Done({"check", out, trace_, "--json"}).out);
+  EXPECT_FALSE(unknown["copy_out_bytes"].contains("planned"));
+  EXPECT_EQ(unknown["unknown_size_count"], 2);
+  const json known = Parsed(Done({"check", out, trace_, "--json", "--batch-size", "24"}).out);
+  EXPECT_EQ(known["copy_out_bytes"]["planned"],
+            Parsed(ReadFile(report))["devices"][0]["swap_out_bytes"]);
+  EXPECT_FALSE(known.contains("unknown_size_count"));
+}
+
 TEST_F(CliCheckTest, AStoredProfileIsUsedFromThenOn) {
   const std::string plain = StepTime({}), measured = StepTime({"--profile", trace_});
   const ChildResult check = Spillway({"check", graph_, trace_, "--save-profile"});

@@ -192,6 +192,25 @@ TEST(CliTest, AReportAloneNeedsNoOutputFile) {
   EXPECT_EQ(report.strategy(), v1::STRATEGY_SCOPE);
 }
 
+// Beside -o in a command line that writes a graph otherwise, and alone.
+TEST(CliTest, ADryRunWritesNoGraph) {
+  const TempDir dir;
+  const std::string out = dir.Write("out.pb", "old graph");
+  for (const Words& output : {Words{"-o", out}, Words{"-o", dir / "new.pb"}, Words{}}) {
+    const ChildResult result = Done(Rewrite(kMnistPath, Words{"--dry-run"} + output));
+    EXPECT_THAT(result.err, AllOf(HasSubstr("dry run, the graph is unchanged"),
+                                  HasSubstr(" tensors would be swapped out")));
+  }
+  EXPECT_EQ(ReadFile(out), "old graph");
+  EXPECT_THAT(dir.Names(), ElementsAre("out.pb"));
+  const std::string plan = dir / "plan.json";
+  Done(Rewrite(kMnistPath, {"--dry-run", "--save-plan", plan}));
+  Done(Spillway({"apply", plan, kMnistPath, "-o", dir / "applied.pb"}));
+  EXPECT_TRUE(ReadFile(dir / "applied.pb") == Expected().graph_def());
+  EXPECT_THAT(Done(Spillway({"apply", plan, kMnistPath, "--dry-run"})).err,
+              HasSubstr("dry run, the graph is unchanged"));
+}
+
 TEST(CliTest, ThePatchIsTheJsonOfTheProto) {
   const ChildResult result = Done(Rewrite(kMnistPath, {"--patch", "-", "--quiet"}));
   const auto patch = FromJson<v1::GraphPatch>(result.out);

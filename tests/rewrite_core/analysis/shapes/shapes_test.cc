@@ -670,6 +670,25 @@ TEST(ShapesTest, TheLargestFeedAndBatchAreAccepted) {
   EXPECT_THAT(Infer(graph, Batch(1)), IsOk());
 }
 
+// The graph's own batch counts: whoever gives another should learn it.
+TEST(BatchSizeTest, IsIgnoredWhereTheGraphStatesAnother) {
+  const TestGraph fixed("x = Placeholder() {dtype=float32, _output_shapes=[(200,4)]}");
+  const TestGraph open("x = Placeholder() {dtype=float32, _output_shapes=[(?,4)]}");
+  const TestGraph both(
+      "x = Placeholder() {dtype=float32, _output_shapes=[(200,4)]}\n"
+      "y = Placeholder() {dtype=float32, _output_shapes=[(?,4)]}");
+  EXPECT_TRUE(Infer(fixed, Batch(4))->ignores_batch_size());
+  EXPECT_FALSE(Infer(fixed, Batch(200))->ignores_batch_size());
+  EXPECT_FALSE(Infer(fixed, v1::Step())->ignores_batch_size());
+  EXPECT_FALSE(Infer(open, Batch(4))->ignores_batch_size());
+  EXPECT_FALSE(Infer(both, Batch(4))->ignores_batch_size());
+  v1::Step fed = Feeding("x:0", {8, 4});
+  fed.set_batch_size(8);
+  EXPECT_FALSE(Infer(open, fed)->ignores_batch_size());
+  fed.set_batch_size(9);
+  EXPECT_TRUE(Infer(open, fed)->ignores_batch_size());
+}
+
 // Images are fed, labels come from the iterator.
 TEST(BatchSizeTest, IsThatOfTheOutputsThatAreNotFed) {
   const TestGraph graph(
