@@ -41,6 +41,7 @@
 #include "server/net/tls_credentials.h"
 #include "server/observe/journal.h"
 #include "server/observe/journal_file.h"
+#include "server/observe/landing_page.h"
 #include "server/observe/metrics.h"
 #include "server/observe/process_metrics.h"
 
@@ -300,7 +301,8 @@ absl::Status Server::Parts::StartMetrics() {
   try {
     exposer = std::make_unique<prometheus::Exposer>(
         std::vector<std::string>{"listening_ports", address, "num_threads", kScrapeThreads,
-                                 "request_timeout_ms", kScrapeTimeoutMs});
+                                 "request_timeout_ms", kScrapeTimeoutMs},
+        &LandingPage());
   } catch (const std::exception& error) {  // CivetException, which has no details.
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", address, " (--metrics-listen): ", error.what(), "; choose another"));

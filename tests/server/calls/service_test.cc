@@ -295,6 +295,23 @@ TEST_F(ServiceTest, ScrapeOverHttpIsTheSame) {
   }
 }
 
+TEST_F(ServiceTest, TheMetricsPortSaysWhatItIs) {
+  Options options = TestOptions();
+  options.metrics_listen = "127.0.0.1:0";
+  Start(options);
+  const int port = server_->metrics_port();
+  const std::string page = HttpGet(port, "/");
+  EXPECT_THAT(page, HasSubstr(absl::StrCat("spillwayd ", core::Version())));
+  EXPECT_THAT(page, HasSubstr("/metrics"));
+  EXPECT_THAT(page, HasSubstr("spillway health --server"));
+  // A query changes nothing, and is not in the answer.
+  EXPECT_EQ(HttpGet(port, "/?q=<script>"), page);
+  // What else there was stays, and nothing else is there.
+  EXPECT_THAT(HttpGet(port, "/metrics"), HasSubstr("spillway_requests_total"));
+  EXPECT_EQ(HttpGet(port, "/other"), "");
+  EXPECT_EQ(HttpGet(port, "/../etc/passwd"), "");
+}
+
 // A connection that sends nothing does not keep others out: a scraper gives up after ten seconds.
 TEST_F(ServiceTest, ScrapersThatSayNothingBlockNobody) {
   Options options = TestOptions();
