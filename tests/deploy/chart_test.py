@@ -28,6 +28,7 @@ RELEASE = "spillway"
 
 TLS = {"tls": {"enabled": True, "secret": "spillway-tls"}}
 TLS_CLIENTS = {"tls": {**TLS["tls"], "clientCaSecret": "spillway-client-ca"}}
+CERT_MANAGER = {"tls": {**TLS["tls"], "issuer": {"name": "spillway"}}}
 MONITORING = {"monitoring": {"enabled": True}}
 ADMISSION = {"autoscaling": {"enabled": True, "admissionPercent": 70}}
 CLAIM = {"journal": {"enabled": True, "claim": "spillway-journal"}}
@@ -36,14 +37,15 @@ CLAIM = {"journal": {"enabled": True, "claim": "spillway-journal"}}
 OVERLAYS = {
     "tls": TLS,
     "tls-clients": TLS_CLIENTS,
+    "cert-manager": CERT_MANAGER,
     "monitoring": MONITORING,
     "autoscaling": {"autoscaling": {"enabled": True}},
     "autoscaling-admission": {**MONITORING, **ADMISSION},
     "journal": {"journal": {"enabled": True}},
     "journal-claim": CLAIM,
 }
-ALL = {**TLS_CLIENTS, **MONITORING, **ADMISSION, **CLAIM}
-ALL_COMPONENTS = ("tls", "tls-clients", "monitoring", "autoscaling-admission", "journal",
+ALL = {"tls": {**TLS_CLIENTS["tls"], **CERT_MANAGER["tls"]}, **MONITORING, **ADMISSION, **CLAIM}
+ALL_COMPONENTS = ("tls", "tls-clients", "cert-manager", "monitoring", "autoscaling-admission", "journal",
                   "journal-claim")
 
 # What may differ: labels that Helm gives to a release, also where they select; how a change of the
@@ -82,6 +84,8 @@ REFUSED = [
      "tls.secret names the Secret a, but the port is plaintext: set tls.enabled."),
     ({"tls": {"clientCaSecret": "b"}}, TLS_CLIENTS,
      "tls.clientCaSecret names the Secret b, but the port is plaintext: set tls.enabled."),
+    ({"tls": {"issuer": {"name": "c"}}}, CERT_MANAGER,
+     "tls.issuer.name is c, but the port is plaintext: set tls.enabled."),
     ({"journal": {"fileMiB": 16}}, {"journal": {"enabled": True, "fileMiB": 16}},
      "journal.fileMiB is 16, but no journal is written: set journal.enabled."),
     ({"journal": {"files": 4}}, {"journal": {"enabled": True, "files": 4}},
@@ -104,6 +108,8 @@ REFUSED = [
 AGAINST_THE_SCHEMA = [
     ({"replica": 3}, {"replicas": 3}, "Additional property replica is not allowed"),
     ({"tls": {"cert": "a"}}, TLS, "tls: Additional property cert is not allowed"),
+    ({"tls": {**TLS["tls"], "issuer": {"kind": "CA", "name": "a"}}}, CERT_MANAGER,
+     "tls.issuer.kind: tls.issuer.kind must be one of the following"),
     ({"replicas": 0}, {"replicas": 3}, "replicas: Must be greater than or equal to 1"),
     ({"replicas": "3"}, {"replicas": 3}, "replicas: Invalid type"),
     ({"resources": {"server": {"limits": {"memory": None}}}},
@@ -301,6 +307,10 @@ def check_names():
                   if each["kind"] == "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]["name"]
     check("its parts find each other", mounted == [names["ConfigMap"]] and
           scaled == names["Deployment"], (mounted, scaled))
+    certificate = next(each for each in resources if each["kind"] == "Certificate")["spec"]
+    check("its certificate is for its services", certificate["dnsNames"] == [
+        each["metadata"]["name"] + ".ml" for each in resources if each["kind"] == "Service"],
+        certificate["dnsNames"])
     labels = manifests.pod_template(deployment)["metadata"]["labels"]
     selectors = [each["spec"]["selector"].get("matchLabels", each["spec"]["selector"])
                  for each in resources if each["kind"] in ("Service", "Deployment",

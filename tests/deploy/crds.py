@@ -13,8 +13,9 @@ import yaml
 SOURCES = {
     "github.com/prometheus-operator/prometheus-operator@v0.68.0": "example/prometheus-operator-crd",
     "github.com/kubeflow/training-operator@v1.7.0": "manifests/base/crds",
+    "github.com/cert-manager/cert-manager@v1.13.3": "deploy/crds",
 }
-KINDS = ("ServiceMonitor", "PrometheusRule", "TFJob")
+KINDS = ("ServiceMonitor", "PrometheusRule", "TFJob", "Certificate")
 
 
 def strict(schema):

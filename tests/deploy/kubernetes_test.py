@@ -305,6 +305,8 @@ def check_overlay(name, operators, spillwayd):
     proxy = manifests.container(spec, "proxy")
     if "SPILLWAY_CERT" in variables(proxy):
         check_tls(label, spec, proxy, ports)
+    if "Certificate" in kinds:
+        check_certificate(label, deployment, kinds["Certificate"]["spec"], resources)
     arguments = manifests.container(spec, "spillwayd")["args"]
     if "--journal" in flags(arguments):
         check_journal(label, spec, arguments, spillwayd)
@@ -416,6 +418,20 @@ def check_tls(label, spec, proxy, ports):
         key.rename(key.with_suffix(".away"))
         check(label + ": HAProxy does not start without the key",
               "" if tried().returncode else "it does")
+
+
+def check_certificate(label, deployment, certificate, resources):
+    """The Secret that cert-manager writes is the one that is mounted, for the names that clients use."""
+    mounted = [volume["secret"]["secretName"] for volume in manifests.pod_spec(deployment)["volumes"]
+               if volume["name"] == "tls"]
+    reloaded = deployment["metadata"].get("annotations", {}).get("secret.reloader.stakater.com/reload")
+    check(label + ": the proxy has the Certificate's Secret, and a renewal rolls the pods out",
+          "" if mounted == [certificate["secretName"]] == [reloaded] else
+          "%s, %s, %s" % (mounted, certificate["secretName"], reloaded))
+    names = {"%(name)s.%(namespace)s" % resource["metadata"] for resource in resources
+             if resource["kind"] == "Service"}
+    check(label + ": the Certificate is for both services",
+          "" if set(certificate["dnsNames"]) == names else str(certificate["dnsNames"]))
 
 
 def check_journal(label, spec, arguments, spillwayd):

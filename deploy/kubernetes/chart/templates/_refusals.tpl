@@ -22,6 +22,9 @@
 {{- if and (not $tls.enabled) (or $tls.secret $tls.clientCaSecret) -}}
 {{- fail (printf "tls.%s names the Secret %s, but the port is plaintext: set tls.enabled." (ternary "secret" "clientCaSecret" (ne $tls.secret "")) ($tls.secret | default $tls.clientCaSecret)) -}}
 {{- end -}}
+{{- if and (not $tls.enabled) $tls.issuer.name -}}
+{{- fail (printf "tls.issuer.name is %s, but the port is plaintext: set tls.enabled." $tls.issuer.name) -}}
+{{- end -}}
 {{- $journal := .Values.journal -}}
 {{- range $name := list "fileMiB" "files" "claim" -}}
 {{- $value := get $journal $name -}}
