@@ -1,8 +1,10 @@
 """Keras's fit on every kind of data and under strategies that distribute it: it trains as without
 Spillway, whatever the data leave open, and with fail_open nothing ends it."""
 
+import os
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 
@@ -82,6 +84,11 @@ def train(data, edit=lambda model: None, strategy="none", steps=1, callbacks=())
     return history.history["loss"], [variable.numpy().tobytes() for variable in model.variables]
 
 
+def refused(keywords):
+    """An edit with a function that TensorFlow does not instantiate."""
+    return lambda model: _function.edit_train_function(model, tf_common.refused, None, keywords)
+
+
 class DataTest(unittest.TestCase):
 
     def test_the_batch_size_is_that_of_the_data(self):
@@ -114,13 +121,15 @@ class StrategiesTest(unittest.TestCase):
         for strategy in STRATEGIES:
             for data in DATA:
                 expected = train(data, strategy=strategy)
-                for how in ("function", "callback"):
+                for how in ("function", "callback", "refused"):
                     with self.subTest(strategy=strategy, data=data, how=how), \
                             warnings.catch_warnings():
                         warnings.simplefilter("ignore", spillway.SpillwayWarning)
                         if how == "function":
                             found = train(data, lambda model: rewrite_train_function(
                                 model, fail_open=True, **LEVEL), strategy=strategy)
+                        elif how == "refused":
+                            found = train(data, refused(dict(fail_open=True)), strategy=strategy)
                         else:
                             found = train(data, strategy=strategy, callbacks=[lms_v2.LMS(
                                 swapout_threshold=3, swapin_ahead=1, swapin_groupby=0,
@@ -155,6 +164,90 @@ class StrategiesTest(unittest.TestCase):
         self.assertTrue(found == train("arrays"))
         with self.assertRaisesRegex(spillway.InternalError, "does not take the rewritten function"):
             train("arrays", edit({}))
+
+    def test_a_function_that_tensorflow_refuses(self):
+        """It says so once, before the function is put in place."""
+        made = []
+        for steps in (1, 2):
+            with self.subTest(steps=steps), warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                found = train("arrays", lambda model: _function.edit_train_function(
+                    model, tf_common.refused, made.append, dict(fail_open=True)), steps=steps)
+                said = [str(warning.message) for warning in said
+                        if warning.category is spillway.SpillwayWarning]
+                self.assertEqual(len(said), 1, said)
+                self.assertRegex(said[0], "trains as it is.*NcclAllReduce")
+                self.assertTrue(found == train("arrays", steps=steps))
+                self.assertEqual(made, [])
+        with self.assertRaisesRegex(spillway.InternalError, "NcclAllReduce"):
+            train("arrays", refused({}))
+
+
+# A step in which the gradient of a convolution's bias triggers a swap-in for that of its weights;
+# oneDNN makes one op of the two gradients. It is on or off for a whole process.
+ONEDNN = """
+import warnings
+import spillway, tensorflow as tf
+from spillway.tensorflow import _function
+from tensorflow.python.util import _pywrap_util_port
+if not _pywrap_util_port.IsMklEnabled():
+    print("no oneDNN")
+    raise SystemExit
+
+images, bias = tf.ones((2, 8, 8, 1)), tf.Variable(tf.zeros((4,)))
+weights, steps = tf.Variable(tf.ones((3, 3, 1, 4))), tf.Variable(0)
+
+@tf.function
+def step(images):
+    steps.assign_add(1)
+    with tf.GradientTape() as tape:
+        made = tf.nn.bias_add(tf.nn.conv2d(images, weights, 1, "VALID"), bias)
+        loss = tf.reduce_sum(made * made)
+    for variable, gradient in zip((weights, bias), tape.gradient(loss, (weights, bias))):
+        variable.assign_sub(1e-3 * gradient)
+    return loss
+
+def with_a_swap_in(function, keywords):
+    graph = function.graph.as_graph_def(add_shapes=True)
+    one = {node.op: node for node in graph.node}
+    reader = one["Conv2DBackpropFilter"]
+    swap_in = graph.node.add(name="lms/swapin", op="Identity",
+                             input=[reader.input[0], "^" + one["BiasAddGrad"].name])
+    swap_in.attr["T"].type = tf.float32.as_datatype_enum
+    swap_in.attr["_grappler_do_not_remove"].b = True
+    reader.input[0] = swap_in.name
+    return _function._from_graph_def(function, graph)
+
+_function._rewritten = with_a_swap_in
+original = step.get_concrete_function(images)
+try:
+    spillway.tensorflow.rewrite_function(original)(images)
+except spillway.SpillwayError as error:
+    print(error)
+print(int(steps))  # It has not run.
+function = spillway.tensorflow.rewrite_function(original, fail_open=True)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    losses = [float(function(images)) for _ in range(3)]
+print(*[warning.message for warning in said if warning.category is spillway.SpillwayWarning])
+print(int(steps))
+steps.assign(0), bias.assign(tf.zeros((4,))), weights.assign(tf.ones((3, 3, 1, 4)))
+print(losses == [float(original(images)) for _ in range(3)])
+"""
+
+
+class OneDnnTest(unittest.TestCase):
+
+    def test_a_cycle_that_onednn_makes(self):
+        with mock.patch.dict(os.environ, TF_ENABLE_ONEDNN_OPTS="1"):
+            done = common.python(ONEDNN)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        if done.stdout == "no oneDNN\n":
+            self.skipTest("this TensorFlow has no oneDNN")
+        error, ran, warning, steps, same = done.stdout.splitlines()
+        self.assertRegex(error, "makes a cycle.*TF_ENABLE_ONEDNN_OPTS=0")
+        self.assertEqual((ran, steps, same), ("0", "3", "True"))
+        self.assertEqual(warning, "the graph is not rewritten, and trains as it is: " + error)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Concrete functions and Keras's fit, in TensorFlow 2 style."""
 
 import unittest
+import warnings
 
 import numpy as np
 
@@ -129,6 +130,17 @@ class FunctionTest(unittest.TestCase):
         step = make_step(model, optimizer)
         with self.assertRaisesRegex(TypeError, "rewrite_function"):
             spillway.rewrite(step)
+
+    def test_wrong_arguments_in_the_first_call(self):
+        """They are the caller's mistake, not one of the rewritten function."""
+        model, optimizer = make_model(), tf.keras.optimizers.Adam(1e-3)  # Kept alive.
+        step = rewrite_function(make_step(model, optimizer), fail_open=True, **PARAMETERS["level"])
+        labels = tf.constant(LABELS[:16])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", spillway.SpillwayWarning)
+            with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "float"):
+                step(tf.zeros((16, 12, 12, 1), tf.int32), labels)
+            self.assertEqual(int(step(tf.constant(IMAGES[:16]), labels)["count"]), 16)
 
     def test_no_gradients(self):
         forward = tf.function(lambda x: tf.matmul(x, x)).get_concrete_function(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import os
 import types
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import tensorflow as tf
+from tensorflow.python.eager import cancellation
 from tensorflow.python.eager.polymorphic_function import concrete_function as concrete_lib
 from tensorflow.python.framework import func_graph
 from tensorflow.python.ops import handle_data_util
@@ -51,7 +53,8 @@ def rewrite_function(function: Any, *, fail_open: bool = False,
 
     Args:
       function: a ConcreteFunction that contains the gradients and updates.
-      fail_open: after a failure, warn (SpillwayWarning) and return `function`.
+      fail_open: after a failure, warn (SpillwayWarning) and return `function`. A result that
+        TensorFlow refuses at the first call warns, and then does what `function` does.
       **keywords: those of `spillway.rewrite`. `targets` defaults to the results and side effects of
         the function.
 
@@ -69,12 +72,15 @@ def rewrite_function(function: Any, *, fail_open: bool = False,
                       "XLA; leave jit_compile out to keep the two alike", errors.SpillwayWarning,
                       stacklevel=3)
     try:
-        return _rewritten(function, dict(keywords))
+        made = _rewritten(function, dict(keywords))
     except errors.SpillwayError as error:
         if not fail_open:
             raise
         _rewrite.warn(error)
         return function
+    if fail_open and made is not function:
+        made.fails_open = True
+    return made
 
 
 def _is_compiled(function: Any) -> bool:
@@ -114,7 +120,75 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
     return made
 
 
+class _Rewritten(concrete_lib.ConcreteFunction):
+    """A rewritten function, which is instantiated before its first run.
+
+    Attributes:
+      fails_open: whether the original runs if TensorFlow does not take this one.
+    """
+
+    fails_open = False
+    _taken: Optional[bool] = None  # None: not known yet.
+
+    def _call_flat(self, tensor_inputs: Any, captured_inputs: Any) -> Any:
+        def call() -> Any:
+            return super(_Rewritten, self)._call_flat(tensor_inputs, captured_inputs)
+
+        def call_original() -> Any:
+            original = self._spillway_original
+            return original._call_flat(  # pylint: disable=protected-access
+                tensor_inputs, original.captured_inputs)
+
+        # In a graph this is a node, and nothing is instantiated.
+        if self._taken is None and tf.executing_eagerly() and not _only_instantiates():
+            try:
+                _instantiate(call)
+                self._taken = True
+            except errors.SpillwayError as error:
+                try:
+                    _instantiate(call_original)
+                except errors.SpillwayError:
+                    return call_original()  # The arguments are wrong: it says so.
+                if not self.fails_open:
+                    raise
+                _rewrite.warn(error)
+                self._taken = False
+        return call_original() if self._taken is False else call()
+
+
+def _instantiate(call: Callable[[], Any]) -> None:
+    """Has TensorFlow place and optimize what `call` runs, and keep it for later calls, but run no
+    op: that comes before it sees that the call is cancelled. Raises SpillwayError if it fails."""
+    cancelled = cancellation.CancellationManager()
+    cancelled.start_cancel()
+    try:
+        with cancellation.CancellationManagerContext(cancelled):
+            call()
+    except tf.errors.CancelledError:
+        pass  # "Function was cancelled before it was started".
+    except Exception as error:  # TensorFlow raises what it likes.
+        raise _not_taken(error) from error
+
+
+def _only_instantiates() -> bool:
+    """Whether this is within `_instantiate`."""
+    context = cancellation.context()
+    return context is not None and context.is_cancelled
+
+
+# Of TensorFlow. Unset, it is on where TensorFlow was built with it.
+_ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
+
+
 def _not_taken(error: Exception) -> errors.SpillwayError:
+    # On CPUs, oneDNN makes one op of a Conv2DBackpropFilter and a BiasAddGrad of the same gradient,
+    # even if one waits for the other, as when it triggers a swap-in for it
+    # (GetConv2DBackpropFilterOrBiasAddGrad in tensorflow/core/common_runtime/mkl_layout_pass.cc).
+    if "nodes in a cycle" in str(error) and os.environ.get(_ONEDNN, "") not in ("0", "false"):
+        return errors.SpillwayError(
+            "TensorFlow's oneDNN, which looks past control edges, makes a cycle of the rewritten "
+            "function, which has none; set %s=0 in the environment (it is for CPUs only)" % _ONEDNN,
+            code="FAILED_PRECONDITION")
     return errors.InternalError("TensorFlow does not take the rewritten function (%s: %s)" % (
         type(error).__name__, errors.shown(str(error))), code="INTERNAL")
 
@@ -163,7 +237,8 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
             key=key, external=by_reference.by_ref_external[key],
             internal=tf.nest.map_structure(twin, inner, expand_composites=True),
             tracetype=by_reference.by_ref_tracetype[key], is_by_ref=True)
-    made = concrete_lib.ConcreteFunction.from_func_graph(new, function.function_type, {})
+    made = _Rewritten(concrete_lib.ConcreteFunction.from_func_graph(
+        new, function.function_type, {}).inference_fn)
     # Needed for a SavedModel.
     for name in ("_arg_keywords", "_num_positional_args"):
         setattr(made, name, getattr(function, name))
@@ -283,21 +358,23 @@ class _TrainFunction:
             if self._batch is not None:
                 keywords["batch_size"] = self._batch
             made = self._rewrite(function, **keywords)
+            if made is not function and not self._takes(made, iterator):
+                made = function
             self._made[key] = self.original if made is function else made
             if self._on_rewrite is not None and made is not function:
                 self._on_rewrite(made)
+        return self._made[key](iterator)
+
+    def _takes(self, made: Any, iterator: Any) -> bool:
+        """Whether TensorFlow takes the function; with fail_open, warns if not."""
         try:
-            return self._made[key](iterator)
-        except (TypeError, ValueError) as error:
-            # What a step itself raises is an OpError: nothing has run.
-            if self._made[key] is self.original:
-                raise
-            failure = _not_taken(error)
+            _instantiate(lambda: made(iterator))
+        except errors.SpillwayError as error:
             if not self.keywords.get("fail_open"):
-                raise failure from error
-            _rewrite.warn(failure)
-            self._made[key] = self.original
-            return self.original(iterator)
+                raise
+            _rewrite.warn(error)
+            return False
+        return True
 
 
 def _batch_of(iterator: Any) -> Tuple[Any, Optional[int]]:
