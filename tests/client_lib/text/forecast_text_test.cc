@@ -294,7 +294,7 @@ TEST(ForecastTextTest, SizesOfWhichItIsUnknown) {
 }
 
 TEST(ForecastTextTest, SizesWithThePlansOfOthers) {
-  const auto size = [](int size, const char* plan) {
+  const auto row = [](int size, const char* plan) {
     return absl::StrCat("sizes { size: ", size,
                         " full_speed_sizes_per_s: 400 unswapped { fit: "
                         "FIT_DOES_NOT_FIT } swapped { fit: FIT_FITS } swapped_steps_per_s: 2 "
@@ -302,11 +302,11 @@ TEST(ForecastTextTest, SizesWithThePlansOfOthers) {
                         plan, " }\n");
   };
   const std::string report =
-      absl::StrCat(kMachine, "size_is_batch: true\n", size(64, "plan_of_size: 96"), size(96, ""));
+      absl::StrCat(kMachine, "size_is_batch: true\n", row(64, "plan_of_size: 96"), row(96, ""));
   EXPECT_THAT(Exploration(report),
               HasSubstr("  plans    batch 64 is as fast with the plan of batch 96: rewrite at that "
                         "with --save-plan, and\n           apply it\n"));
-  EXPECT_THAT(Exploration(report + size(32, "plan_of_size: 96")), HasSubstr("(1 more: --json)"));
+  EXPECT_THAT(Exploration(report + row(32, "plan_of_size: 96")), HasSubstr("(1 more: --json)"));
 }
 
 TEST(ForecastTextTest, AGraphThatIsReturnedAsItCame) {

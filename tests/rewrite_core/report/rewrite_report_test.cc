@@ -215,7 +215,7 @@ TEST(ReportFiguresTest, CountsByDeviceAndByKindOfEdge) {
   EXPECT_EQ(report.warnings(0).code(), v1::WARNING_CODE_UNKNOWN_SIZES);
   EXPECT_THAT(report.warnings(0).message(), HasSubstr("1 of 3 swapped tensors"));
   EXPECT_EQ(report.warnings(1).code(), v1::WARNING_CODE_NO_TRIGGER);
-  EXPECT_THAT(report.warnings(1).message(), HasSubstr("1 swap-ins have no trigger"));
+  EXPECT_THAT(report.warnings(1).message(), HasSubstr("no trigger was found for 1 swap-in"));
   // TensorFlow's default is enough.
   EXPECT_EQ(report.advice().host_memory_variable(), "");
   EXPECT_NE(report.advice().config_proto_text(), "");

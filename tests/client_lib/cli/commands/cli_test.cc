@@ -205,9 +205,9 @@ TEST(CliTest, ADryRunWritesNoGraph) {
   EXPECT_THAT(dir.Names(), ElementsAre("out.pb"));
   const std::string plan = dir / "plan.json";
   Done(Rewrite(kMnistPath, {"--dry-run", "--save-plan", plan}));
-  Done(Spillway({"apply", plan, kMnistPath, "-o", dir / "applied.pb"}));
+  Done({"apply", plan, kMnistPath, "-o", dir / "applied.pb"});
   EXPECT_TRUE(ReadFile(dir / "applied.pb") == Expected().graph_def());
-  EXPECT_THAT(Done(Spillway({"apply", plan, kMnistPath, "--dry-run"})).err,
+  EXPECT_THAT(Done({"apply", plan, kMnistPath, "--dry-run"}).err,
               HasSubstr("dry run, the graph is unchanged"));
 }
 

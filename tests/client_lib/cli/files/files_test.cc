@@ -208,7 +208,8 @@ TEST(CheckFilesTest, OutputsMustDiffer) {
     const auto path = [&dir](const std::string& name) {
       return name.empty() || name == "-" ? name : dir / name;
     };
-    return CheckFiles({dir / "in", path(out), path(report), path(patch), path(plan), OutputPath()});
+    return CheckFiles({dir / "in", path(out), path(report), path(patch), path(plan), OutputPath()},
+                      /*dry_run=*/false);
   };
   EXPECT_TRUE(check("out", "report", "patch").ok());
   EXPECT_TRUE(check("", "report", "").ok());
