@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -106,16 +108,17 @@ int FileWith(absl::string_view bytes) {
 }
 
 // `input` -1: none. It is not closed.
-absl::optional<std::string> Run(const std::vector<std::string>& command, int input,
-                                size_t max_output, const Deadline& deadline) {
+ProgramRun Run(const std::vector<std::string>& command, int input, size_t max_output,
+               const Deadline& deadline) {
+  using End = ProgramRun::End;
   int fds[2];
-  if (pipe2(fds, O_CLOEXEC) != 0) return absl::nullopt;
+  if (pipe2(fds, O_CLOEXEC) != 0) return {End::kFailed, ""};
   const int write_end = AboveStandardStreams(fds[1]);
   const pid_t child = write_end < 0 ? -1 : Start(command, input, write_end);
   if (write_end >= 0) close(write_end);
   if (child < 0) {
     close(fds[0]);
-    return absl::nullopt;
+    return {write_end < 0 ? End::kFailed : End::kNoProgram, ""};
   }
   std::string output;
   const bool complete = ReadUntil(deadline, fds[0], max_output, &output);
@@ -124,17 +127,25 @@ absl::optional<std::string> Run(const std::vector<std::string>& command, int inp
   if (status < 0) {
     kill(-child, SIGKILL);
     Reap(Deadline(kReapTime), child);
-    return absl::nullopt;
+    return {deadline.Remaining() > absl::ZeroDuration() ? End::kFailed : End::kLate, output};
   }
-  if (status != 0) return absl::nullopt;
-  return output;
+  return {status != 0 ? End::kFailed : End::kDone, output};
+}
+
+absl::optional<std::string> IfDone(ProgramRun run) {
+  if (run.end != ProgramRun::End::kDone) return absl::nullopt;
+  return std::move(run.output);
 }
 
 }  // namespace
 
+ProgramRun RunProgram(const std::vector<std::string>& command, const Deadline& deadline) {
+  return Run(command, /*input=*/-1, kMaxOutput, deadline);
+}
+
 absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
                                      const Deadline& deadline) {
-  return Run(command, /*input=*/-1, kMaxOutput, deadline);
+  return IfDone(RunProgram(command, deadline));
 }
 
 absl::optional<std::string> FilteredBy(const std::vector<std::string>& command,
@@ -142,7 +153,7 @@ absl::optional<std::string> FilteredBy(const std::vector<std::string>& command,
                                        const Deadline& deadline) {
   const int file = FileWith(input);
   if (file < 0) return absl::nullopt;
-  absl::optional<std::string> output = Run(command, file, max_output, deadline);
+  absl::optional<std::string> output = IfDone(Run(command, file, max_output, deadline));
   close(file);
   return output;
 }

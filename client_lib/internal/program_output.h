@@ -13,11 +13,21 @@
 
 namespace spillway::internal {
 
-// Runs `command`, whose first word is looked up in the absolute folders of PATH, and returns its
-// standard output; nothing if there is no such program, or if it fails, prints more than 64 KiB or
-// has not ended by the deadline. In the last two cases its whole process group is killed.
+// What became of a program.
+struct ProgramRun {
+  enum class End { kDone, kNoProgram, kFailed, kLate };
+  End end = End::kNoProgram;
+  std::string output;  // Its standard output; not all of it if it is late or failed.
+};
+
+// Runs `command`, whose first word is looked up in the absolute folders of PATH. It fails if it
+// ends with another exit code than 0 or prints more than 64 KiB, and is late if it has not ended by
+// the deadline. If it prints too much or is late, its whole process group is killed.
 //
 // May be called while other threads run. Returns at most kReapTime after the deadline.
+ProgramRun RunProgram(const std::vector<std::string>& command, const Deadline& deadline);
+
+// Returns its standard output, or nothing unless it is done.
 absl::optional<std::string> OutputOf(const std::vector<std::string>& command,
                                      const Deadline& deadline);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -14,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client_lib/internal/program_output.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/byte_text.h"
@@ -104,13 +106,17 @@ struct Gpu {
   double capability = 0;
 };
 
+// Of AskMachine.
+absl::Status Unknown(absl::string_view why) { return absl::FailedPreconditionError(why); }
+
+// Where the preset is `auto`.
 absl::Status CannotTell(absl::string_view why) {
   return core::InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
       absl::StrCat("hardware.preset is auto, and ", why,
                    "; name a preset (spillway capabilities lists them) or give the machine's "
                    "numbers"),
-      {{"option", "hardware.preset"}, {"value", kAuto}, {"why", why}});
+      {{"option", "hardware.preset"}, {"value", kAuto}});
 }
 
 std::vector<std::vector<std::string>> Cells(absl::string_view csv) {
@@ -171,7 +177,7 @@ absl::StatusOr<std::vector<Gpu>> Visible(std::vector<Gpu> gpus,
   for (absl::string_view word : absl::StrSplit(*visible, ',')) {
     word = absl::StripAsciiWhitespace(word);
     if (absl::StartsWith(word, "MIG-")) {
-      return CannotTell("CUDA_VISIBLE_DEVICES names a MIG slice, whose memory is not looked up");
+      return Unknown("CUDA_VISIBLE_DEVICES names a MIG slice, whose memory is not looked up");
     }
     int index = -1;
     if (!absl::SimpleAtoi(word, &index)) {
@@ -185,7 +191,7 @@ absl::StatusOr<std::vector<Gpu>> Visible(std::vector<Gpu> gpus,
     if (index < 0 || index >= static_cast<int>(gpus.size())) break;
     shown.push_back(gpus[static_cast<size_t>(index)]);
   }
-  if (shown.empty()) return CannotTell("CUDA_VISIBLE_DEVICES hides all GPUs");
+  if (shown.empty()) return Unknown("CUDA_VISIBLE_DEVICES hides all GPUs");
   // CUDA numbers them by speed, nvidia-smi by bus: if they differ, any of them may be meant.
   const bool alike = std::all_of(gpus.begin(), gpus.end(), [&](const Gpu& gpu) {
     return gpu.name == gpus[0].name && gpu.usable_bytes == gpus[0].usable_bytes;
@@ -200,13 +206,29 @@ double LinkRate(int generation, int width) {
   return kRates[generation] * width / 16;
 }
 
+// `NVIDIA H200 and 2 times NVIDIA L4`: each kind once, in the order of their first.
+std::string GpusText(const std::vector<Gpu>& gpus) {
+  std::vector<std::pair<std::string, int>> kinds;
+  for (const Gpu& gpu : gpus) {
+    const auto kind = std::find_if(kinds.begin(), kinds.end(),
+                                   [&](const auto& known) { return known.first == gpu.name; });
+    if (kind == kinds.end()) {
+      kinds.push_back({gpu.name, 1});
+    } else {
+      ++kind->second;
+    }
+  }
+  return absl::StrJoin(kinds, " and ", [](std::string* out, const auto& kind) {
+    absl::StrAppend(out, kind.second > 1 ? absl::StrCat(kind.second, " times ") : "",
+                    kind.first.empty() ? "a GPU" : kind.first);
+  });
+}
+
 // Sets the preset, or why there is none.
 void FindPreset(const std::vector<Gpu>& gpus, const Gpu& least, Host host, ThisMachine* machine) {
-  for (const Gpu& gpu : gpus) {
-    if (gpu.name == least.name) continue;
-    machine->why_none =
-        absl::StrCat("this machine has ", core::Quoted(gpus[0].name), " and ",
-                     core::Quoted(gpu.name == gpus[0].name ? least.name : gpu.name));
+  if (std::any_of(gpus.begin(), gpus.end(),
+                  [&](const Gpu& gpu) { return gpu.name != least.name; })) {
+    machine->why_none = "there is no preset for several kinds of GPUs";
     return;
   }
   if (least.name.empty()) {
@@ -223,7 +245,7 @@ void FindPreset(const std::vector<Gpu>& gpus, const Gpu& least, Host host, ThisM
     machine->rates = RatesOfCard(least.name);
     return;
   }
-  machine->why_none = absl::StrCat("there is no preset for ", core::Quoted(least.name));
+  machine->why_none = "there is no preset for it";
 }
 
 // The limit of the cgroup (version 2) that a container gives its processes; 0: none.
@@ -240,11 +262,42 @@ int64_t HostBytes() {
   return limit > 0 && (all == 0 || limit < all) ? limit : all;
 }
 
-std::string Asked(const char* columns, const Deadline& deadline) {
-  return OutputOf(
-             {"nvidia-smi", absl::StrCat("--query-gpu=", columns), "--format=csv,noheader,nounits"},
-             deadline)
-      .value_or("");
+ProgramRun Ask(const char* columns, const Deadline& deadline) {
+  return RunProgram(
+      {"nvidia-smi", absl::StrCat("--query-gpu=", columns), "--format=csv,noheader,nounits"},
+      deadline);
+}
+
+// Empty unless it is done.
+std::string Answer(const ProgramRun& run) {
+  return run.end == ProgramRun::End::kDone ? run.output : "";
+}
+
+// Longer than what nvidia-smi says of a driver that is missing or of another version.
+constexpr size_t kMaxLine = 200;
+
+// The first line with something in it, fit for a terminal, without a full stop.
+std::string FirstLine(absl::string_view text) {
+  text = absl::StripLeadingAsciiWhitespace(text);
+  std::string line(absl::StripAsciiWhitespace(text.substr(0, text.find('\n')).substr(0, kMaxLine)));
+  for (char& c : line) c = absl::ascii_isprint(c) ? c : '?';
+  return std::string(absl::StripSuffix(line, "."));
+}
+
+// nvidia-smi prints its errors to standard output.
+std::string FailureText(const ProgramRun& run, const Deadline& deadline) {
+  switch (run.end) {
+    case ProgramRun::End::kDone:
+    case ProgramRun::End::kNoProgram:
+      return "";
+    case ProgramRun::End::kLate:
+      return absl::StrCat("nvidia-smi did not answer in ",
+                          absl::ToDoubleSeconds(deadline.timeout()), " s");
+    case ProgramRun::End::kFailed:
+      break;
+  }
+  const std::string line = FirstLine(run.output);
+  return absl::StrCat("nvidia-smi failed", line.empty() ? "" : absl::StrCat(": ", line));
 }
 
 bool IsAuto(const v1::Hardware& hardware) { return hardware.preset() == kAuto; }
@@ -262,10 +315,13 @@ bool IsOpen(const v1::Hardware& hardware) {
 absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit) {
   const Deadline deadline(limit);
   NvidiaSmiOutput output;
-  output.memory = Asked("memory.total,compute_cap", deadline);
-  if (output.memory.empty()) output.memory = Asked("memory.total", deadline);
-  output.names = Asked("name", deadline);
-  output.places = Asked("uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max", deadline);
+  output.memory = Answer(Ask("memory.total,compute_cap", deadline));
+  if (output.memory.empty()) output.memory = Answer(Ask("memory.total", deadline));
+  const ProgramRun names = Ask("name", deadline);
+  output.names = Answer(names);
+  output.failure = FailureText(names, deadline);
+  output.places =
+      Answer(Ask("uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max", deadline));
   const char* visible = getenv("CUDA_VISIBLE_DEVICES");
   absl::StatusOr<ThisMachine> machine = ParseMachine(
       output, kThisHost,
@@ -279,11 +335,6 @@ const absl::StatusOr<ThisMachine>& MachineOfProcess(absl::Duration limit) {
   return machine;
 }
 
-std::string GpuText(const ThisMachine& machine) {
-  return absl::StrCat(machine.gpu_count > 1 ? absl::StrCat(machine.gpu_count, " times ") : "",
-                      machine.gpu);
-}
-
 std::string MemoryText(const ThisMachine& machine) {
   return absl::StrCat(core::BytesText(machine.usable_bytes), " of ",
                       core::BytesText(machine.total_bytes),
@@ -295,7 +346,8 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
   const auto memory = Cells(output.memory);
   const auto names = Cells(output.names);
   if (memory.empty() && names.empty()) {
-    return CannotTell("no nvidia-smi here says which GPU this is");
+    return output.failure.empty() ? absl::NotFoundError("no nvidia-smi here says which GPU this is")
+                                  : Unknown(output.failure);
   }
   std::vector<Gpu> gpus(memory.empty() ? names.size() : memory.size());
   const bool knows_memory = !memory.empty() && ParseMemory(memory, &gpus);
@@ -305,7 +357,7 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
   const auto places = Cells(output.places);
   if (places.size() == gpus.size()) ParsePlaces(places, &gpus);
   if (!knows_memory && gpus[0].name.empty()) {
-    return CannotTell("nvidia-smi says nothing here that names a GPU");
+    return Unknown("nvidia-smi says nothing here that names a GPU");
   }
   const absl::StatusOr<std::vector<Gpu>> shown = Visible(std::move(gpus), visible);
   if (!shown.ok()) return shown.status();
@@ -313,12 +365,12 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
       *std::min_element(shown->begin(), shown->end(),
                         [](const Gpu& a, const Gpu& b) { return a.usable_bytes < b.usable_bytes; });
   if (std::any_of(shown->begin(), shown->end(), [](const Gpu& gpu) { return gpu.mig; })) {
-    return CannotTell(absl::StrCat(core::Quoted(least.name),
-                                   " is divided by MIG, and nvidia-smi does not say here what "
-                                   "memory a slice has"));
+    return Unknown(absl::StrCat(GpusText(*shown),
+                                " is divided by MIG, and nvidia-smi does not say here what "
+                                "memory a slice has"));
   }
   ThisMachine machine;
-  machine.gpu = least.name;
+  machine.gpus = GpusText(*shown);
   machine.gpu_count = static_cast<int>(shown->size());
   if (knows_memory) {
     machine.usable_bytes = least.usable_bytes;
@@ -327,6 +379,8 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
   FindPreset(*shown, least, host, &machine);
   return machine;
 }
+
+std::string AssumedPreset() { return core::HardwarePresets()[0].hardware.preset; }
 
 std::string PresetOfGpu(absl::string_view name, Host host) {
   name = CardName(name);
@@ -358,11 +412,17 @@ absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& mach
                                          v1::Hardware* hardware) {
   const bool must = IsAuto(*hardware);
   if (!machine.ok()) {
-    return must ? absl::StatusOr<std::string>(machine.status()) : std::string();
+    const absl::string_view why = machine.status().message();
+    if (must) return CannotTell(why);
+    if (absl::IsNotFound(machine.status())) return std::string();
+    return absl::StrCat(why, "; give --hardware and --gpu-memory-bytes");
   }
-  if (must && machine->preset.empty()) return CannotTell(machine->why_none);
+  if (must && machine->preset.empty()) {
+    return CannotTell(
+        absl::StrCat("this machine has ", machine->gpus, ", and ", machine->why_none));
+  }
   hardware->set_preset(machine->preset);
-  std::string note = absl::StrCat("from nvidia-smi: ", GpuText(*machine));
+  std::string note = absl::StrCat("from nvidia-smi: ", machine->gpus);
   if (machine->link_bytes_per_s > 0 && !hardware->has_d2h_bytes_per_s() &&
       !hardware->has_h2d_bytes_per_s()) {
     hardware->set_d2h_bytes_per_s(machine->link_bytes_per_s);
@@ -384,7 +444,9 @@ absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& mach
   if (machine->host_bytes > 1 && !hardware->has_host_memory_bytes()) {
     hardware->set_host_memory_bytes(machine->host_bytes / 2);
   }
-  if (machine->preset.empty()) return absl::StrCat(note, "; ", machine->why_none);
+  if (machine->preset.empty()) {
+    return absl::StrCat(note, "; ", machine->why_none, ": name one with --hardware");
+  }
   return absl::StrCat(note, "; planned for ", machine->preset,
                       machine->estimated
                           ? ", the most similar of the machines: an estimate; --hardware and "

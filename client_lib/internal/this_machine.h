@@ -3,7 +3,7 @@
 // rule.
 //
 // nvidia-smi is optional: if it is missing, fails, hangs or prints something unexpected, nothing is
-// known, and the request stays as it is.
+// known, and the request stays as it is. Unless it is missing, the user is told why.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_THIS_MACHINE_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_THIS_MACHINE_H_
 
@@ -23,12 +23,12 @@ namespace spillway::internal {
 
 // The visible GPUs. Of several, the one with the least usable memory counts, in use or not.
 struct ThisMachine {
-  std::string gpu;           // Its name.
+  std::string gpus;          // `NVIDIA H200 and 2 times NVIDIA L4`.
   int gpu_count = 0;         // 1 and up.
   int64_t usable_bytes = 0;  // For TensorFlow's allocator. 0: unknown.
   int64_t total_bytes = 0;   // As nvidia-smi reports it.
   std::string preset;        // Empty: none is like it, or the GPUs are of several kinds,
-  std::string why_none;      // as this says.
+  std::string why_none;      // as this says: `there is no preset for it`.
   // Whether the preset is that of another card of the same architecture, and then the rate of this
   // one's PCIe link in each direction, and its other rates. 0: unknown.
   bool estimated = false;
@@ -41,16 +41,15 @@ struct ThisMachine {
 // which takes a second or more.
 inline constexpr absl::Duration kNvidiaSmiTime = absl::Seconds(5);
 
-// Asks nvidia-smi, waiting at most `limit`. An error (BAD_OPTION for hardware.preset) says why
-// nothing is known, in its metadata as `why`, and what to give instead.
+// Asks nvidia-smi, waiting at most `limit`. An error says why nothing is known, to go on with what
+// to give instead; NotFound: there is no nvidia-smi.
 absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit);
 
 // The same, asked once in this process, the first time: GPUs do not change, and a trainer may call
 // often. Nor is an nvidia-smi waited for again that did not answer within the first limit.
 const absl::StatusOr<ThisMachine>& MachineOfProcess(absl::Duration limit = kNvidiaSmiTime);
 
-// For people: `2 times NVIDIA L4`; `20.31 GiB of 22.49 GiB for TensorFlow`, if it is known.
-std::string GpuText(const ThisMachine& machine);
+// For people: `20.31 GiB of 22.49 GiB for TensorFlow`, if it is known.
 std::string MemoryText(const ThisMachine& machine);
 
 // The V100s of an IBM POWER host are connected to it by NVLink.
@@ -59,14 +58,18 @@ enum class Host { kPower, kOther };
 // What nvidia-smi answers to queries of CSV without headers and units, a line for each GPU. Several
 // queries, since old drivers refuse one with a column that they do not know. Each may be empty.
 struct NvidiaSmiOutput {
-  std::string memory;  // memory.total,compute_cap: MiB. The second column may be missing.
-  std::string names;   // name.
-  std::string places;  // uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max.
+  std::string memory;   // memory.total,compute_cap: MiB. The second column may be missing.
+  std::string names;    // name.
+  std::string places;   // uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max.
+  std::string failure;  // What became of the query for names, if it failed: `nvidia-smi failed`.
 };
 
 // Parses it. `visible`: CUDA_VISIBLE_DEVICES, if set.
 absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host host,
                                          absl::optional<absl::string_view> visible);
+
+// The preset that is assumed if the request says nothing and nothing is known of this machine.
+std::string AssumedPreset();
 
 // Returns the preset for the GPU of exactly that name, or empty if there is none.
 std::string PresetOfGpu(absl::string_view name, Host host);
@@ -85,9 +88,9 @@ bool NeedsMachine(const v1::ExploreOptions& options);
 // Fills in what `hardware`, of a request that needs it, does not give: the preset, its memory and
 // link as nvidia-smi reports them, and half of the host's memory, since TensorFlow's pinned
 // allocator takes up to twice the bytes of the tensors (it rounds them up to powers of two).
-// Returns a sentence for the user that says what was filled in; empty if nothing was, and the
-// answer will say which machine is assumed. An error if the preset is `auto`, and `machine` is one
-// or has no preset.
+// Returns a sentence for the user that says what was filled in, or why nothing was; empty if there
+// is no nvidia-smi, and the answer will say which machine is assumed. An error if the preset is
+// `auto`, and `machine` is one or has no preset: BAD_OPTION.
 absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& machine,
                                          v1::Hardware* hardware);
 

@@ -15,7 +15,6 @@
 #include "client_lib/internal/this_machine.h"
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/byte_text.h"
-#include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {
@@ -60,14 +59,12 @@ struct DoctorFlags {
 
 void AddMachine(Rows* rows) {
   const absl::StatusOr<internal::ThisMachine>& machine = internal::MachineOfProcess();
-  if (!machine.ok()) {
-    const auto why = core::GetErrorInfo(machine.status()).metadata();
-    const auto found = why.find("why");
-    rows->push_back({"GPU", absl::StrCat("not known: ", found == why.end() ? "" : found->second)});
-  } else {
-    rows->push_back({"GPU", internal::GpuText(*machine)});
-    rows->push_back({"memory", machine->usable_bytes > 0 ? internal::MemoryText(*machine)
-                                                         : "not known: give --gpu-memory-bytes"});
+  const bool knows_memory = machine.ok() && machine->usable_bytes > 0;
+  rows->push_back({"GPU", machine.ok() ? machine->gpus
+                                       : absl::StrCat("not known: ", machine.status().message())});
+  rows->push_back({"memory", knows_memory ? internal::MemoryText(*machine)
+                                          : "not known: give --gpu-memory-bytes"});
+  if (machine.ok()) {
     rows->push_back({"host memory", machine->host_bytes > 0
                                         ? absl::StrCat(core::BytesText(machine->host_bytes),
                                                        ", half of it for swaps")
@@ -80,9 +77,10 @@ void AddMachine(Rows* rows) {
     rows->push_back({"driver", lines[0].empty() ? "nvidia-smi does not tell" : lines[0]});
   }
   if (!machine.ok() || machine->preset.empty()) {
-    rows->push_back({"machine",
-                     "the default is assumed, the first that spillway capabilities lists: name the "
-                     "one that trains with --hardware"});
+    const std::string why = machine.ok() ? absl::StrCat(", as ", machine->why_none) : "";
+    rows->push_back({"machine", absl::StrCat(internal::AssumedPreset(), " is assumed", why,
+                                             ": name the one that trains with --hardware "
+                                             "(spillway capabilities lists them)")});
   } else {
     rows->push_back({"machine", absl::StrCat(machine->preset,
                                              machine->estimated

@@ -40,11 +40,27 @@ TEST_F(DoctorTest, WithNothingThereEachLineSaysWhatToDo) {
   const ChildResult result = Spillway({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  EXPECT_THAT(
-      result.out,
-      AllOf(HasSubstr("  GPU       not known: no nvidia-smi here says which GPU this is\n"),
-            HasSubstr("the default is assumed, the first that spillway capabilities lists: name"),
-            HasSubstr("none in PATH answers"), HasSubstr("give --server HOST:PORT")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("  GPU       not known: no nvidia-smi here says which GPU this is\n"),
+                    HasSubstr(" p100_pcie is assumed: name the one that trains with --hardware "),
+                    HasSubstr("none in PATH answers"), HasSubstr("give --server HOST:PORT")));
+}
+
+TEST_F(DoctorTest, GpusThatAreNoMachineThatIsKnown) {
+  Install("nvidia-smi",
+          "case $1 in *=name) echo NVIDIA H200; echo NVIDIA L4;; *=memory*) echo 143771, 9.0; echo "
+          "23034, 8.9;; *) echo;; esac");
+  EXPECT_THAT(Spillway({"doctor"}).out,
+              AllOf(HasSubstr(" NVIDIA H200 and NVIDIA L4\n"),
+                    HasSubstr("20.31 GiB of 22.49 GiB on the smallest for TensorFlow\n"),
+                    HasSubstr(" p100_pcie is assumed, as there is no preset for several kinds of "
+                              "GPUs: name")));
+  Install("nvidia-smi", "echo \"NVIDIA-SMI couldn't find libnvidia-ml.so.\"; exit 12");
+  EXPECT_THAT(Spillway({"doctor"}).out,
+              AllOf(HasSubstr("not known: nvidia-smi failed: NVIDIA-SMI couldn't find "
+                              "libnvidia-ml.so\n"),
+                    HasSubstr(" not known: give --gpu-memory-bytes\n"),
+                    HasSubstr(" p100_pcie is assumed: name")));
 }
 
 TEST_F(DoctorTest, WhatIsThere) {

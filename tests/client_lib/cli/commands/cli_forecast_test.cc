@@ -467,7 +467,8 @@ TEST_F(CliForecastTest, HardwareAutoIsTheMachineThatNvidiaSmiNames) {
   const std::string path = getenv("PATH");
   setenv("PATH", absl::StrCat(dir_ / "bin", ":", path).c_str(), 1);
   ExpectError(Spillway(simulate), 2,
-              {"--hardware is auto, and there is no preset for 'NVIDIA GeForce RTX 3090'"});
+              {"--hardware is auto, and this machine has NVIDIA GeForce RTX 3090, and there is no "
+               "preset for it; name a preset"});
   setenv("PATH", path.c_str(), 1);
 }
 
