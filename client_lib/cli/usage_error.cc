@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client_lib/cli/commands/help_command.h"
+#include "client_lib/cli/flags/option_value.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/near_names.h"
 
@@ -48,6 +49,16 @@ std::string Elsewhere(const CLI::App& app, const std::string& flag) {
   return absl::StrCat("; it is a flag of ", absl::StrJoin(commands, ", "));
 }
 
+// Of the first flag with one value that is given several times; empty if there is none.
+std::string Repeated(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const bool takes_one = option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
+                           option->get_items_expected_max() == 1;
+    if (takes_one && option->count() > 1) return RepeatedText(option->get_name(), option->count());
+  }
+  return "";
+}
+
 // `not expected: 'a' 'b'`, with a suggestion for the first unknown flag.
 std::string Unexpected(const CLI::App& app, const CLI::App& command,
                        const std::vector<std::string>& unexpected) {
@@ -83,6 +94,7 @@ std::string UsageText(const CLI::App& app, const CLI::ParseError& error,
     return absl::StrCat(text, "; see spillway --help");
   }
   const std::vector<std::string> unexpected = InOrder(app.remaining(/*recurse=*/true), words);
+  if (const std::string repeated = Repeated(*commands[0]); !repeated.empty()) text = repeated;
   // The missing argument may be the misspelled one.
   if (!unexpected.empty()) text = Unexpected(app, *commands[0], unexpected);
   return absl::StrCat(text, "; see spillway ", commands[0]->get_name(), " --help");

@@ -211,9 +211,8 @@ absl::Status SetField(absl::string_view flag, const std::vector<std::string>& te
   if (IsGpuMemory(field)) return AddGpuMemories(flag, texts, field, message);
   if (!field->is_repeated()) {
     if (texts.size() != 1) {
-      return core::InvalidError(
-          v1::ERROR_REASON_CONFLICTING_OPTIONS,
-          absl::StrCat(flag, " is given ", texts.size(), " times; give it once"), {{"flag", flag}});
+      return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                                RepeatedText(flag, texts.size()), {{"flag", flag}});
     }
     return SetScalar(flag, texts[0], field, message);
   }
@@ -225,6 +224,10 @@ absl::Status SetField(absl::string_view flag, const std::vector<std::string>& te
     }
   }
   return absl::OkStatus();
+}
+
+std::string RepeatedText(absl::string_view flag, size_t times) {
+  return absl::StrCat(flag, " is given ", times, " times; give it once");
 }
 
 std::vector<std::string> SplitList(absl::string_view text) {

@@ -7,6 +7,7 @@
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_VALUE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_VALUE_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ namespace spillway::cli {
 absl::Status SetField(absl::string_view flag, const std::vector<std::string>& texts,
                       const google::protobuf::FieldDescriptor* field,
                       google::protobuf::Message* message);
+
+// `--lb is given 2 times; give it once`: for every flag with one value.
+std::string RepeatedText(absl::string_view flag, size_t times);
 
 // Splits at commas, except `\,`. Items may be empty.
 std::vector<std::string> SplitList(absl::string_view text);
