@@ -51,7 +51,9 @@ std::string HeadingText(const v1::RewriteReport& report, absl::string_view name,
                     NameOrNumber(core::StrategyName(report.strategy()), report.strategy()), ")");
   }
   std::string text = absl::StrCat(style.Heading(heading), "\n");
-  if (!report.summary().empty()) absl::StrAppend(&text, Paragraph(report.summary(), 2, style));
+  if (!report.summary().empty()) {
+    absl::StrAppend(&text, Paragraph(style.WithOptions(report.summary()), 2, style));
+  }
   return text;
 }
 

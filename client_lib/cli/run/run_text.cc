@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client_lib/cli/flags/flag_names.h"
 #include "client_lib/text/cost_text.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/rewrite_figures.h"
@@ -53,7 +54,7 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
                         report.fits(0).not_needed();
   const bool says_all = says_fit || report.outcome() == v1::OUTCOME_DRY_RUN;
   return absl::StrCat(graph, " stays as it is: ", text::CostText(report), says_all ? "" : "; ",
-                      says_all ? "" : report.summary(), end);
+                      says_all ? "" : InFlags(report.summary()), end);
 }
 
 }  // namespace spillway::cli

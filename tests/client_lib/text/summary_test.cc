@@ -199,6 +199,15 @@ TEST(SummaryTest, ShortSaysWhatPeopleAsk) {
 )");
 }
 
+TEST(SummaryTest, NamesOptionsAsTheReaderDoes) {
+  v1::RewriteReport report;
+  report.set_outcome(v1::OUTCOME_KEPT);
+  report.set_summary("already_rewritten = REPLAN strips it first");
+  const Style style(Style::Color::kOff, kLineWidth,
+                    [](absl::string_view) { return std::string("a flag"); });
+  EXPECT_THAT(FormatSummary(report, "", style), ::testing::HasSubstr("\n  a flag\n"));
+}
+
 // Next to nothing was swapped: said before all other warnings.
 TEST(SummaryTest, WhatAPlanDoesNotDoComesFirst) {
   v1::RewriteReport report = Report(kPlanned);
