@@ -51,6 +51,9 @@ std::string InShort(const std::string& text) {
   }
   std::string first = said.substr(0, stop);
   if (stop != std::string::npos) first += ".";
+  // A flag that says what happens without it.
+  constexpr absl::string_view kIsDefault = " [default]";
+  if (absl::EndsWith(text, kIsDefault)) return absl::StrCat(first, kIsDefault);
   if (default_at == std::string::npos) return first;
   const std::string value = text.substr(default_at);
   if (value.size() <= kShortDefault && value != " [default: none]") first += value;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -86,6 +87,16 @@ TEST(HelpTest, TheCommandHelp) {
   EXPECT_EQ(Spillway({"help", "simulate"}).out, Spillway({"simulate", "--help"}).out);
   EXPECT_EQ(Spillway({"help", "simulate", "--all"}).out, Spillway({"simulate", "--help-all"}).out);
   EXPECT_EQ(Spillway({"version"}).out, Spillway({"--version"}).out);
+}
+
+TEST(HelpTest, ShortTextsSayWhatIsDoneAnyway) {
+  const auto words = [](const char* command) {
+    const std::vector<std::string> all = absl::StrSplit(Spillway({command, "--help"}).out,
+                                                        absl::ByAnyChar(" \n"), absl::SkipEmpty());
+    return absl::StrJoin(all, " ");
+  };
+  EXPECT_THAT(words("run"), HasSubstr("runs the command with the original graph. [default] "));
+  EXPECT_THAT(words("explore"), HasSubstr("beside those of the search for the largest that fits"));
 }
 
 TEST(HelpTest, ColumnsAreHeeded) {
