@@ -38,7 +38,7 @@ constexpr size_t kMaxJournalNames = 100'000;
 constexpr char kDryRuns[] = "dry_runs";
 // The columns of the table: a member of the JSON, and its heading.
 constexpr std::pair<const char*, const char*> kColumns[] = {{"requests", "requests"},
-                                                            {kDryRuns, "dry runs"},
+                                                            {kDryRuns, "dry"},
                                                             {"swapping", "swapping"},
                                                             {"swap_bytes_per_step", "per step"},
                                                             {"slowdown", "slow-down"},
@@ -262,7 +262,7 @@ absl::StatusOr<ExitCode> Run(const StatsFlags& flags, const Session& session) {
 
 void AddStatsCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
-      "stats", "Print who swaps how much, and what it costs, from a server's journal.");
+      "stats", "Prints who swaps how much, and what it costs, from a server's journal.");
   auto flags = std::make_shared<StatsFlags>();
   const auto add = [&](const char* name, auto* value, const char* type, const std::string& help) {
     return command->add_option(name, *value, help)->type_name(type);
@@ -272,7 +272,7 @@ void AddStatsCommand(CLI::App* app, Session* session) {
       "skipped and counted.")
       ->required();
   add("--by", &flags->by, "job|user|queue|model|machine|strategy|caller",
-      "Group requests by this. Callers state the first four themselves. [default: job]")
+      "Groups requests by this. Callers state the first four themselves. [default: job]")
       ->check(CLI::IsMember({"job", "user", "queue", "model", "machine", "strategy", "caller"}));
   add("--since", &flags->since, "TIME",
       "From this time on: 2026-11-24T08:00:00Z, or how long before the newest line: 90m, 24h, 7d. "
@@ -281,15 +281,16 @@ void AddStatsCommand(CLI::App* app, Session* session) {
   add("--until", &flags->until, "TIME", "Up to this time, as for --since. [default: all]")
       ->check(NotEmpty);
   add("--top", &flags->top, "N",
-      absl::StrCat("Print at most N rows, those that swap most. 1 to ", kMaxTop, ". [default: 10]"))
+      absl::StrCat("Prints at most N rows, those that swap most. 1 to ", kMaxTop,
+                   ". [default: 10]"))
       ->check(CLI::Range(1, kMaxTop));
-  command->add_flag("--json", flags->json, "Print JSON.");
+  command->add_flag("--json", flags->json, "Prints JSON.");
   command->footer(
-      "A request is one line of the journal. \"swapping\" counts the rewritten graphs that swap;\n"
-      "\"per step\" sums what one step of each copies, both ways; \"slow-down\" is the time of\n"
-      "their steps with swaps divided by that without; \"saved\" sums their peaks before less "
-      "those\n"
-      "after; \"host memory\" is the most of one. A dash (JSON: null) means that none is known.\n"
+      "A request is one line of the journal. \"swapping\" counts the rewritten graphs\n"
+      "that swap, with dry runs (\"dry\") as what they would do; \"per step\" sums what\n"
+      "one step of each copies, both ways; \"slow-down\" is the time of their steps with\n"
+      "swaps divided by that without; \"saved\" sums their peaks before less those after;\n"
+      "\"host memory\" is the most of one. A dash (JSON: null) means that none is known.\n"
       "\n"
       "Examples:\n"
       "  spillway stats /var/log/spillway --by queue --since 24h\n"

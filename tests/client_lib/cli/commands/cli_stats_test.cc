@@ -136,17 +136,16 @@ TEST(CliStatsTest, DryRunsCountAsWhatTheyWouldDo) {
   EXPECT_EQ(json["totals"]["dry_runs"], 2);
   EXPECT_EQ(json["totals"]["swapping"], 3);
   EXPECT_EQ(json["totals"]["swap_bytes_per_step"], 202);
-  EXPECT_EQ(
-      Stats({"-"}, journal).out,
-      "2026-11-24T08:00:00.000Z to 2026-11-24T09:00:00.000Z\n"
-      "  job       requests  dry runs  swapping  per step  slow-down  saved  host memory  no fit  "
-      "failed\n"
-      "  looking          2         2         2     200 B          -      -            -       0  "
-      "     0\n"
-      "  swapping         1         0         1       2 B          -      -            -       0  "
-      "     0\n"
-      "  all              3         2         3     202 B          -      -            -       0  "
-      "     0\n");
+  EXPECT_EQ(Stats({"-"}, journal).out,
+            "2026-11-24T08:00:00.000Z to 2026-11-24T09:00:00.000Z\n"
+            "  job       requests  dry  swapping  per step  slow-down  saved  host memory  no fit  "
+            "failed\n"
+            "  looking          2    2         2     200 B          -      -            -       0  "
+            "     0\n"
+            "  swapping         1    0         1       2 B          -      -            -       0  "
+            "     0\n"
+            "  all              3    2         3     202 B          -      -            -       0  "
+            "     0\n");
 }
 
 // Unknown is neither 0 nor 0 B.
