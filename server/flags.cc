@@ -14,11 +14,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/base/names.h"
+#include "rewrite_core/base/near_names.h"
 #include "rewrite_core/rewriter.h"
 #include "server/memory/memory_budget.h"
 #include "server/net/acceptor.h"
@@ -92,12 +95,11 @@ CLI::Option* AddDuration(CLI::App& app, Settings& settings, const std::string& n
       ->default_str(absl::FormatDuration(value));
 }
 
-// Returns a size as flags spell it: `64MiB` or `8KiB` if it is a multiple of these.
+// Returns a size as flags spell it: `64MiB`; rounded as in every text if that shows: `11.77GiB`.
 std::string SizeText(int64_t bytes) {
-  constexpr int64_t kKiB = 1 << 10;
-  constexpr int64_t kMiB = 1 << 20;
-  if (bytes % kMiB == 0) return absl::StrCat(bytes / kMiB, "MiB");
-  return bytes % kKiB == 0 ? absl::StrCat(bytes / kKiB, "KiB") : absl::StrCat(bytes);
+  const std::string text = absl::StrReplaceAll(core::BytesText(bytes), {{".00 ", ""}, {" ", ""}});
+  const bool is_whole = !absl::StrContains(text, '.');
+  return is_whole && core::ParseBytes(text) != bytes ? absl::StrCat(bytes) : text;
 }
 
 // Converts a size to a plain number, which CLI11 then parses.
@@ -514,6 +516,29 @@ std::string Conflict(const Options& options) {
   return "";
 }
 
+// CLI11's own texts of these mistakes reverse the words, and count without saying what to do.
+std::string UsageText(const CLI::App& app, const CLI::Error& error) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
+        option->get_items_expected_max() == 1 && option->count() > 1) {
+      return absl::StrCat(option->get_name(), " is given ", option->count(),
+                          " times; give it once");
+    }
+  }
+  const std::vector<std::string> unexpected = app.remaining();
+  if (unexpected.empty()) return error.what();
+  std::string text = "not expected:", advice;
+  for (const std::string& word : unexpected) {
+    absl::StrAppend(&text, " ", core::Quoted(word));
+    if (advice.empty() && absl::StartsWith(word, "-")) {
+      advice = core::DidYouMean(word.substr(0, word.find('=')), {flags.begin(), flags.end()});
+    }
+  }
+  return text + advice;
+}
+
 }  // namespace
 
 ParsedFlags ParseFlags(int argc, const char* const* argv) {
@@ -540,7 +565,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv) {
     parsed.text = version.what();
     return parsed;
   } catch (const CLI::Error& error) {
-    return fail(error.what());
+    return fail(UsageText(app, error));
   }
   FollowBudget(app, &options);
   if (const std::string conflict = Conflict(options); !conflict.empty()) return fail(conflict);

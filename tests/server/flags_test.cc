@@ -155,8 +155,12 @@ struct BadFlags {
 
 TEST(FlagsTest, WrongOnesAreNamedInOneLine) {
   const BadFlags cases[] = {
-      {{"--bogus"}, {"--bogus"}},
-      {{"stray"}, {"stray"}},
+      {{"--bogus"}, {"spillwayd: not expected: '--bogus' (see"}},
+      {{"stray"}, {"not expected: 'stray' (see"}},
+      {{"--lsten", "a:1", "more"},
+       {"not expected: '--lsten' 'a:1' 'more'; did you mean '--listen'? (see spillwayd --help)"}},
+      {{"--workrs=1"}, {"'--workrs=1'; did you mean '--workers'?"}},
+      {{"--workers", "1", "--workers", "2"}, {"--workers is given 2 times; give it once"}},
       {{"--listen"}, {"--listen"}},
       {{"--listen", "localhost"}, {"--listen", "HOST:PORT"}},
       {{"--listen", "localhost:http"}, {"--listen", "HOST:PORT"}},
@@ -272,7 +276,13 @@ TEST(FlagsTest, CheckPrintsEverySetting) {
   EXPECT_TRUE(flags.only_check);
   const std::vector<std::string> lines = absl::StrSplit(flags.text, '\n');
   EXPECT_THAT(lines, AllOf(Contains("--workers=3"), Contains("--max-graph-bytes=50MiB"),
-                           Contains("--drain-timeout=30s"), Contains("--log-format=text")));
+                           Contains("--max-caller-bytes=25MiB"), Contains("--drain-timeout=30s"),
+                           Contains("--log-format=text")));
+  // One that is no round number, as most that are derived.
+  EXPECT_THAT(Parse({"--check", "--memory-budget", "12342046KiB"}).text,
+              AllOf(HasSubstr("\n--memory-budget=11.77GiB\n"),
+                    HasSubstr("\n--max-inflight-bytes=4.71GiB\n"),
+                    HasSubstr("\n--max-graph-bytes=2147483647\n")));
   std::set<std::string> printed;
   for (const std::string& line : lines) printed.insert(line.substr(0, line.find('=')));
   std::set<std::string> known = FlagsIn(Parse({"--help"}).text);
