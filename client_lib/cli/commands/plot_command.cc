@@ -21,6 +21,7 @@
 #include "client_lib/cli/print/progress_line.h"
 #include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/plot/picture.h"
+#include "client_lib/text/machine_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/steady_time.h"
 
@@ -166,11 +167,15 @@ class Plotter {
           flags_.no_plan || options_.no_budget() ? Comparison::kNone : Comparison::kPlan,
           recompute_, client_, Until(deadline_, call_));
       if (simulated.ok()) drawn = *std::move(simulated);
+      assumed_ = text::AssumedText(drawn.step.hardware());
       return simulated.status();
     });
     if (!s.ok()) return s;
     return DrawOne(drawn);
   }
+
+  // What to warn of, if a graph was drawn for a machine that nobody named; otherwise empty.
+  const std::string& assumed() const { return assumed_; }
 
  private:
   // Calls `use` with the graph of a file; prefixes errors with the file's name.
@@ -205,6 +210,7 @@ class Plotter {
     absl::Status s = OfGraph(input, [&](absl::string_view graph) {
       auto simulated = client_.Simulate(graph, OptionsFor(graph, input), Until(deadline_, call_));
       if (simulated.ok()) report = *std::move(simulated);
+      assumed_ = text::AssumedText(report.hardware());
       return simulated.status();
     });
     if (!s.ok()) return s;
@@ -251,6 +257,7 @@ class Plotter {
           },
           Until(deadline_, call_));
       if (explored.ok()) report = *std::move(explored);
+      assumed_ = text::AssumedText(report.hardware());
       return explored.status();
     });
     if (!s.ok()) return s;
@@ -270,6 +277,7 @@ class Plotter {
   const CallOptions call_;
   const absl::Time deadline_;
   plot::PictureOptions picture_;
+  std::string assumed_;
 };
 
 absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
@@ -321,6 +329,7 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   progress.End();
   if (picture.ok() && *form == PictureForm::kPng) picture = SvgToPng(*picture);
   if (!picture.ok()) return picture.status();
+  TellNote(plotter.assumed());
   if (absl::Status s = WriteOutputs(*output, {*std::move(picture)}); !s.ok()) return s;
   return ExitCode::kDone;
 }

@@ -176,6 +176,16 @@ TEST_F(CliPlotTest, BeforeAndAfterOfARewrittenGraph) {
             two);
 }
 
+TEST_F(CliPlotTest, WarnsOfAMachineThatIsAssumed) {
+  const Words plots[] = {{"plot", graph_, "--no-plan", "-o", "-"},
+                         {"plot", graph_, swapped_, "-o", "-"}};
+  for (const Words& plot : plots) {
+    EXPECT_THAT(Done(plot).err,
+                HasSubstr("spillway: p100_pcie is assumed: no hardware is named, and nvidia-smi"));
+    EXPECT_THAT(Done(plot + Words{"--hardware", "p100_pcie"}).err, Not(HasSubstr("assumed")));
+  }
+}
+
 TEST_F(CliPlotTest, OneGraphAlone) {
   const std::string text = AllText(Svg(Done({"plot", graph_, "--no-plan", "-o", "-"}).out));
   EXPECT_THAT(text, AllOf(HasSubstr("does not fit"), HasSubstr("unlimited memory"),
