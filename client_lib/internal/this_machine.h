@@ -42,7 +42,7 @@ struct ThisMachine {
 inline constexpr absl::Duration kNvidiaSmiTime = absl::Seconds(5);
 
 // Asks nvidia-smi, waiting at most `limit`. An error says why nothing is known, to go on with what
-// to give instead; NotFound: there is no nvidia-smi.
+// to give instead; NotFound: there is no nvidia-smi, or it finds no GPU.
 absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit);
 
 // The same, asked once in this process, the first time: GPUs do not change, and a trainer may call

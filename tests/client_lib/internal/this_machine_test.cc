@@ -214,6 +214,7 @@ TEST_F(ThisMachineTest, OneThatDoesNotAnswerIsReported) {
   EXPECT_EQ(why("echo; echo \"It couldn't reach the driver.\"; echo More.; exit 9"),
             "nvidia-smi failed: It couldn't reach the driver; give --hardware and "
             "--gpu-memory-bytes");
+  EXPECT_EQ(why("echo No devices were found; exit 6"), "");
   EXPECT_THAT(why("exit 1"), HasSubstr("nvidia-smi failed; give"));
   EXPECT_THAT(why("printf '\\033[31mx'; exit 1"), HasSubstr("nvidia-smi failed: ?[31mx; give"));
   EXPECT_THAT(why("sleep 1000", kSoon), HasSubstr("nvidia-smi did not answer in 0.3 s; give"));
