@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "client_lib/text/machine_text.h"
 #include "client_lib/text/memory_table.h"
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/byte_text.h"
@@ -159,11 +160,8 @@ void AddWarningsOf(const Report& report, Style style, Rows* facts) {
     }
   };
   add(/*about_the_plan=*/true);  // First: there may be room for one alone.
-  if (report.hardware().preset_assumed()) {
-    facts->push_back(
-        {"warning", absl::StrCat(report.hardware().hardware().preset(),
-                                 " is assumed: no hardware is named, and no nvidia-smi here tells "
-                                 "which GPU trains (spillway capabilities lists the presets)")});
+  if (const std::string assumed = AssumedText(report.hardware()); !assumed.empty()) {
+    facts->push_back({"warning", assumed});
   }
   add(/*about_the_plan=*/false);
 }
