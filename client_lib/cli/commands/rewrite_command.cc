@@ -10,6 +10,7 @@
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/print/progress_line.h"
 #include "client_lib/cli/rewrite/stored_profile.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
 namespace {
@@ -77,8 +78,15 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
       if (!files.quiet) TellNote(*note);
       const StoredProfiles profiles =
           flags->without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(files.input);
-      return RunOnGraph(files, *std::move(options), flags->connection, *session,
-                        /*plans=*/nullptr, &profiles, flags->keep_best);
+      const bool may_keep_best = !flags->keep_best && !flags->connection.HasServer() &&
+                                 (options->has_budget() || options->strategy_case() == 0);
+      auto code = RunOnGraph(files, *std::move(options), flags->connection, *session,
+                             /*plans=*/nullptr, &profiles, flags->keep_best);
+      if (may_keep_best && core::GetErrorReason(code.status()) == v1::ERROR_REASON_STOPPED) {
+        return core::WithMoreText(code.status(),
+                                  "; with --keep-best, the best plan by then is written");
+      }
+      return code;
     };
   });
 }
