@@ -25,12 +25,12 @@
 namespace spillway::core {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
-using testing::GraphBytes;
 using testing::ErrorDetailOf;
 using testing::FailsWith;
+using testing::GraphBytes;
+using ::testing::HasSubstr;
 using testing::IsInvalid;
+using ::testing::Not;
 using testing::ReadTestGraph;
 
 v1::RewriteOptions BudgetOptions(const std::string& text) {
