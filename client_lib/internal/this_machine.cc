@@ -269,7 +269,7 @@ ProgramRun Ask(const char* columns, const Deadline& deadline) {
 }
 
 // Empty unless it is done.
-std::string AnswerIf(const ProgramRun& run) {
+std::string OutputIfDone(const ProgramRun& run) {
   return run.end == ProgramRun::End::kDone ? run.output : "";
 }
 
@@ -316,13 +316,13 @@ bool IsOpen(const v1::Hardware& hardware) {
 absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit) {
   const Deadline deadline(limit);
   NvidiaSmiOutput output;
-  output.memory = AnswerIf(Ask("memory.total,compute_cap", deadline));
-  if (output.memory.empty()) output.memory = AnswerIf(Ask("memory.total", deadline));
+  output.memory = OutputIfDone(Ask("memory.total,compute_cap", deadline));
+  if (output.memory.empty()) output.memory = OutputIfDone(Ask("memory.total", deadline));
   const ProgramRun names = Ask("name", deadline);
-  output.names = AnswerIf(names);
+  output.names = OutputIfDone(names);
   output.failure = FailureText(names, deadline);
   output.places =
-      AnswerIf(Ask("uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max", deadline));
+      OutputIfDone(Ask("uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max", deadline));
   const char* visible = getenv("CUDA_VISIBLE_DEVICES");
   absl::StatusOr<ThisMachine> machine = ParseMachine(
       output, kThisHost,

@@ -58,10 +58,11 @@ enum class Host { kPower, kOther };
 // What nvidia-smi answers to queries of CSV without headers and units, a line for each GPU. Several
 // queries, since old drivers refuse one with a column that they do not know. Each may be empty.
 struct NvidiaSmiOutput {
-  std::string memory;   // memory.total,compute_cap: MiB. The second column may be missing.
-  std::string names;    // name.
-  std::string places;   // uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max.
-  std::string failure;  // What became of the query for names, if it failed: `nvidia-smi failed`.
+  std::string memory;  // memory.total,compute_cap: MiB. The second column may be missing.
+  std::string names;   // name.
+  std::string places;  // uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max.
+  std::string failure =
+      {};  // What became of the query for names, if it failed: `nvidia-smi failed`.
 };
 
 // Parses it. `visible`: CUDA_VISIBLE_DEVICES, if set.
