@@ -11,10 +11,11 @@ from spillway import _keywords
 
 # Texts in quotes are names of the user's: they stay.
 _PARTS = re.compile(r"('(?:[^'\\]|\\.)*')")
-# `hardware.gpu_memory_bytes`, `step.batch_size`, ...
-_FIELD = re.compile(r"\b(?:step\.)?hardware\.(\w+)|\bstep\.(\w+)")
-# `already_rewritten = REPLAN`, `inline_calls is ALWAYS`, `the objective FREE_SWAPS_ONLY`.
-_VALUE = re.compile(r"\b(%s)( = | is | )([A-Z_]{2,})\b" % "|".join(_keywords.ENUMS))
+# `hardware.gpu_memory_bytes`, `step.batch_size`, `budget.recompute`, ...
+_FIELD = re.compile(r"\b(?:step\.)?hardware\.(\w+)|\b(?:step|budget|level|scope)\.(\w+)")
+# `already_rewritten = REPLAN`, `inline_calls is ALWAYS`, `the objective FREE_SWAPS_ONLY`, `with
+# recompute = ALL`.
+_VALUE = re.compile(r"\b(with )?(%s)( = | is | )([A-Z_]{2,})\b" % "|".join(_keywords.ENUMS))
 # A value that is no other word.
 _LONG_VALUES = re.compile(r"\b(%s)\b" % "|".join(sorted(
     value.upper() for _, values in _keywords.ENUMS.values() for value in values if "_" in value)))
@@ -40,7 +41,9 @@ def _keyword(match: "re.Match[str]") -> str:
 
 
 def _value(match: "re.Match[str]") -> str:
-    name, between, value = match.groups()
+    before, name, between, value = match.groups("")
     if value.lower() not in _keywords.ENUMS[name][1]:
         return match.group()
-    return "%s%s%s" % (name, " is " if between == " = " else between, value.lower())
+    if between == " = ":
+        between = " " if before else " is "
+    return before + name + between + value.lower()

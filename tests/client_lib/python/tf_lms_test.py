@@ -104,7 +104,7 @@ class LinesTest(unittest.TestCase):
             self.assertIn("[LMS][0] The memory of a step before and after is drawn in " + file, lines)
             picture = xml.etree.ElementTree.parse(file).getroot()
             texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
-            for start in ("before: peak ", "after: peak ", "launched ahead, as TensorFlow runs it"):
+            for start in ("before: peak ", "after: peak ", "synchronous"):
                 self.assertTrue([text for text in texts if text.startswith(start)], start)
             # True has a name for it; and a picture that cannot be written ends no training.
             here = os.getcwd()
