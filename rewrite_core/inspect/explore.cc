@@ -326,7 +326,7 @@ class Explorer {
     absl::optional<SwappedStep> step;          // and this plan, once it was made again.
     for (auto it = tried_.rbegin(); it != tried_.rend(); ++it) {
       v1::ExploredSize& explored = it->second;
-      if (!explored.has_swapped() || MayFit(explored.unswapped())) continue;
+      if (!explored.has_swapped()) continue;
       if (larger != nullptr && ShareOf(explored) * kClearlyFaster < ShareOf(*larger)) {
         const int64_t size = larger->has_plan_of_size() ? larger->plan_of_size() : larger->size();
         if (!step.has_value()) {
