@@ -65,8 +65,6 @@ class ControlFlowBuilder {
   }
 
  private:
-  // Counts steps; true once the call must end: what is computed then does not matter.
-
   void SetFrames(NodeId id) {
     FrameId frame = kRootFrame;
     bool first = true;
@@ -257,7 +255,7 @@ class ControlFlowBuilder {
   const Graph& graph_;
   const Topology& topology_;
   const StopToken& stop_;
-  StopPoller poll_;
+  StopPoller poll_;  // What is computed once it has stopped does not matter.
   ControlFlowAnalysis result_;
   absl::flat_hash_map<std::pair<FrameId, std::string>, FrameId> frames_;
   std::vector<FrameId> frame_parents_;

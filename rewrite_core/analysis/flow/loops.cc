@@ -74,8 +74,6 @@ class LoopFinder {
   }
 
  private:
-  // True once the call must end: what is computed then does not matter.
-
   ControlFlow kind(NodeId id) const { return graph_.op_info(id).control_flow; }
   int32_t Number(FrameId frame) const {
     const auto found = numbers_.find(frame);
@@ -449,7 +447,7 @@ class LoopFinder {
   const Shapes& shapes_;
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
-  mutable StopPoller poll_;
+  mutable StopPoller poll_;  // What is computed once it has stopped does not matter.
   mutable absl::flat_hash_map<NodeId, Tensor> unchanged_;                   // By Merge.
   mutable absl::flat_hash_map<NodeId, absl::optional<int64_t>> constants_;  // ConstantScalar.
   Loops result_;

@@ -243,8 +243,6 @@ class BufferFinder {
   }
 
  private:
-  // Counts steps; true once the call must end: what is found then does not matter.
-
   Buffers::Output& out(Tensor tensor) { return result_.outputs_[result_.index(tensor)]; }
 
   int64_t Bytes(Tensor tensor) const {
@@ -538,7 +536,7 @@ class BufferFinder {
   const Profile* profile_;
   const std::vector<const Row*> rows_;
   const StopToken& stop_;
-  StopPoller poll_;
+  StopPoller poll_;                  // What is found once it has stopped does not matter.
   NodeId sized_variable_ = kNoNode;  // The last one, and its VariableBytes.
   int64_t variable_bytes_ = kUnknownSize;
   absl::flat_hash_map<NodeId, Tensor> pushed_;  // By stack: the last pushed tensor.

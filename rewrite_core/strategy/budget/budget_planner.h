@@ -118,7 +118,7 @@ class BudgetPlanner {
   }
 
   // Counts steps of work with this planner, and returns whether `stop` has fired, as all of the
-  // above have seen it; it is not polled again once it has.
+  // above have seen it.
   bool Stopped(int64_t steps = 1) const { return poll_.Tick(steps); }
 
   const Hardware& hardware() const { return facts_->hardware(); }

@@ -54,15 +54,15 @@ absl::StatusOr<std::string> LoopText(const StepFacts& facts, const StopToken& st
 // Plans for the GPUs that need it, and finds what a step would gain if more could run again.
 absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
   if (absl::Status s = run->Order(); !s.ok()) return s;
-  const absl::Status status = RecomputeOf(input.options) != v1::RECOMPUTE_OFF
-                                  ? PlanJointly(input, steps, run)
-                                  : run->PlanSwaps();
+  absl::Status status = RecomputeOf(input.options) != v1::RECOMPUTE_OFF
+                            ? PlanJointly(input, steps, run)
+                            : run->PlanSwaps();
   const bool fits = GetErrorReason(status) != v1::ERROR_REASON_DOES_NOT_FIT;
   if (input.only_plan || (fits && !status.ok())) return status;
   if (!fits) {
     const auto text = LoopText(input.facts, input.stop);
     if (!text.ok()) return text.status();
-    if (!text->empty()) return WithMoreText(status, *text);
+    if (!text->empty()) status = WithMoreText(status, *text);
   }
   auto more = FindMoreRecompute(input, fits ? run->StepTimeNs() : kUnlimited, steps, run);
   if (!more.ok()) return more.status();

@@ -57,7 +57,6 @@ class MemoryRehearsal {
   };
 
   void Begin(const std::vector<Eviction>& evictions, int32_t gate_slots);
-  // Whether `stop` has fired; it is not polled again once it has.
   bool RehearseSlot(Slot slot);
   bool BringBack(GapId gap, Slot slot);
   bool ComesLater(OrderBuffer copy) const;

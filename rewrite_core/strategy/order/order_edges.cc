@@ -33,7 +33,6 @@ class OrderEdgeFinder {
     for (NodeId target : facts.active_nodes().targets) is_target_.insert(target);
   }
 
-  // Counts a step; returns true once the work should end.
   StopPoller* poll() { return &poll_; }
 
   // Returns the node for which the maker of a buffer should wait; kNoNode if it need not wait.

@@ -138,9 +138,7 @@ class ClonePlanner {
       for (const InputPosition& consumer : clone.consumers) of.push_back(consumer.node);
       if (of.empty()) continue;  // What it made was dropped again before it was read.
       of.insert(of.end(), clone.updates.begin(), clone.updates.end());
-      if (!PolledSort(of.begin(), of.end(), std::less<>(), &poll_)) {
-        return false;
-      }
+      if (!PolledSort(of.begin(), of.end(), std::less<>(), &poll_)) return false;
       of.erase(std::unique(of.begin(), of.end()), of.end());
       total += of.size();
       if (poll_.Tick(1 + static_cast<int64_t>(of.size())) || of.size() > kMaxWaiting ||
