@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/strategy/budget/memory_rehearsal.h"
 #include "rewrite_core/strategy/budget/room_window.h"
 
@@ -62,8 +63,6 @@ constexpr int32_t kAddedGate = 1;
 // A replacement has at least 1/kMinPart of the size of the buffer that it replaces.
 constexpr int64_t kMinPart = 4;
 constexpr int kMaxGateSlots = 9;
-// If no plan fits in rehearsals, the best one is crude: 1 to 2^(kMaxKept - 1) of its gaps are kept.
-constexpr int kMaxKept = 5;
 constexpr int kMaxStride = 7;  // Of a trigger, in powers of two.
 
 using Verdict = PlanTrials::Verdict;
@@ -75,6 +74,7 @@ class PlanSearch {
       : terms_(terms),
         planner_(planner),
         order_(order),
+        stop_(stop),
         trials_(terms, base, planner, order, simulator, stop),
         rehearsed_(order, planner, terms.budget_bytes,
                    kRehearsalsPerSimulation * terms.max_simulations, stop) {}
@@ -101,6 +101,7 @@ class PlanSearch {
   absl::StatusOr<bool> RehearseTargets();
   absl::StatusOr<bool> LowerTargets();
   absl::StatusOr<bool> RaiseTargets();
+  absl::StatusOr<bool> KeepGaps();
   absl::StatusOr<bool> ChangeGaps();
 
   // Knuth's linear congruential generator (MMIX), its upper bits: 0 to `count` - 1.
@@ -139,6 +140,7 @@ class PlanSearch {
   const PlanSearchTerms& terms_;
   const BudgetPlanner& planner_;
   const StepOrder& order_;
+  const StopToken& stop_;
   PlanTrials trials_;
   RehearsedPlanner rehearsed_;
   uint64_t random_ = 1;
@@ -153,6 +155,9 @@ class PlanSearch {
   bool has_candidates_ = false;
   // Of LowerTargets: the next plan's target and construction.
   size_t next_plain_ = 0, plain_construction_ = 0;
+  // Of KeepGaps: the next run, among the best plan's gaps by the time of their copies. 0: the
+  // first.
+  size_t kept_begin_ = 0, kept_length_ = 0;
 
   // Of the best plan: its time in its rehearsal, 0 if it had none; and its setting, if any.
   int64_t rehearsed_ns_ = 0;
@@ -165,6 +170,7 @@ const PlanSearch::Move PlanSearch::kMoves[] = {
     {"rehearse targets", 0.3, &PlanSearch::RehearseTargets},
     {"lower targets", 0.75, &PlanSearch::LowerTargets},
     {"raise targets", 0.75, &PlanSearch::RaiseTargets},
+    {"keep gaps", 1, &PlanSearch::KeepGaps},
     {"change gaps", 1, &PlanSearch::ChangeGaps},
 };
 
@@ -291,6 +297,32 @@ void PlanSearch::Raise(std::vector<int64_t>* targets) {
   }
 }
 
+// Keeps half of the best plan's gaps on the GPU, those with the longest copies first, then ever
+// shorter runs of the rest, as delta debugging does (Zeller, Hildebrandt: Simplifying and Isolating
+// Failure-Inducing Input, 2002): what made room in one place may do so in others, too, and what
+// made it there is no longer needed.
+absl::StatusOr<bool> PlanSearch::KeepGaps() {
+  std::vector<Eviction> swapped = trials_.best();
+  if (swapped.empty()) return false;
+  const auto longer = [this](const Eviction& a, const Eviction& b) {
+    return planner_.gaps()[a.gap].in_ns > planner_.gaps()[b.gap].in_ns;
+  };
+  StopPoller poll(stop_);
+  PolledSort(swapped.begin(), swapped.end(), longer, &poll);  // Try ends where it was stopped.
+  if (kept_length_ == 0) kept_length_ = (swapped.size() + 1) / 2;
+  if (kept_begin_ >= swapped.size()) {
+    kept_begin_ = 0;
+    kept_length_ /= 2;
+    if (kept_length_ == 0) return false;
+  }
+  const size_t end = std::min(swapped.size(), kept_begin_ + kept_length_);
+  swapped.erase(swapped.begin() + kept_begin_, swapped.begin() + end);
+  auto verdict = trials_.Try(swapped, PlanTrials::Want::kVerdict);
+  if (!verdict.ok()) return verdict.status();
+  if (*verdict != Verdict::kBetter) kept_begin_ = end;
+  return true;
+}
+
 // Keeps a change that makes the plan faster; while there is no plan, one that gets as far.
 absl::StatusOr<bool> PlanSearch::ChangeGaps() {
   std::vector<Eviction> next = trials_.has_best() ? trials_.best() : trials_.furthest();
@@ -318,13 +350,7 @@ void PlanSearch::Change(std::vector<Eviction>* evictions) {
       eviction.gate = Random(kMaxGateSlots);
       return;
     case 3:
-      SetLever(Lever::kKeep, eviction.gap, evictions);
-      if (!candidates_.empty()) return;
-      for (int more = (1 << Random(kMaxKept)) - 1; more > 0 && !evictions->empty(); --more) {
-        const int next = Random(static_cast<int>(evictions->size()));
-        SetLever(Lever::kKeep, (*evictions)[next].gap, evictions);
-      }
-      return;
+      return SetLever(Lever::kKeep, eviction.gap, evictions);
     case 4: {
       const GapId kept = eviction.gap, other = AnotherFor(kept, *evictions);
       if (other == kNoGap) return;

@@ -6,6 +6,7 @@
 //                     (memory_rehearsal.h), the fastest there first
 //   lower targets     plans without rehearsals, down to the first that fits
 //   raise targets     the best plan's targets, raised in some run of slots
+//   keep gaps         the best plan without a run of its gaps, ever shorter ones
 //   change gaps       the best plan, with the lever, the trigger or the gate of a gap changed
 //
 // What each move is worth, measured: tests/benchmarks/README.md, Moves of the search.

@@ -133,6 +133,24 @@ TEST_F(PlanSearchTest, TargetsAreLoweredWhileNothingFits) {
   EXPECT_THAT(Search().plans, ::testing::Not(::testing::IsEmpty()));
 }
 
+// Of all that a plan swaps, two tensors make the room that is needed: in the end it swaps these.
+TEST_F(PlanSearchTest, WhatNeedNotBeSwappedIsKept) {
+  const std::vector<PlannedSwap> crude = SwapsFor(0.3);
+  ASSERT_GT(crude.size(), 16u);
+  const Tensor needed[] = {crude[3].tensor, crude[crude.size() - 4].tensor};
+  const auto swaps = [](const std::vector<PlannedSwap>& all, const Tensor& tensor) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const PlannedSwap& swap) { return swap.tensor == tensor; });
+  };
+  simulator.answer = [&](const SwapPlan& plan, const StepTerms&) {
+    const bool fits = swaps(plan.swaps, needed[0]) && swaps(plan.swaps, needed[1]);
+    return fits ? Fits(kStepTime + SwappedBytes(plan.swaps) * 1000) : failed;
+  };
+  const PlanSearchResult result = Search();
+  ASSERT_THAT(result.plans, ::testing::Not(::testing::IsEmpty()));
+  EXPECT_EQ(result.plans[0].swaps.size(), 2u);
+}
+
 // Gates may be what makes a plan run out.
 TEST_F(PlanSearchTest, AtLastPlansHaveNoGates) {
   terms.max_simulations = 128;
