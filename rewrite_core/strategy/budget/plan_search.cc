@@ -63,6 +63,8 @@ constexpr int32_t kAddedGate = 1;
 // A replacement has at least 1/kMinPart of the size of the buffer that it replaces.
 constexpr int64_t kMinPart = 4;
 constexpr int kMaxGateSlots = 9;
+// If no plan fits in rehearsals, the best one is crude: 1 to 2^(kMaxKept - 1) of its gaps are kept.
+constexpr int kMaxKept = 5;
 constexpr int kMaxStride = 7;  // Of a trigger, in powers of two.
 
 using Verdict = PlanTrials::Verdict;
@@ -350,7 +352,13 @@ void PlanSearch::Change(std::vector<Eviction>* evictions) {
       eviction.gate = Random(kMaxGateSlots);
       return;
     case 3:
-      return SetLever(Lever::kKeep, eviction.gap, evictions);
+      SetLever(Lever::kKeep, eviction.gap, evictions);
+      if (!candidates_.empty()) return;
+      for (int more = (1 << Random(kMaxKept)) - 1; more > 0 && !evictions->empty(); --more) {
+        const int next = Random(static_cast<int>(evictions->size()));
+        SetLever(Lever::kKeep, (*evictions)[next].gap, evictions);
+      }
+      return;
     case 4: {
       const GapId kept = eviction.gap, other = AnotherFor(kept, *evictions);
       if (other == kNoGap) return;
