@@ -23,10 +23,10 @@ constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
 // If of a search's plans that fit in all variations the fastest is slower than the fastest of all
 // by more than 1/kMuchSlowerPart, or there is none, more are searched that are each tried in the
-// variations: with these shares of the budget, until one is found. Such a search ends once a plan
-// is within 1/kSteadyCostPart of the fastest step time. (Ten graphs on three machines with the
-// default reserve: 0.893 to 0.899 of the bound, where searches without variations came first, for
-// 0.93 of the time.)
+// variations: with these shares of the budget, until one is found; all but the first with the
+// lowest effort. Such a search ends once a plan is within 1/kSteadyCostPart of the fastest step
+// time. (Ten graphs on three machines with the default reserve: 0.893 to 0.898 of the bound, where
+// searches without variations came first, for 0.92 of the time.)
 constexpr double kSteadyShares[] = {1.0, 0.97, 0.94, 0.91, 0.88};
 constexpr int64_t kMuchSlowerPart = 10;
 constexpr int64_t kSteadyCostPart = 50;
@@ -278,6 +278,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
     for (const double share : kSteadyShares) {
       PlanSearchTerms terms = TermsOf(ShareOf(usable_, share), /*in_other_sizes=*/false);
       terms.varied_steps = *steps;
+      if (share < 1) terms.max_simulations = kLowSimulations;
       terms.enough_ns = std::max(terms.enough_ns, fastest_ns + fastest_ns / kSteadyCostPart);
       auto other = Search(terms);
       if (!other.ok()) return other.status();
