@@ -44,10 +44,14 @@ class BestFitAllocator {
   // The largest request that fits.
   int64_t largest_free_bytes() const { return free_.empty() ? 0 : std::get<0>(*free_.rbegin()); }
 
-  // Visits the free chunks by size, smallest first.
-  template <typename Function>  // Takes an address and bytes.
-  void ForEachFree(Function&& function) const {
-    for (const Key& key : free_) function(std::get<1>(key), std::get<0>(key));
+  // Visits all chunks by address.
+  template <typename Function>  // Takes a chunk, and whether it is free.
+  void ForEach(Function&& function) const {
+    if (pieces_.empty()) return;
+    // A chunk keeps its number when it is split or joined with the next one: so does the first.
+    for (Chunk chunk = 0; chunk != kNoChunk; chunk = pieces_[chunk].next) {
+      function(chunk, pieces_[chunk].is_free);
+    }
   }
 
   // At least the bytes requested.

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "rewrite_core/base/polled_sort.h"
+#include "absl/container/flat_hash_map.h"
 #include "rewrite_core/simulate/simulation_run.h"
 
 namespace spillway::core {
@@ -171,20 +171,18 @@ void SimulationRun::RecordPieces(OpId id, GpuIndex index) {
   const int64_t missing = MissingInOnePiece(id);
   if (result_.out_of_memory->fragmented) result_.out_of_memory->missing_bytes = missing;
   result_.piece_bytes = missing + allocator.largest_free_bytes();
-  std::vector<PlacedPiece>& pieces = result_.pieces;
-  allocator.ForEachFree([&pieces](int64_t address, int64_t bytes) {
-    pieces.push_back({address, bytes, kNoBufferId});
-  });
+  absl::flat_hash_map<Chunk, BufferId> owners;
   for (BufferId buffer(0); buffer < static_cast<int32_t>(states_.size()); ++buffer) {
     if (poll_->Tick()) return;
-    const Chunk chunk = chunks_[buffer];
-    if (chunk == BestFitAllocator::kNoChunk || workload_->buffers[buffer].device != index) continue;
-    pieces.push_back({allocator.address(chunk), allocator.bytes(chunk), buffer});
+    if (workload_->buffers[buffer].device == index) owners[chunks_[buffer]] = buffer;
   }
-  const auto less = [](const PlacedPiece& a, const PlacedPiece& b) {
-    return a.address < b.address;
-  };
-  PolledSort(pieces.begin(), pieces.end(), less, &*poll_);
+  allocator.ForEach([&](Chunk chunk, bool is_free) {
+    if (poll_->Tick()) return;
+    const auto owner = owners.find(chunk);
+    if (!is_free && owner == owners.end()) return;
+    result_.pieces.push_back(
+        {allocator.address(chunk), allocator.bytes(chunk), is_free ? kNoBufferId : owner->second});
+  });
 }
 
 void SimulationRun::Fail(Place device, OpId id, int64_t requested_bytes, int64_t in_use_bytes) {

@@ -11,6 +11,15 @@ namespace spillway::testing {
 
 class NaiveAllocator {
  public:
+  struct Piece {
+    int64_t address;
+    int64_t bytes;
+    bool is_free;
+    friend bool operator==(const Piece& a, const Piece& b) {
+      return a.address == b.address && a.bytes == b.bytes && a.is_free == b.is_free;
+    }
+  };
+
   explicit NaiveAllocator(int64_t region_bytes, int64_t max_fragmentation = 128 * 1024 * 1024)
       : max_fragmentation_(max_fragmentation), pieces_{{0, region_bytes, true}} {}
 
@@ -46,12 +55,10 @@ class NaiveAllocator {
     }
   }
 
+  // By address.
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
  private:
-  struct Piece {
-    int64_t address;
-    int64_t bytes;
-    bool is_free;
-  };
   int64_t max_fragmentation_;
   std::vector<Piece> pieces_;
 };

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rewrite_core/base/polled_sort.h"
+#include "absl/container/flat_hash_map.h"
 #include "rewrite_core/simulate/simulator.h"
 #include "rewrite_core/strategy/budget/room_window.h"
 
@@ -263,20 +263,18 @@ bool MemoryRehearsal::MakeRoom(int64_t bytes, Slot slot) {
   if (rooms_ > kMaxRooms || rooms_ * static_cast<int64_t>(chunks_.size()) > kMaxLookedAt) {
     return false;
   }
-  std::vector<StepResult::Piece> pieces;
-  allocator_.ForEachFree([&pieces](int64_t address, int64_t free) {
-    pieces.push_back({address, free, Tensor{kNoNode, 0}});
-  });
+  absl::flat_hash_map<Chunk, OrderBuffer> owners;
   for (OrderBuffer i(0); i < order_.num_all(); ++i) {
     if (poll_.Tick()) return false;
-    if (chunks_[i] == kNoChunk) continue;
-    pieces.push_back(
-        {allocator_.address(chunks_[i]), allocator_.bytes(chunks_[i]), order_.first_tensor(i)});
+    if (chunks_[i] != kNoChunk) owners[chunks_[i]] = i;
   }
-  const auto less = [](const StepResult::Piece& a, const StepResult::Piece& b) {
-    return a.address < b.address;
-  };
-  if (!PolledSort(pieces.begin(), pieces.end(), less, &poll_)) return false;
+  std::vector<StepResult::Piece> pieces;
+  allocator_.ForEach([&](Chunk chunk, bool is_free) {
+    const auto owner = owners.find(chunk);
+    if (poll_.Tick() || (!is_free && owner == owners.end())) return;
+    pieces.push_back({allocator_.address(chunk), allocator_.bytes(chunk),
+                      is_free ? Tensor{kNoNode, 0} : order_.first_tensor(owner->second)});
+  });
   const RoomWindow window = FindRoomWindow(pieces, bytes, slot, evictions_, planner_);
   if (window.empty()) return false;
   for (GapId index : window.added) {

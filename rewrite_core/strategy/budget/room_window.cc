@@ -2,6 +2,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "rewrite_core/strategy/common/cheapest_window.h"
 
 namespace spillway::core {
 namespace {
@@ -15,8 +16,6 @@ constexpr double kEarlyCost = 0.25;
 struct Candidate {
   GapId gap = kNoGap;  // kNoGap: the piece is free.
   bool is_early = false;
-  bool may_leave = true;
-  double cost = 0;
 };
 
 }  // namespace
@@ -30,64 +29,34 @@ RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t 
     if (planner.Stopped()) return {};
     triggers[eviction.gap] = eviction.trigger;
   }
-  const auto judge = [&](const StepResult::Piece& piece) {
-    Candidate candidate;
-    if (piece.tensor.node == kNoNode) return candidate;
-    candidate.gap = planner.GapOver(piece.tensor, at);
-    candidate.may_leave = candidate.gap != kNoGap;
-    if (!candidate.may_leave) return candidate;
-    const Gap& gap = planner.gaps()[candidate.gap];
-    const double copies_ns = static_cast<double>(gap.in_ns + gap.out_ns);
-    const auto trigger = triggers.find(candidate.gap);
-    candidate.is_early = trigger != triggers.end();
-    if (candidate.is_early) {
-      candidate.may_leave = trigger->second <= at && at + 1 < gap.before;
-      candidate.cost = kEarlyCost * copies_ns;
-    } else {
-      candidate.cost = (planner.HasTime(gap) ? 1 : kShortCost) * copies_ns;
-    }
-    return candidate;
-  };
-  std::vector<Candidate> candidates;
+  std::vector<WindowPiece> may_leave;
+  std::vector<Candidate> candidates;  // Of those.
   for (const StepResult::Piece& piece : pieces) {
     if (planner.Stopped()) return {};
-    candidates.push_back(judge(piece));
+    WindowPiece window_piece{piece.address, piece.bytes, 0};
+    Candidate candidate;
+    if (piece.tensor.node != kNoNode) {
+      candidate.gap = planner.GapOver(piece.tensor, at);
+      if (candidate.gap == kNoGap) continue;
+      const Gap& gap = planner.gaps()[candidate.gap];
+      const auto trigger = triggers.find(candidate.gap);
+      candidate.is_early = trigger != triggers.end();
+      if (candidate.is_early && (trigger->second > at || at + 1 >= gap.before)) continue;
+      const double factor = candidate.is_early ? kEarlyCost : planner.HasTime(gap) ? 1 : kShortCost;
+      window_piece.cost = factor * static_cast<double>(gap.in_ns + gap.out_ns);
+    }
+    may_leave.push_back(window_piece);
+    candidates.push_back(candidate);
   }
-
-  // For each piece, considers the shortest sufficient window that ends with it.
-  RoomWindow best;
-  double least_cost = -1;
-  size_t best_begin = 0, best_end = 0, begin = 0;
-  int64_t bytes = 0;
-  double cost = 0;
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const bool follows = i > 0 && candidates[i - 1].may_leave &&
-                         pieces[i - 1].address + pieces[i - 1].bytes == pieces[i].address;
-    if (!follows) {
-      begin = i;
-      bytes = 0;
-      cost = 0;
-    }
-    if (!candidates[i].may_leave) continue;
-    bytes += pieces[i].bytes;
-    cost += candidates[i].cost;
-    for (; bytes - pieces[begin].bytes >= piece_bytes; ++begin) {
-      bytes -= pieces[begin].bytes;
-      cost -= candidates[begin].cost;
-    }
-    if (bytes >= piece_bytes && (least_cost < 0 || cost < least_cost)) {
-      least_cost = cost;
-      best_begin = begin;
-      best_end = i + 1;
-    }
-  }
+  const PieceWindow cheapest = CheapestWindow(may_leave, piece_bytes);
+  RoomWindow window;
   // A buffer may have two pieces: where it is being copied from, and where it came back to.
   absl::flat_hash_set<GapId> seen;
-  for (size_t i = best_begin; i < best_end; ++i) {
+  for (size_t i = cheapest.begin; i < cheapest.end; ++i) {
     if (candidates[i].gap == kNoGap || !seen.insert(candidates[i].gap).second) continue;
-    (candidates[i].is_early ? best.early : best.added).push_back(candidates[i].gap);
+    (candidates[i].is_early ? window.early : window.added).push_back(candidates[i].gap);
   }
-  return best;
+  return window;
 }
 
 }  // namespace spillway::core

@@ -1,6 +1,5 @@
 // Finds, where a plan ran out of memory because of fragmentation, adjacent buffers whose eviction
-// makes room for the piece that could not be placed. An evicting allocator does the same (the
-// sliding window of Coop, Zhang et al. 2023); here it is done ahead of the step.
+// makes room for the piece that could not be placed (common/cheapest_window.h), ahead of the step.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ROOM_WINDOW_H_

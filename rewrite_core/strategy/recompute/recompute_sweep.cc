@@ -7,6 +7,7 @@
 
 #include "rewrite_core/simulate/best_fit_allocator.h"
 #include "rewrite_core/simulate/simulator.h"
+#include "rewrite_core/strategy/common/cheapest_window.h"
 
 namespace spillway::core {
 namespace {
@@ -18,6 +19,9 @@ constexpr size_t kMaxRemade = 256;
 constexpr int64_t kMaxClonesPerSlot = 1;
 constexpr int64_t kMaxLooksPerSlot = 512;
 constexpr int64_t kReadsPerLook = 64;
+// After this many looks at pieces of memory for each slot, no more windows are searched. (Networks
+// take up to 27; a graph of equal buffers would take as many as it has.)
+constexpr int64_t kMaxPiecesPerSlot = 64;
 // A node whose inputs drive each other out is given up after so many rounds.
 constexpr int kMaxRounds = 50;
 // A score that grew by less since it was looked at still counts as the least.
@@ -157,6 +161,7 @@ class Sweeper {
           !HasUse(taken) && needed_[taken] == (is_clone ? 1 : 0)) {
         state_[taken] = State::kDead;
         chunks_[made] = std::exchange(chunks_[taken], kNoChunk);
+        SetOwner(made);
       } else {
         bytes += order_.bytes(made);
         placed.emplace_back(made, is_read);
@@ -168,9 +173,14 @@ class Sweeper {
     // What nobody reads, or is still there from the node itself, is freed at once.
     std::vector<Chunk> unread;
     for (const auto& [made, is_read] : placed) {
-      if (!is_read) unread.push_back(kNoChunk);
-      if (!Place(order_.bytes(made), is_read ? &chunks_[made] : &unread.back())) return false;
-      if (!is_read) bytes_ -= order_.bytes(made);
+      if (is_read) {
+        if (!Place(order_.bytes(made), &chunks_[made])) return false;
+        SetOwner(made);
+      } else {
+        unread.push_back(kNoChunk);
+        if (!Place(order_.bytes(made), &unread.back())) return false;
+        bytes_ -= order_.bytes(made);
+      }
     }
     unread.push_back(kNoChunk);
     if (!Place(workspace_bytes, &unread.back())) return false;
@@ -186,9 +196,15 @@ class Sweeper {
   bool Place(int64_t bytes, Chunk* chunk) {
     if (terms_.region_bytes == 0 || bytes == 0) return true;
     while ((*chunk = allocator_.Allocate(bytes)) == kNoChunk) {
-      if (!DropAny()) return false;
+      if (!DropWindow(bytes) && !DropAny()) return false;
     }
     return true;
+  }
+  void SetOwner(OrderBuffer buffer) {
+    const Chunk chunk = chunks_[buffer];
+    if (chunk == kNoChunk) return;
+    if (owners_.size() <= static_cast<size_t>(chunk)) owners_.resize(chunk + 1, kNoOrderBuffer);
+    owners_[chunk] = buffer;
   }
   // What is being copied to the host is freed when that has ended.
   void Free(OrderBuffer buffer) {
@@ -249,6 +265,43 @@ class Sweeper {
     if (held_.empty()) return false;
     LetGo();
     return DropOne();
+  }
+
+  // Drops the adjacent buffers that leave a piece of `bytes`, and take the least time to make
+  // again; returns false if there are none. (Without windows, the small buffers with the least
+  // scores go one by one, and leave small pieces.)
+  bool DropWindow(int64_t bytes) {
+    if (pieces_seen_ > kMaxPiecesPerSlot * order_.num_slots()) return false;
+    std::vector<WindowPiece> pieces;
+    std::vector<OrderBuffer> buffers;
+    allocator_.ForEach([&](Chunk chunk, bool is_free) {
+      ++pieces_seen_;
+      if (poll_.Tick()) return;
+      OrderBuffer buffer = kNoOrderBuffer;
+      double score = 0;
+      if (!is_free) {
+        if (static_cast<size_t>(chunk) < owners_.size()) buffer = owners_[chunk];
+        // It may have been freed, and the chunk be something else's.
+        if (buffer == kNoOrderBuffer || chunks_[buffer] != chunk) return;
+        if (state_[buffer] != State::kResident || pins_[buffer] > 0) return;
+        if (!step_.may_drop(buffer) || order_.copied_until(buffer) > now_) return;
+        score = Score(buffer);
+        if (score >= kNotNow) return;
+        score *= static_cast<double>(order_.bytes(buffer));
+      }
+      pieces.push_back({allocator_.address(chunk), allocator_.bytes(chunk), score});
+      buffers.push_back(buffer);
+    });
+    const PieceWindow window = CheapestWindow(pieces, bytes);
+    bool is_dropped = false;
+    for (size_t i = window.begin; i < window.end; ++i) {
+      if (buffers[i] == kNoOrderBuffer) continue;
+      // Since another one was dropped, it may be needed.
+      if (Score(buffers[i]) >= kNotNow) break;
+      Drop(buffers[i]);
+      is_dropped = true;
+    }
+    return is_dropped;
   }
 
   // Drops the buffer with the least score; returns false if there is none.
@@ -423,7 +476,7 @@ class Sweeper {
   StopPoller poll_;
   Slot now_{0};
   int64_t bytes_ = 0;
-  int64_t looks_ = 0;
+  int64_t looks_ = 0, pieces_seen_ = 0;
   Sweep sweep_;
   // By buffer.
   std::vector<State> state_;
@@ -436,6 +489,7 @@ class Sweeper {
   int32_t mark_ = 0;
   BestFitAllocator allocator_;
   std::vector<Chunk> chunks_;             // By buffer.
+  std::vector<OrderBuffer> owners_;       // By chunk: the last buffer that it was.
   std::vector<std::vector<Held>> ended_;  // By slot: copied memory that is freed after it.
   size_t next_copy_ = 0;
   std::vector<Candidate> heap_, aside_;

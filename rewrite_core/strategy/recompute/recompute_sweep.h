@@ -26,8 +26,9 @@ namespace spillway::core {
 
 struct SweepTerms {
   int64_t target_bytes = 0;
-  // If above 0: memory is placed in a region of this size as TensorFlow's allocator does, and more
-  // is dropped where no piece of it is large enough.
+  // If above 0: memory is placed in a region of this size as TensorFlow's allocator does. Where no
+  // piece is large enough, adjacent buffers are dropped, which take the least time together
+  // (common/cheapest_window.h).
   int64_t region_bytes = 0;
   // The power of the time until the next use, in the score of a buffer.
   double time_power = 1;

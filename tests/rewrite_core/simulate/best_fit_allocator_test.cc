@@ -98,6 +98,11 @@ TEST(BestFitAllocatorTest, AgreesWithANaiveOne) {
       wasteful += allocator.bytes(chunk) > bytes;
       live.push_back(chunk);
     }
+    std::vector<testing::NaiveAllocator::Piece> pieces;
+    allocator.ForEach([&](Chunk chunk, bool is_free) {
+      pieces.push_back({allocator.address(chunk), allocator.bytes(chunk), is_free});
+    });
+    ASSERT_EQ(pieces, naive.pieces()) << seed;
   }
   EXPECT_GT(refused, 1'000);
   EXPECT_GT(wasteful, 1'000);

@@ -22,6 +22,8 @@ using testing::ValueOrDie;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
+#define KIB_512 "{T=float32, _output_shapes=[(512,256)]}\n"
+
 constexpr int64_t kKib256 = 256 << 10;
 
 struct Recompute {
@@ -211,6 +213,33 @@ int64_t StepsFor(const std::string& graph, double share) {
     ValueOrDie(PlanClones(step, sweep, of.step.needs, of.step.ranks, stop), "plan");
   }
   return stop.steps();
+}
+
+// In a region lie, one behind the other, a, m, b, n, c, o and p, and r is made, as large as p, or
+// as a and b together. By bytes a and b go, which are read last: that leaves two small pieces. c,
+// which is read after p, would leave a third one.
+TEST(RecomputeSweepTest, WhatLeavesOnePieceGoes) {
+  std::string graph = INPUT
+      "x = MatMul(in, in) " KIB_256 "y = MatMul(in, x) " KIB_512 "a = Sqrt(x, ^y) " KIB_256
+      "m = MatMul(x, x, ^a) " KIB_256 "b = Exp(x, ^m) " KIB_256 "n = MatMul(x, x, ^b) " KIB_256
+      "c = Exp(x, ^n) " KIB_256 "o = MatMul(x, x, ^c) " KIB_256 "p = Sqrt(y, ^o) " KIB_512
+      "q = MatMul(y, x, ^p) " KIB_512 "r = MatMul(q, x) " KIB_512 "s = MatMul(r, x) " KIB_256
+      "t = MatMul(s, p) " KIB_256;
+  std::string last = "t";
+  for (const char* kept : {"c", "b", "a", "m", "n", "o", "y", "x"}) {
+    for (int i = 0; i < 5; ++i) {
+      const std::string next = absl::StrCat(kept, "_", i);
+      absl::StrAppend(&graph, next, " = MatMul(", last, ", ", i == 4 ? kept : "x", ") ", KIB_256);
+      last = next;
+    }
+  }
+  const Recompute of(graph);
+  const int64_t bytes = of.Peak() - 2 * kKib256;
+  const Sweep counted = ValueOrDie(SweepStep(of.recompute, {bytes}, {}), "sweep");
+  EXPECT_THAT(of.Clones(counted), ElementsAre("b before b_4", "a before a_4"));
+  const Sweep placed = ValueOrDie(SweepStep(of.recompute, {bytes, bytes}, {}), "sweep");
+  EXPECT_TRUE(placed.fits);
+  EXPECT_THAT(of.Clones(placed), ElementsAre("p before t", "b before b_4", "a before a_4"));
 }
 
 // Outputs of one size, read again in the reverse order; and one that very many read.
