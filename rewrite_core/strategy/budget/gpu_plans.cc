@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "rewrite_core/strategy/budget/budget_planner.h"
@@ -53,9 +54,11 @@ absl::Status GpuPlans::Find() {
   plan_ = request_.base;
   request_.num_planned_gpus = lacking_.size();
   planned_.resize(lacking_.size());
-  for (size_t k = 0; k < lacking_.size(); ++k) {
-    report_.add_devices();
-    if (absl::Status s = PlanOne(k, kShares[0]); !s.ok()) return s;
+  for (size_t k = 0; k < lacking_.size(); ++k) report_.add_devices();
+  int64_t slowest_ns = 0;
+  for (size_t k : SlowestFirst()) {
+    if (absl::Status s = PlanOne(k, kShares[0], slowest_ns); !s.ok()) return s;
+    slowest_ns = std::max(slowest_ns, planned_[k].fastest_ns);
   }
   std::vector<size_t> shares(lacking_.size(), 0);  // By GPU of lacking_, in kShares.
   FitFailure failure;
@@ -73,7 +76,7 @@ absl::Status GpuPlans::Find() {
         const auto k = static_cast<size_t>(failed - lacking_.begin());
         if (TakeNext(k)) continue;
         if (++shares[k] == std::size(kShares)) break;
-        if (absl::Status s = PlanOne(k, kShares[shares[k]]); !s.ok()) return s;
+        if (absl::Status s = PlanOne(k, kShares[shares[k]], 0); !s.ok()) return s;
         continue;
       }
     }
@@ -86,7 +89,7 @@ absl::Status GpuPlans::Find() {
                           /*smallest_budget_bytes=*/0);
     }
     const size_t k = remade++ % lacking_.size();
-    if (absl::Status s = PlanOne(k, kShares[shares[k]]); !s.ok()) return s;
+    if (absl::Status s = PlanOne(k, kShares[shares[k]], 0); !s.ok()) return s;
   }
   int64_t unswapped_peak_bytes = 0;
   for (const WantedGpu& gpu : gpus_) {
@@ -95,13 +98,24 @@ absl::Status GpuPlans::Find() {
   return NotTogetherError(failure, unswapped_peak_bytes, facts, &request_.simulator, stop);
 }
 
-absl::Status GpuPlans::PlanOne(size_t k, double share) {
+// A step takes what its slowest GPU does: where that is planned first, searches for the others end
+// as soon as they are as fast. (Four GPUs in a quarter of their memory, with clones: half the
+// time.)
+std::vector<size_t> GpuPlans::SlowestFirst() const {
+  std::vector<size_t> order(lacking_.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto bound_ns = [this](size_t k) { return bounds_[gpus_[lacking_[k]].index].step_time_ns; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return bound_ns(a) > bound_ns(b); });
+  return order;
+}
+
+absl::Status GpuPlans::PlanOne(size_t k, double share, int64_t enough_ns) {
   const size_t i = lacking_[k];
   const WantedGpu& gpu = gpus_[i];
   const std::vector<PlannedSwap> others = OtherSwaps(k);
   const GpuTerms terms{gpu, ShareOf(request_.budget_bytes(gpu.index), share), others,
-                       lacking_.size() == 1 ? OrderChains::kAllowed : OrderChains::kForbidden,
-                       bounds_[gpu.index]};
+                       bounds_[gpu.index], enough_ns};
   auto planned = PlanGpu(terms, *needs_, ordered_, &request_, &has_gap_,
                          report_.mutable_devices(static_cast<int>(k)));
   if (!planned.ok()) return planned.status();

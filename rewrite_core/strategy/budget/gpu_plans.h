@@ -50,8 +50,9 @@ class GpuPlans {
   absl::StatusOr<std::set<BufferIndex>> FindGaps();
 
  private:
-  // Plans lacking_[k] within a share of the budget.
-  absl::Status PlanOne(size_t k, double share);
+  std::vector<size_t> SlowestFirst() const;  // Indices in lacking_.
+  // Plans lacking_[k] within a share of the budget. A plan that takes `enough_ns` is not improved.
+  absl::Status PlanOne(size_t k, double share, int64_t enough_ns);
   // Takes the next plan of lacking_[k]'s search; returns false if there is none.
   bool TakeNext(size_t k);
   absl::Status ReportFits();

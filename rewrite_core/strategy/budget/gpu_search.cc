@@ -84,7 +84,7 @@ class GpuSearch {
   absl::StatusOr<PlanSearchResult> Fastest(bool in_other_sizes);
   // The reserve covers other orders and times, and other placements of variables. If a plan does
   // not fit in these variations, or in the other sizes, the operations with large buffers are
-  // chained in its order, if that is allowed. If that fails, this searches for the fastest plan
+  // chained in its order. If that fails, this searches for the fastest plan
   // that fits in all of them, or else in all sizes; if that fails too, `found` is left without a
   // plan. REQUIRES: a best plan in `found`.
   absl::Status MakeSteady(PlanSearchResult* found);
@@ -121,7 +121,8 @@ PlanSearchTerms GpuSearch::TermsOf(int64_t budget, bool in_other_sizes) const {
   terms.other_swaps = terms_.other_swaps;
   if (in_other_sizes) terms.other_budgets = request_.OtherBudgets(gpu_);
   if (budget < usable_) terms.other_budgets.insert(terms.other_budgets.begin(), usable_);
-  terms.enough_ns = std::max(request_.unswapped.step_time_ns(), terms_.bounds.step_time_ns);
+  terms.enough_ns =
+      std::max({request_.unswapped.step_time_ns(), terms_.bounds.step_time_ns, terms_.enough_ns});
   terms.max_simulations = request_.max_simulations();
   if (request_.has_reserve() || request_.num_planned_gpus > 1) terms.num_kept = kKeptPlans;
   return terms;
@@ -202,13 +203,11 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
 }
 
 absl::StatusOr<std::vector<ControlEdge>> GpuSearch::ChainOf(const FoundPlan& found) {
-  if (terms_.chains == OrderChains::kForbidden) return std::vector<ControlEdge>();
-  const SwapPlan plan = PlanOf(found);
   StepTerms terms = StepTerms::OneGpu(gpu_, usable_);
   terms.record_operations = true;
-  auto step = request_.simulator.Simulate(plan, terms, request_.stop);
+  auto step = request_.simulator.Simulate(PlanOf(found), terms, request_.stop);
   if (!step.ok()) return step.status();
-  return ChainInOrder(request_.facts, needs_, plan, *step, gpu_,
+  return ChainInOrder(request_.facts, needs_, ordered_.ranks, *step, gpu_,
                       ordered_.step.peak_bytes(gpu_) / kChainedPart, request_.stop);
 }
 

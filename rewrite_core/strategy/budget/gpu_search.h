@@ -20,18 +20,15 @@
 
 namespace spillway::core {
 
-// Whether the operations with large buffers may be chained in a plan's order (order_chain.h):
-// together with the edges that plans of other GPUs have, a chain may close a cycle.
-enum class OrderChains { kForbidden, kAllowed };
-
 struct GpuTerms {
   const WantedGpu& gpu;
   int64_t usable_bytes = 0;  // The share of the budget to plan for, in bytes.
   // The swaps of the other GPUs so far: every plan includes them.
   const std::vector<PlannedSwap>& other_swaps;
-  OrderChains chains = OrderChains::kAllowed;
   // The lower bounds of the GPU, in the order of the ordered step.
   const DeviceBounds& bounds;
+  // A plan that takes no longer is not improved: what the step takes anyway.
+  int64_t enough_ns = 0;
 };
 
 struct GpuPlan {

@@ -11,24 +11,6 @@ namespace {
 // A node that may not wait for the previous one waits for one of the kLookBack before it.
 constexpr size_t kLookBack = 8;
 
-// Returns all waits of a plan between nodes of the graph, with swap nodes contracted.
-std::vector<ControlEdge> WaitsOf(const SwapPlan& plan) {
-  std::vector<ControlEdge> waits = plan.controls;
-  for (const PlannedSwap& swap : plan.swaps) {
-    const NodeId producer = swap.tensor.node;
-    for (NodeId node : swap.deadlines) waits.push_back({producer, node});
-    for (const PlannedSwapIn& in : swap.swap_ins) {
-      for (NodeId node : in.paces) waits.push_back({producer, node});
-      for (NodeId trigger : in.triggers) {
-        for (NodeId node : in.paces) waits.push_back({trigger, node});
-        for (const InputPosition& consumer : in.consumers)
-          waits.push_back({trigger, consumer.node});
-      }
-    }
-  }
-  return waits;
-}
-
 // Returns the slots that make a buffer of at least `least_bytes`, or use it last, ascending.
 std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
   std::vector<bool> is_heavy(order.num_slots(), false);
@@ -46,15 +28,12 @@ std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
 }  // namespace
 
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
-                                                      const SwapPlan& plan, const StepResult& step,
-                                                      GpuIndex gpu, int64_t least_bytes,
-                                                      const StopToken& stop) {
+                                                      absl::Span<const int32_t> ranks,
+                                                      const StepResult& step, GpuIndex gpu,
+                                                      int64_t least_bytes, const StopToken& stop) {
   std::vector<ControlEdge> chain;
   auto order = StepOrder::Create(facts, gpu, step, stop);
   if (!order.ok()) return order.status();
-  auto ranks = RankByLaunch(facts, step, WaitsOf(plan), stop);
-  if (!ranks.ok()) return ranks.status();
-  if (ranks->empty()) return chain;
   const Soundness soundness(facts);
   const std::vector<Slot> heavy = HeavySlots(*order, least_bytes);
   StopPoller poll(stop);
@@ -65,8 +44,7 @@ absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, co
       const Slot before = heavy[i - back];
       if (order->latest_before(heavy[i]) == before) break;  // It already waits.
       const NodeId from = order->node(before);
-      const bool is_ahead = (*ranks)[from] < (*ranks)[node];
-      if (!is_ahead || !needs.MayWait(node, from) ||
+      if (ranks[from] >= ranks[node] || !needs.MayWait(node, from) ||
           soundness.WaitInOrder(from, node) != EdgeFault::kNone) {
         continue;
       }

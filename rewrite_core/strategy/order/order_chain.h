@@ -11,23 +11,23 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/needs.h"
-#include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 
 namespace spillway::core {
 
 // Returns serialization edges that keep the nodes of GPU `gpu` which make, or use last, a buffer of
-// at least `least_bytes` in the order of `step`: the step with `plan`, operations recorded. The
-// chain is broken before a node that may not wait for the previous one. Empty if there is nothing
-// to chain, or no order of the whole graph that conforms to all of them. Errors: those of `stop`.
+// at least `least_bytes` in the order of `step`, operations recorded. They go along `ranks`, like
+// all edges of plans, so that they close no cycle together. The chain is broken before a node that
+// may not wait for the previous one. Empty if there is nothing to chain. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
-                                                      const SwapPlan& plan, const StepResult& step,
-                                                      GpuIndex gpu, int64_t least_bytes,
-                                                      const StopToken& stop);
+                                                      absl::Span<const int32_t> ranks,
+                                                      const StepResult& step, GpuIndex gpu,
+                                                      int64_t least_bytes, const StopToken& stop);
 
 }  // namespace spillway::core
 

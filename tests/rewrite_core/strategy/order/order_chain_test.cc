@@ -35,10 +35,15 @@ TestGpuStep TwoChains(const std::string& rest = "", const std::string& target = 
   return TestGpuStep(absl::StrCat(kTwoChains, rest), options);
 }
 
-std::vector<ControlEdge> Chain(const TestGpuStep& step, int64_t least_bytes = kHeavy) {
+std::vector<ControlEdge> ChainOf(const TestGpuStep& step, const StepResult& result,
+                                 int64_t least_bytes = kHeavy) {
   return testing::ValueOrDie(
-      ChainInOrder(step.facts, step.needs, {}, step.unswapped, GpuIndex(0), least_bytes, {}),
+      ChainInOrder(step.facts, step.needs, step.ranks, result, GpuIndex(0), least_bytes, {}),
       "chain");
+}
+
+std::vector<ControlEdge> Chain(const TestGpuStep& step, int64_t least_bytes = kHeavy) {
+  return ChainOf(step, step.unswapped, least_bytes);
 }
 
 std::vector<std::string> Names(const TestGpuStep& step, const std::vector<ControlEdge>& chain) {
@@ -85,6 +90,23 @@ TEST(OrderChainTest, WithTheChainThereIsOneOrder) {
   }
   EXPECT_GT(orders[0].size(), 1u);
   EXPECT_EQ(orders[1].size(), 1u);
+}
+
+// Launched as b1, b2, a1, a2, where the ranks are those of a1, b1, a2, b2: an edge from b2 to a1
+// could close a cycle with those of other plans.
+TEST(OrderChainTest, NoneGoesAgainstTheRanks) {
+  const TestGpuStep step = TwoChains();
+  StepTerms last;
+  last.record_operations = true;
+  last.variation.ready_order = ReadyOrder::kLastReady;
+  const StepResult result = testing::ValueOrDie(step.simulator->Simulate({}, last, {}), "simulate");
+  std::vector<NodeId> launched;
+  for (OpId op : result.launch_ahead.order) launched.push_back(result.ops[op].node);
+  const auto place = [&](const char* name) {
+    return std::find(launched.begin(), launched.end(), step.graph[name]);
+  };
+  ASSERT_LT(place("b2"), place("a1"));
+  EXPECT_THAT(ChainOf(step, result), IsEmpty());
 }
 
 // A step that fetches only nodes depending on x must not run an iterator because of the chain.
