@@ -231,7 +231,7 @@ GRAPHS = {
     "gan": (gan, (8, 32, 32, 3)),
     "gpt": (gpt, (8, 64, 64)),
     "learning_phase": (learning_phase, (8, 48, 48, 3)),
-    "towers": (towers, (8, 48, 48, 3)),
+    "towers": (towers, (32, 64, 64, 3)),
 }
 # Of what feeds that the step needs.
 FEEDS = {

@@ -4,9 +4,9 @@
     memory_limit.py --spillway build/bin/spillway [--graph NAME ...] [--strategy level]
         [--recompute all] [--runs 3] [--threads 2,4] [--shares 0.9,0.75,0.6] [--least]
 
-Two processes: one TensorFlow server, whose allocator (BFC, as a GPU's) has a hard limit, plays the
-GPU; a second one the host. Nodes on a GPU or without a device run on the first, swap nodes and nodes
-on CPUs on the second, so a tensor that was sent away takes no memory there.
+A process for each GPU of the graph: a TensorFlow server, whose allocator (BFC, as a GPU's) has a hard
+limit, plays the GPU; and one for the host. Nodes without a device run on the first, swap nodes and
+nodes on CPUs on the host, so a tensor that was sent away takes no memory on a GPU.
 
 A step of the graph as it came is traced, and is the profile that plans are made with: kernels of a
 CPU take other times and workspaces than a GPU's. Then, for each graph:
@@ -25,6 +25,7 @@ something did, 2: bad usage. One to two minutes for each graph.
 """
 import argparse
 import collections
+import contextlib
 import json
 import math
 import multiprocessing
@@ -41,11 +42,12 @@ from truth import feeds, graphs, names, rewrite, train
 HERE = pathlib.Path(__file__).resolve().parent
 GRAPHS = HERE.parent / "graphs"
 DEFAULT_GRAPHS = ("branches", "unet", "unet3d_s16", "bert_tiny")
-ALL_GRAPHS = DEFAULT_GRAPHS + ("resnet50_tf1_b4", "decay", "vgg")
+ALL_GRAPHS = DEFAULT_GRAPHS + ("resnet50_tf1_b4", "decay", "vgg", "towers")
 # Of what is said to fit as it came, what plans are made for.
 SHARES = "0.9,0.75,0.6"
 MIB = 1 << 20
 AMPLE_MIB = 16384
+GPU_DEVICE = "/job:gpu/task:%d/device:CPU:0"
 STEPS = 2
 # A run that fails waits 10 s for memory (BFCAllocator), in each of a few ops.
 RUN_TIMEOUT_S = 240
@@ -54,8 +56,9 @@ RUN_TIMEOUT_S = 240
 GPU_THREADS = "2"
 # What runs, as a multiple of the recorded batch: limits are whole MiB, so that a few say little.
 BATCH_FACTORS = {"unet3d_s16": 8, "bert_tiny": 8}
-# What gRPC on one machine moves per second (seen in traces: 0.1 to 0.2 GB).
-LINK_BYTES_PER_S = 1.5e8
+# What gRPC on one machine moves per second (in traces 4 to 8 MiB took 2 to 7 ms; smaller tensors, and
+# on a busy machine, 0.1 to 0.2 GB per second).
+LINK_BYTES_PER_S = 6e8
 SMALL_WORKSPACE_OPS = ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropFilterV2",
                        "Conv3DBackpropInputV2")
 SCRATCH_OPS = ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2")
@@ -66,11 +69,13 @@ PRECISION = 0.015
 
 
 def cluster(ports):
-    return {job: ["127.0.0.1:%d" % port] for job, port in zip(("gpu", "host"), ports)}
+    """The GPUs in order, and the host on the last port."""
+    addresses = ["127.0.0.1:%d" % port for port in ports]
+    return {"gpu": addresses[:-1], "host": addresses[-1:]}
 
 
-def free_ports():
-    sockets = [socket.socket() for _ in range(2)]
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))
     ports = [one.getsockname()[1] for one in sockets]
@@ -114,13 +119,13 @@ def finish(process, log):
         raise RuntimeError("a process ended with %s: %s" % (process.exitcode, log.read()[-500:]))
 
 
-def serve(ports, threads, limit_mib):
-    """The process that plays the GPU; ends when it is killed."""
+def serve(ports, gpu, threads, limit_mib):
+    """The process that plays a GPU; ends when it is killed."""
     os.environ.update(TF_CPU_ALLOCATOR_USE_BFC="true", TF_CPU_BFC_MEM_LIMIT_IN_MB=str(limit_mib))
     tf = train.tensorflow()
     config = train.session_config(1, grappler=False)
     config.inter_op_parallelism_threads = threads
-    tf.distribute.Server(cluster(ports), job_name="gpu", task_index=0, config=config).join()
+    tf.distribute.Server(cluster(ports), job_name="gpu", task_index=gpu, config=config).join()
 
 
 def write_profile(graph, path, workspaces):
@@ -161,13 +166,13 @@ def add_scratch(tf_graph, metadata):
             node.memory.add(allocator_name="scratch", peak_bytes=size)
 
 
-def take_region(tf, limit_mib):
+def take_region(tf, limit_mib, name):
     """An op that takes and gives back more than half of the limit, before anything else takes memory,
     so that the allocator's region is one, as on a GPU: BFCAllocator takes regions in powers of two,
     or what is left of the limit. It reads no constant, which would be memory, too."""
     floats = ((1 << ((limit_mib * MIB - 1).bit_length() - 1)) + MIB // 2) // 4
-    region = tf.raw_ops.TemporaryVariable(shape=[floats], dtype=tf.float32, var_name="region")
-    return tf.raw_ops.DestroyTemporaryVariable(ref=region, var_name="region").op
+    region = tf.raw_ops.TemporaryVariable(shape=[floats], dtype=tf.float32, var_name=name)
+    return tf.raw_ops.DestroyTemporaryVariable(ref=region, var_name=name).op
 
 
 def kernels(graph_def, workspaces):
@@ -194,26 +199,46 @@ def initializers(tf_graph, init_ops):
     return [found[name] for name in sorted(found)]
 
 
+def place(graph_def):
+    """Puts the nodes on the processes. What one process sends to another is not made in place of an
+    input (forward_input asks for the same allocator attributes, and InferAllocAttr in
+    immutable_executor_state.cc sets nic_compatible before a send to another process); what a GPU
+    copies to its host is. So an identity on the GPU reads what is swapped out."""
+    device_of = {node.name: node.device for node in graph_def.node}
+    for node in list(graph_def.node):
+        is_swap = node.name.startswith("lms/swap")
+        if is_swap and not node.input[0].startswith("lms/swap"):
+            source = names.node(node.input[0])
+            sent = graph_def.node.add(name="sent/" + node.name, op="Identity",
+                                      input=[node.input[0]],
+                                      device=GPU_DEVICE % names.gpu_number(device_of[source]))
+            sent.attr["T"].CopyFrom(node.attr["T"])
+            node.input[0] = sent.name
+        on_host = is_swap or names.is_cpu(node.device)
+        node.device = ("/job:host/task:0/device:CPU:0" if on_host
+                       else GPU_DEVICE % names.gpu_number(node.device))
+
+
 def run_client(ports, graph, path, limit_mib, options, answer_path):
     """Trains, and writes the losses or the error as JSON."""
     tf = train.tensorflow()
     graph_def = kernels(train.parse(pathlib.Path(path).read_bytes()), options.workspaces)
-    for node in graph_def.node:
-        on_host = node.name.startswith("lms/swap") or names.is_cpu(node.device)
-        node.device = "/job:%s/task:0/device:CPU:0" % ("host" if on_host else "gpu")
+    place(graph_def)
     config = train.session_config(1, grappler=False)
     server = tf.distribute.Server(cluster(ports), job_name="host", task_index=0, config=config)
     tf_graph = tf.Graph()
     with tf_graph.as_default():
-        with tf.device("/job:gpu/task:0/device:CPU:0"):
-            region = take_region(tf, limit_mib)
+        regions = []
+        for gpu in range(len(ports) - 1):
+            with tf.device(GPU_DEVICE % gpu):
+                regions.append(take_region(tf, limit_mib, "region%d" % gpu))
         tf.import_graph_def(graph_def, name="")
     answer = {}
     trained = train.Trained()
     graph.steps = STEPS
     try:
         with tf.compat.v1.Session(server.target, graph=tf_graph, config=config) as session:
-            session.run(region)
+            session.run(regions)
             if options.init == "apart":
                 for op in initializers(tf_graph, graph.init_ops):
                     session.run(op)
@@ -265,23 +290,29 @@ class Run:
                     " ".join("%.0f" % (int(size) / MIB) for size in regions)))
 
 
-def run(graph, path, limit_mib, threads, options):
-    """Trains the graph at `path` with that limit."""
-    ports = free_ports()
-    with tempfile.TemporaryFile("w+", errors="replace") as log, \
-            tempfile.TemporaryFile("w+", errors="replace") as client_log, \
-            tempfile.NamedTemporaryFile("r") as answer_file:
-        gpu = forked(serve, log, ports, threads, limit_mib)
+def run(graph, path, num_gpus, limit_mib, threads, options):
+    """Trains the graph at `path` with that limit for each GPU."""
+    ports = free_ports(num_gpus + 1)
+    with contextlib.ExitStack() as stack:
+        def log_file():
+            return stack.enter_context(tempfile.TemporaryFile("w+", errors="replace"))
+
+        logs, client_log = [log_file() for _ in range(num_gpus)], log_file()
+        answer_file = stack.enter_context(tempfile.NamedTemporaryFile("r"))
+        gpus = [forked(serve, log, ports, gpu, threads, limit_mib) for gpu, log in enumerate(logs)]
         client = forked(run_client, client_log, ports, graph, path, limit_mib, options,
                         answer_file.name)
         try:
             finish(client, client_log)
         finally:
-            gpu.kill()
-            gpu.join()
-        log.seek(0)
+            for gpu in gpus:
+                gpu.kill()
+                gpu.join()
+        for log in logs:
+            log.seek(0)
         answer = json.load(answer_file)
-        return Run(answer.get("losses"), answer.get("error", ""), log.read())
+        return Run(answer.get("losses"), answer.get("error", ""),
+                   "".join(log.read() for log in logs))
 
 
 class Subject:
@@ -291,6 +322,7 @@ class Subject:
         self.graph = graph
         self.options = options
         self.threads = [int(count) for count in options.threads.split(",")]
+        self.num_gpus = max(1, names.gpu_count(train.parse(graph.bytes)))
         self.spillway = rewrite.SpillwayCommand(options.spillway)
         self.folder = folder
         self.original = folder / "original.pb"
@@ -310,7 +342,7 @@ class Subject:
         self.expected = ample.losses
 
     def run(self, path, limit_mib, threads):
-        return run(self.graph, path, limit_mib, threads, self.options)
+        return run(self.graph, path, self.num_gpus, limit_mib, threads, self.options)
 
     def plan(self, limit_mib):
         """(graph bytes, report) of a plan for a GPU with that much memory."""
@@ -374,12 +406,13 @@ def measure(subject):
     """Prints a line for each plan; returns what is wrong."""
     name, reserve = subject.graph.name, subject.options.reserve
     subject.prepare()
-    peak = int(subject.plan(AMPLE_MIB)[1]["fits"][0]["unswapped_peak_bytes"]) / MIB
+    peak = max(int(fit["unswapped_peak_bytes"])
+               for fit in subject.plan(AMPLE_MIB)[1]["fits"]) / MIB
     # What Spillway says that the graph needs as it came: a plan for that swaps nothing.
     enough = math.ceil(peak / (1 - (DEFAULT_RESERVE if reserve is None else reserve)))
     while True:
         report = subject.plan(enough)[1]
-        if report["fits"][0].get("not_needed") and not may_run_out(report):
+        if all(fit.get("not_needed") for fit in report["fits"]) and not may_run_out(report):
             break
         enough += max(enough // 50, 1)
     print("%-16s as it came: peak %.1f MiB, said to fit %d MiB; %s%s" % (
@@ -400,8 +433,7 @@ def measure(subject):
             continue
         path = subject.folder / "rewritten.pb"
         path.write_bytes(rewritten)
-        fit = report["fits"][0]
-        need = int(fit.get("need_bytes", fit["peak_bytes"])) / MIB
+        need = max(int(fit.get("need_bytes", fit["peak_bytes"])) for fit in report["fits"]) / MIB
         runs = subject.count_runs(path, limit, "planned", may_run_out(report))
         print("%-16s %s: %d MiB, %s, needs %.1f MiB; %s%s" % (
             name, share, limit, describe(report), need, runs, subject.least(path, need, limit)),
@@ -428,7 +460,7 @@ def describe(report):
     for kind, what in (("ORDER", "order edges"), ("SERIALIZATION", "chained")):
         if "EDGE_KIND_" + kind in edges:
             text += ", %s %s" % (edges["EDGE_KIND_" + kind], what)
-    for device in report.get("budget", {}).get("devices", [])[:1]:
+    for device in report.get("budget", {}).get("devices", []):
         text += ", %s of %s variations unfit" % (
             device.get("unfit_variation_count", 0), device.get("variation_count", 0))
     return text

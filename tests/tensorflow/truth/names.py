@@ -31,6 +31,12 @@ def is_cpu(device):
     return _CPU.search(device) is not None
 
 
+def gpu_number(device):
+    """The number of the GPU that a device spelling names; 0 if it names any, or none."""
+    found = _GPU.search(device)
+    return int(found.group(1)) if found and found.group(1).isdigit() else 0
+
+
 def gpu_count(graph_def):
     """How many GPUs the nodes name: one more than the highest number."""
     found = [_GPU.search(n.device) for n in graph_def.node if n.device]
