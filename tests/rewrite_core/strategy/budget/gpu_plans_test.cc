@@ -111,6 +111,25 @@ TEST(GpuPlansTest, OneGpuOrTwoThatFitTogether) {
   EXPECT_EQ(two.fits[1].fit(), v1::FIT_FITS);
 }
 
+// By their bounds. Whatever the plan, a step takes ten times that here: the first search tries all
+// that it may, the second ends with its first plan.
+TEST(GpuPlansTest, TheSlowestIsPlannedFirst) {
+  TestGpuPlans two(2);
+  two.simulator.bounds[1].step_time_ns = two.request.full_speed_ns + 1;
+  two.simulator.answer = [&two](const SwapPlan& plan, const StepTerms& terms) {
+    const bool is_slow = terms.budgets == StepTerms::Budgets::kOneGpu && !plan.swaps.empty();
+    return is_slow ? Fits(10 * two.request.full_speed_ns) : two.real->Simulate(plan, terms, {});
+  };
+  ASSERT_THAT(two.Find(/*most=*/3), IsOk());
+  EXPECT_THAT(two.turns, ElementsAre(1, 0, -1));
+  std::vector<int> tried(2, 0);
+  for (const auto& [plan, terms] : two.simulator.calls) {
+    if (terms.placed_alone) ++tried[terms.gpu];
+  }
+  EXPECT_GT(tried[1], 1);
+  EXPECT_EQ(tried[0], 1);
+}
+
 // Only the GPU that ran out, with the other's swaps, once its search has no other plan.
 TEST(GpuPlansTest, AGpuThatRunsOutIsPlannedAgain) {
   TestGpuPlans two(2);
