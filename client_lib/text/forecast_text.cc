@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "client_lib/text/forecast_parts.h"
 #include "client_lib/text/machine_text.h"
 #include "client_lib/text/memory_table.h"
 #include "client_lib/text/text_table.h"
@@ -18,152 +19,26 @@
 namespace spillway::text {
 namespace {
 
-using Rows = std::vector<std::vector<std::string>>;
-
 // The size of the chart of memory over time.
 constexpr int kBarRows = 24;
 constexpr int kBarWidth = 60;
 
 // GPUs side by side; further ones go below.
 constexpr int kMaxColumns = 4;
-// The maximum number of GPUs that are listed with a memory size of their own.
-constexpr int kShownMemories = 4;
-
-const char* kNotKnown = "-";
 
 constexpr char kNoGpu[] = "no node of this step runs on a GPU";
 
 // For a graph that was returned unchanged.
 const char* kAsItIs = "as it is";
 
-// The execution model of the reported times.
-const char* kLaunchedAhead = "of steps launched ahead, as TensorFlow runs them";
-
-// Whether the step fits as far as is known.
-bool MayFit(const v1::Forecast& forecast) { return forecast.fit() != v1::FIT_DOES_NOT_FIT; }
-
-// "yes", "no" or "unknown".
-const char* FitText(const v1::Forecast& forecast) {
-  switch (forecast.fit()) {
-    case v1::FIT_FITS:
-      return "yes";
-    case v1::FIT_DOES_NOT_FIT:
-      return "no";
-    default:
-      return "unknown";
-  }
-}
-
-// A step that fits under only one of the two execution models has a time, but does not fit.
-bool HasStep(const v1::Forecast& forecast) {
-  return MayFit(forecast) && forecast.has_step_time_ns();
-}
-
-std::string StepTime(const v1::Forecast& forecast) {
-  return HasStep(forecast) ? core::DurationText(absl::Nanoseconds(forecast.step_time_ns()))
-                           : kNotKnown;
-}
-
 // "81%": the share of the step that a part takes.
 std::string Share(int64_t part, int64_t whole) {
   return whole > 0 ? absl::StrFormat("%.0f%%", 100.0 * part / whole) : kNotKnown;
 }
 
-// "14.86 GiB per GPU", "14.86 GiB per GPU (/gpu:1: 12.00 GiB)".
-std::string MemoriesText(const v1::Hardware& hardware) {
-  std::string others;
-  for (int i = 0; i < hardware.gpu_memories_size(); ++i) {
-    const v1::GpuMemory& memory = hardware.gpu_memories(i);
-    absl::StrAppend(&others, i == 0 ? " (" : ", ");
-    if (i == kShownMemories) {
-      absl::StrAppend(&others, "...");
-      break;
-    }
-    absl::StrAppend(&others, memory.device(), ": ", core::BytesText(memory.gpu_memory_bytes()));
-  }
-  return absl::StrCat(core::BytesText(hardware.gpu_memory_bytes()), " per GPU", others,
-                      others.empty() ? "" : ")");
-}
-
-// A graph whose nodes have no device runs on one GPU.
-std::string GpuText(const std::string& device) { return device.empty() ? "the GPU" : device; }
-
-// "13.37 GiB per GPU": the budget of a step.
-std::string BudgetText(const v1::HardwareReport& report) {
-  const auto& others = report.hardware().gpu_memories();
-  if (others.empty())
-    return absl::StrCat(core::BytesText(report.device_budget_bytes()), " per GPU");
-  return absl::StrCat("what each GPU has: ", MemoriesText(report.hardware()));
-}
-
-std::string PresetText(const v1::Hardware& hardware) {
-  return hardware.preset().empty() ? "custom" : hardware.preset();
-}
-
-// Behind the memory of GPUs: who said it, and what is left free of it.
-std::string MemoryRemarks(const v1::Hardware& hardware) {
-  return absl::StrCat(
-      hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
-      hardware.allocator_reserve() > 0
-          ? absl::StrFormat(" less %.3g%%", 100 * hardware.allocator_reserve())
-          : "");
-}
-
-std::string LinkText(const v1::Hardware& hardware) {
-  return absl::StrFormat("%.3g GB/s out and %.3g GB/s in", hardware.d2h_bytes_per_s() / 1e9,
-                         hardware.h2d_bytes_per_s() / 1e9);
-}
-
-std::string HardwareText(const v1::HardwareReport& report) {
-  const v1::Hardware& hardware = report.hardware();
-  return absl::StrCat(
-      PresetText(hardware), ", ", MemoriesText(hardware), MemoryRemarks(hardware), ", ",
-      hardware.internal_fragmentation_fraction() > 0
-          ? absl::StrCat("internal_fragmentation_fraction ",
-                         hardware.internal_fragmentation_fraction(), ", ")
-          : "",
-      core::BytesText(hardware.host_memory_bytes()), " of host memory, ", LinkText(hardware));
-}
-
-// Without what a table of memory beside it says.
-std::string ShortHardwareText(const v1::Hardware& hardware) {
-  return absl::StrCat(PresetText(hardware), ", ", core::BytesText(hardware.gpu_memory_bytes()),
-                      " per GPU", MemoryRemarks(hardware), ", ", LinkText(hardware));
-}
-
-// "all that a, b and c need".
-template <typename Names>
-std::string TargetsText(const Names& targets) {
-  constexpr int kShown = 3;
-  std::string text = "all that ";
-  if (targets.size() > kShown) {
-    absl::StrAppend(&text, targets[0], " and ", targets.size() - 1, " others need");
-    return text;
-  }
-  for (int i = 0; i < targets.size(); ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : i + 1 < targets.size() ? ", " : " and ", targets[i]);
-  }
-  return absl::StrCat(text, targets.size() == 1 ? " needs" : " need");
-}
-
 std::string StepText(const v1::SimulateReport& report) {
   return absl::StrCat(FormatCount(report.node_count(), "node"), ": ",
                       TargetsText(report.targets()));
-}
-
-template <typename Report>
-void AddWarningsOf(const Report& report, Style style, Rows* facts) {
-  const auto add = [&](bool about_the_plan) {
-    for (const v1::Warning& warning : report.warnings()) {
-      if ((warning.code() == v1::WARNING_CODE_LITTLE_SWAPPED) != about_the_plan) continue;
-      facts->push_back({"warning", style.WithOptions(warning.message())});
-    }
-  };
-  add(/*about_the_plan=*/true);  // First: there may be room for one alone.
-  if (const std::string assumed = AssumedText(report.hardware()); !assumed.empty()) {
-    facts->push_back({"warning", assumed});
-  }
-  add(/*about_the_plan=*/false);
 }
 
 // What was simulated in place of the graph's calls.
@@ -179,59 +54,6 @@ std::string InliningText(const v1::Inlining& inlining) {
                     FormatCount(inlining.kept_call_count(), "call"), " of functions not inlined");
   }
   return text;
-}
-
-// Why it is unknown whether a step fits, and which options to give.
-void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts) {
-  for (const v1::FitUnknown& cause : forecast.fit_unknown()) {
-    facts->push_back({label, cause.message()});
-    label = "";
-  }
-}
-
-// The known share of the step, if not all.
-void AddKnownShare(const char* label, const v1::Forecast& forecast, Rows* facts) {
-  const v1::KnownShare& share = forecast.known_share();
-  if (share.unknown_tensor_count() == 0 && share.bounded_tensor_count() == 0 &&
-      share.unknown_node_count() == 0) {
-    return;
-  }
-  std::string text =
-      absl::StrCat("the size of ", share.tensor_count() - share.unknown_tensor_count(), " of ",
-                   FormatCount(share.tensor_count(), "tensor"), " on GPUs");
-  if (share.bounded_tensor_count() > 0) {
-    absl::StrAppend(&text, " (", share.bounded_tensor_count(), " by an upper bound)");
-  }
-  absl::StrAppend(&text, ", the cost of ", share.node_count() - share.unknown_node_count(), " of ",
-                  FormatCount(share.node_count(), "node"), " that compute");
-  facts->push_back({label, text});
-}
-
-// By how much the step exceeds a budget, in one sentence without a full stop.
-std::string ExcessText(const v1::Forecast& forecast) {
-  const v1::OutOfMemory& oom = forecast.out_of_memory();
-  int64_t peak = forecast.host_peak_bytes();
-  if (!oom.host()) {
-    for (const v1::DeviceForecast& device : forecast.devices()) {
-      if (device.device() == oom.device()) peak = device.peak_bytes();
-    }
-  }
-  const std::string budget = core::BytesText(oom.budget_bytes());
-  const std::string excess = core::BytesText(peak - oom.budget_bytes());
-  // The peak may be lower if waiting for another budget changed the order.
-  const bool is_known = peak > oom.budget_bytes();
-  if (oom.host()) {
-    if (!is_known) return "the copies would need more pinned host memory than there is";
-    return absl::StrCat("the copies would need ", core::BytesText(peak), " of pinned host memory, ",
-                        excess, " more than there is");
-  }
-  const std::string gpu = GpuText(oom.device());
-  if (!is_known && oom.fragmented()) {
-    return absl::StrCat("what is free of the ", budget, " of ", gpu, " is fragmented");
-  }
-  if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
-  return absl::StrCat(gpu, " would need ", core::BytesText(peak), ", ", excess, " more than its ",
-                      budget);
 }
 
 // Where memory ran out.
@@ -374,17 +196,10 @@ std::string Headline(const v1::SimulateReport& report) {
   if (forecast.devices().empty()) return kNoGpu;
   if (!MayFit(forecast)) return absl::StrCat("does not fit: ", ExcessText(forecast));
   if (!forecast.devices(0).has_bounds()) return absl::StrCat("with unlimited memory, ", time);
-  const std::string budget = BudgetText(report.hardware());
+  const std::string budget = GpuBudgetText(report.hardware());
   if (forecast.fit() == v1::FIT_FITS) return absl::StrCat("fits into ", budget, "; ", time);
   return absl::StrCat("unknown whether it fits into ", budget, ": what is known of it does; ",
                       time);
-}
-
-// At the top of a report, at the left margin.
-std::string HeadlineText(const std::string& headline, Style style) {
-  std::string text = Paragraph(headline, 0, style);
-  text.pop_back();  // Without its line end, so that only the heading is bold.
-  return absl::StrCat(style.Heading(text), "\n");
 }
 
 int64_t PeakOf(const v1::DeviceMemory& memory) {
@@ -450,172 +265,6 @@ std::string DistanceTable(const v1::SimulateReport& report, Style style) {
   }
   flush();
   return rows.size() > 1 ? FormatTable(rows, style) : "";
-}
-
-// Of full speed, rounded as it is printed: the larger sizes beyond are paid for with time.
-constexpr double kNearFullSpeedPercent = 95;
-
-const char* WhatVaries(bool size_is_batch) { return size_is_batch ? "batch" : "size"; }
-const char* RateUnit(bool size_is_batch) { return size_is_batch ? "examples/s" : "steps/s"; }
-
-std::string PeakText(const v1::Forecast& forecast) {
-  if (forecast.devices().empty()) return kNotKnown;
-  int64_t peak = 0;
-  for (const v1::DeviceForecast& device : forecast.devices()) {
-    peak = std::max(peak, device.peak_bytes());
-  }
-  return core::BytesText(peak);
-}
-
-// Examples per second if the size counts them, else steps.
-std::string RateText(bool size_is_batch, const v1::ExploredSize& size) {
-  if (!size.has_steps_per_s()) return kNotKnown;
-  return absl::StrFormat("%.1f", size_is_batch ? size.sizes_per_s() : size.steps_per_s());
-}
-
-std::string SwappedRateText(bool size_is_batch, const v1::ExploredSize& size) {
-  if (!size.has_swapped_steps_per_s()) return kNotKnown;
-  return absl::StrFormat("%.1f",
-                         size_is_batch ? size.swapped_sizes_per_s() : size.swapped_steps_per_s());
-}
-
-// The share that remains of the speed with unlimited memory.
-std::string FullSpeedShare(const v1::ExploredSize& size) {
-  if (!size.has_swapped_sizes_per_s() || !(size.full_speed_sizes_per_s() > 0)) return kNotKnown;
-  return absl::StrFormat(
-      "%.0f%%", std::min(100.0, 100 * size.swapped_sizes_per_s() / size.full_speed_sizes_per_s()));
-}
-
-// An upper bound of that share for any plan. (The bound leaves out launch times.)
-std::string BoundShare(const v1::ExploredSize& size) {
-  if (!size.has_bound_sizes_per_s() || !(size.full_speed_sizes_per_s() > 0)) return kNotKnown;
-  const double share = size.bound_sizes_per_s() / size.full_speed_sizes_per_s();
-  return absl::StrFormat("%.0f%%", 100 * std::min(share, 1.0));
-}
-
-// Whether swapping was asked for.
-template <typename Sizes>
-bool HasSwapping(const Sizes& sizes) {
-  return std::any_of(sizes.begin(), sizes.end(), [](const v1::ExploredSize& size) {
-    return size.has_swapped() || size.has_full_speed_sizes_per_s();
-  });
-}
-
-// The speed at a size: of its step as it is if that fits, else of the step with swapping.
-struct Speed {
-  double sizes_per_s = 0;
-  bool swapped = false;
-};
-
-std::optional<Speed> SpeedOf(const v1::ExploredSize& size) {
-  if (size.unswapped().fit() == v1::FIT_FITS && size.has_sizes_per_s()) {
-    return Speed{size.sizes_per_s(), false};
-  }
-  if (size.has_swapped_sizes_per_s()) return Speed{size.swapped_sizes_per_s(), true};
-  if (size.has_sizes_per_s()) return Speed{size.sizes_per_s(), false};  // Unknown whether it fits.
-  return std::nullopt;
-}
-
-// "batch 256: 228.3 examples/s, 95% of full speed, with swapping".
-std::string SizeText(const v1::ExploredSize& size, bool swapped, bool size_is_batch) {
-  std::string text =
-      absl::StrCat(WhatVaries(size_is_batch), " ", size.size(), ": ",
-                   swapped ? SwappedRateText(size_is_batch, size) : RateText(size_is_batch, size),
-                   " ", RateUnit(size_is_batch));
-  if (swapped) absl::StrAppend(&text, ", ", FullSpeedShare(size), " of full speed, with swapping");
-  return text;
-}
-
-bool IsNearFullSpeed(const v1::ExploredSize& size, const Speed& speed) {
-  return !speed.swapped || (size.full_speed_sizes_per_s() > 0 &&
-                            std::round(100 * speed.sizes_per_s / size.full_speed_sizes_per_s()) >=
-                                kNearFullSpeedPercent);
-}
-
-const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) {
-  const auto it = std::find_if(report.sizes().begin(), report.sizes().end(),
-                               [size](const v1::ExploredSize& s) { return s.size() == size; });
-  return it == report.sizes().end() ? nullptr : &*it;
-}
-
-bool IsSmaller(const v1::ExploredSize& a, const v1::ExploredSize& b) { return a.size() < b.size(); }
-
-// What people ask: how large a size may be, which is the fastest, and which is large and fast.
-void AddBest(const v1::ExploreReport& report, Rows* facts) {
-  const v1::ExploredSize *fastest = nullptr, *near_full_speed = nullptr;
-  double most = 0;
-  for (const v1::ExploredSize& size : report.sizes()) {
-    const std::optional<Speed> speed = SpeedOf(size);
-    if (!speed.has_value()) continue;
-    if (speed->sizes_per_s > most) {
-      most = speed->sizes_per_s;
-      fastest = &size;
-    }
-    if (IsNearFullSpeed(size, *speed) &&
-        (near_full_speed == nullptr || IsSmaller(*near_full_speed, size))) {
-      near_full_speed = &size;
-    }
-  }
-  const auto add = [&](const char* label, const v1::ExploredSize* size, bool swapped,
-                       bool unknown = false) {
-    if (size == nullptr) return;
-    facts->push_back({label, absl::StrCat(SizeText(*size, swapped, report.size_is_batch()),
-                                          unknown ? ", unknown whether it fits" : "")});
-  };
-  const auto add_at_its_speed = [&](const char* label, const v1::ExploredSize* size,
-                                    bool unknown = false) {
-    add(label, size, size != nullptr && SpeedOf(*size).value_or(Speed()).swapped, unknown);
-  };
-  add("unswapped", FindSize(report, report.largest_fitting_size()), /*swapped=*/false,
-      report.largest_fit() == v1::FIT_UNKNOWN);
-  const v1::ExploredSize* largest = FindSize(report, report.largest_fitting_size_swapped());
-  add_at_its_speed("largest", largest, report.largest_fit_swapped() == v1::FIT_UNKNOWN);
-  add_at_its_speed("fastest", fastest);
-  if (report.has_largest_fitting_size_swapped() && near_full_speed != largest) {
-    add_at_its_speed(">= 95%", near_full_speed);
-  }
-}
-
-// What to do for the speed that the plan of another size gives; empty if none does.
-std::string OtherPlansText(const v1::ExploreReport& report) {
-  int64_t count = 0;
-  const v1::ExploredSize* last = nullptr;  // The largest, which is nearest to full memory.
-  for (const v1::ExploredSize& size : report.sizes()) {
-    if (!size.has_plan_of_size()) continue;
-    ++count;
-    if (last == nullptr || IsSmaller(*last, size)) last = &size;
-  }
-  if (last == nullptr) return "";
-  const char* const what = WhatVaries(report.size_is_batch());
-  return absl::StrCat(what, " ", last->size(), " is as fast with the plan of ", what, " ",
-                      last->plan_of_size(), ": rewrite at that with --save-plan, and apply it",
-                      count > 1 ? absl::StrCat(" (", count - 1, " more: --json)") : "");
-}
-
-// Whether, and how large.
-std::string ExplorationHeadline(const v1::ExploreReport& report) {
-  const std::string what = WhatVaries(report.size_is_batch());
-  if (report.has_largest_fitting_size_swapped()) {
-    return absl::StrCat(what, " ", report.largest_fitting_size_swapped(),
-                        report.largest_fit_swapped() == v1::FIT_UNKNOWN
-                            ? " may be the largest that fits into "
-                            : " is the largest that fits into ",
-                        BudgetText(report.hardware()));
-  }
-  if (report.has_largest_fitting_size()) {
-    return absl::StrCat(what, " ", report.largest_fitting_size(),
-                        report.largest_fit() == v1::FIT_FITS
-                            ? " is the largest that fits unswapped into "
-                            : " may be the largest that fits unswapped into ",
-                        BudgetText(report.hardware()));
-  }
-  const auto least = std::min_element(report.sizes().begin(), report.sizes().end(), IsSmaller);
-  if (least == report.sizes().end()) return "no size was tried";
-  if (MayFit(least->unswapped())) return "with unlimited memory";
-  return absl::StrCat(
-      "not even ", what, " ", least->size(),
-      HasSwapping(report.sizes()) ? " fits, with swapping or without: " : " fits unswapped: ",
-      ExcessText(least->unswapped()));
 }
 
 }  // namespace
@@ -775,54 +424,6 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   Rows facts = {{"step", StepText(report)}};
   AddWarningsOf(report, style, &facts);
   return absl::StrCat(text, "\n", FormatFacts(facts, style));
-}
-
-std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch, Style style) {
-  std::sort(sizes.begin(), sizes.end(), IsSmaller);
-  const bool swapping = HasSwapping(sizes);
-  const char* const unit = RateUnit(size_is_batch);
-  Rows rows = {{WhatVaries(size_is_batch), "fits", "peak memory"}};
-  // With swapping there is no room for the step time, which the rate implies.
-  if (!swapping) rows[0].push_back("step");
-  rows[0].push_back(unit);
-  if (swapping) {
-    rows[0].insert(rows[0].end(), {"swapped", "peak memory", unit, "full speed", "bound"});
-  }
-  for (const v1::ExploredSize& size : sizes) {
-    const v1::Forecast& forecast = size.unswapped();
-    std::vector<std::string> row = {absl::StrCat(size.size()), FitText(forecast),
-                                    PeakText(forecast)};
-    if (!swapping) row.push_back(StepTime(forecast));
-    row.push_back(RateText(size_is_batch, size));
-    if (swapping) {
-      row.push_back(forecast.fit() == v1::FIT_FITS ? "not needed"
-                    : size.has_swapped()           ? FitText(size.swapped())
-                                                   : "no");
-      row.push_back(size.has_swapped() ? PeakText(size.swapped()) : kNotKnown);
-      row.push_back(SwappedRateText(size_is_batch, size));
-      row.push_back(FullSpeedShare(size));
-      row.push_back(BoundShare(size));
-    }
-    rows.push_back(std::move(row));
-  }
-  return FormatTable(rows, style);
-}
-
-std::string FormatExploration(const v1::ExploreReport& report, Style style) {
-  Rows facts;
-  AddBest(report, &facts);
-  if (std::string text = OtherPlansText(report); !text.empty()) facts.push_back({"plans", text});
-  facts.push_back({"machine", HardwareText(report.hardware())});
-  facts.push_back({"times", kLaunchedAhead});
-  facts.push_back({"step", TargetsText(report.targets())});
-  if (const v1::ExploredSize* size = FindSize(report, report.largest_fitting_size())) {
-    AddUnknown("unknown", size->unswapped(), &facts);
-    AddKnownShare("known", size->unswapped(), &facts);
-  }
-  AddWarningsOf(report, style, &facts);
-  return absl::StrCat(
-      FormatSizes({report.sizes().begin(), report.sizes().end()}, report.size_is_batch(), style),
-      HeadlineText(ExplorationHeadline(report), style), FormatFacts(facts, style));
 }
 
 }  // namespace spillway::text

@@ -37,13 +37,6 @@ std::string FormatForecast(const v1::Forecast& forecast, Style style);
 // The output of `spillway inspect --memory`; at most `top` rows per table.
 std::string FormatMemory(const v1::SimulateReport& report, int top, Style style);
 
-// A table of sizes, by size. `size_is_batch`: as in ExploreReport.
-std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch, Style style);
-
-// The output of `spillway explore`: the sizes that were tried, then the largest that fits, the
-// fastest, and the largest near full speed.
-std::string FormatExploration(const v1::ExploreReport& report, Style style);
-
 }  // namespace spillway::text
 
 #endif  // SPILLWAY_CLIENT_LIB_TEXT_FORECAST_TEXT_H_

@@ -1,4 +1,4 @@
-// What the machine of an answer calls for.
+// The machine of an answer.
 #ifndef SPILLWAY_CLIENT_LIB_TEXT_MACHINE_TEXT_H_
 #define SPILLWAY_CLIENT_LIB_TEXT_MACHINE_TEXT_H_
 
@@ -10,6 +10,16 @@ namespace spillway::text {
 
 // The warning that nobody named the machine; empty if it was named.
 std::string AssumedText(const v1::HardwareReport& hardware);
+
+// "p100_pcie, 14.86 GiB per GPU less 10%, 64.00 GiB of host memory, 11.5 GB/s out and 11.7 GB/s
+// in".
+std::string HardwareText(const v1::HardwareReport& report);
+
+// Without what a table of memory beside it says.
+std::string ShortHardwareText(const v1::Hardware& hardware);
+
+// "13.37 GiB per GPU": the budget of a step.
+std::string GpuBudgetText(const v1::HardwareReport& report);
 
 }  // namespace spillway::text
 

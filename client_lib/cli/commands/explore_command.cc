@@ -16,7 +16,7 @@
 #include "client_lib/cli/flags/step_flags.h"
 #include "client_lib/cli/print/json.h"
 #include "client_lib/cli/print/progress_line.h"
-#include "client_lib/text/forecast_text.h"
+#include "client_lib/text/explore_text.h"
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/error.h"
 
