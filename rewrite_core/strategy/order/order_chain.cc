@@ -32,6 +32,7 @@ absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, co
                                                       const StepResult& step, GpuIndex gpu,
                                                       int64_t least_bytes, const StopToken& stop) {
   std::vector<ControlEdge> chain;
+  if (ranks.empty()) return chain;
   auto order = StepOrder::Create(facts, gpu, step, stop);
   if (!order.ok()) return order.status();
   const Soundness soundness(facts);

@@ -23,7 +23,8 @@ namespace spillway::core {
 // Returns serialization edges that keep the nodes of GPU `gpu` which make, or use last, a buffer of
 // at least `least_bytes` in the order of `step`, operations recorded. They go along `ranks`, like
 // all edges of plans, so that they close no cycle together. The chain is broken before a node that
-// may not wait for the previous one. Empty if there is nothing to chain. Errors: those of `stop`.
+// may not wait for the previous one. Empty if there is nothing to chain, or there are no ranks.
+// Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       absl::Span<const int32_t> ranks,
                                                       const StepResult& step, GpuIndex gpu,

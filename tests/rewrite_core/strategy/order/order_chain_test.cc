@@ -107,6 +107,11 @@ TEST(OrderChainTest, NoneGoesAgainstTheRanks) {
   };
   ASSERT_LT(place("b2"), place("a1"));
   EXPECT_THAT(ChainOf(step, result), IsEmpty());
+  EXPECT_THAT(testing::ValueOrDie(ChainInOrder(step.facts, step.needs, /*ranks=*/{}, step.unswapped,
+                                               GpuIndex(0), kHeavy, {}),
+                                  "chain"),
+              IsEmpty())
+      << "where edges close a cycle, there are no ranks";
 }
 
 // A step that fetches only nodes depending on x must not run an iterator because of the chain.
