@@ -1,7 +1,6 @@
 #include "client_lib/text/forecast_text.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>

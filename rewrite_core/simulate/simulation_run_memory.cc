@@ -174,7 +174,9 @@ void SimulationRun::RecordPieces(OpId id, GpuIndex index) {
   absl::flat_hash_map<Chunk, BufferId> owners;
   for (BufferId buffer(0); buffer < static_cast<int32_t>(states_.size()); ++buffer) {
     if (poll_->Tick()) return;
-    if (workload_->buffers[buffer].device == index) owners[chunks_[buffer]] = buffer;
+    const Chunk chunk = chunks_[buffer];
+    if (chunk == BestFitAllocator::kNoChunk || workload_->buffers[buffer].device != index) continue;
+    owners[chunk] = buffer;
   }
   allocator.ForEach([&](Chunk chunk, bool is_free) {
     if (poll_->Tick()) return;

@@ -76,7 +76,7 @@ absl::Status GpuPlans::Find() {
         const auto k = static_cast<size_t>(failed - lacking_.begin());
         if (TakeNext(k)) continue;
         if (++shares[k] == std::size(kShares)) break;
-        if (absl::Status s = PlanOne(k, kShares[shares[k]], 0); !s.ok()) return s;
+        if (absl::Status s = PlanOne(k, kShares[shares[k]], /*enough_ns=*/0); !s.ok()) return s;
         continue;
       }
     }
@@ -89,7 +89,7 @@ absl::Status GpuPlans::Find() {
                           /*smallest_budget_bytes=*/0);
     }
     const size_t k = remade++ % lacking_.size();
-    if (absl::Status s = PlanOne(k, kShares[shares[k]], 0); !s.ok()) return s;
+    if (absl::Status s = PlanOne(k, kShares[shares[k]], /*enough_ns=*/0); !s.ok()) return s;
   }
   int64_t unswapped_peak_bytes = 0;
   for (const WantedGpu& gpu : gpus_) {
@@ -99,8 +99,8 @@ absl::Status GpuPlans::Find() {
 }
 
 // A step takes what its slowest GPU does: where that is planned first, searches for the others end
-// as soon as they are as fast. (Four GPUs in a quarter of their memory, with clones: half the
-// time.)
+// as soon as they are as fast. (tfcnn_inception3_4gpu in a half and a quarter of its memory, with
+// all clones: 168 to 111 s.)
 std::vector<size_t> GpuPlans::SlowestFirst() const {
   std::vector<size_t> order(lacking_.size());
   std::iota(order.begin(), order.end(), 0);

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/client_lib/text/parsed.h"
 
 namespace spillway::text {
 namespace {
@@ -13,9 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string DiffText(const std::string& message) {
-  v1::GraphDiff diff;
-  if (!google::protobuf::TextFormat::ParseFromString(message, &diff)) std::abort();
-  return FormatGraphDiff(diff);
+  return FormatGraphDiff(Parse<v1::GraphDiff>(message));
 }
 
 TEST(DiffTextTest, ASentencePerSwap) {

@@ -1,12 +1,11 @@
 #include "client_lib/text/explore_text.h"
 
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/client_lib/text/parsed.h"
 
 namespace spillway::text {
 namespace {
@@ -16,21 +15,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string Exploration(const std::string& text) {
-  v1::ExploreReport report;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &report)) std::abort();
-  return FormatExploration(report, Style());
+  return FormatExploration(Parse<v1::ExploreReport>(text), Style());
 }
 
-// 8 GiB a GPU, 64 GiB of host memory.
-constexpr char kExploredOn[] = R"(
-  hardware {
-    hardware { preset: "p100_pcie" gpu_memory_bytes: 8589934592 host_memory_bytes: 68719476736
-               d2h_bytes_per_s: 12e9 h2d_bytes_per_s: 10e9 }
-    device_budget_bytes: 8589934592
-  })";
-
 TEST(ExploreTextTest, SizesOfWhichItIsUnknown) {
-  const std::string text = Exploration(std::string(kExploredOn) + R"(
+  const std::string text = Exploration(std::string(kMachine) + R"(
     size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_UNKNOWN
     largest_fitting_size_swapped: 128 largest_fit_swapped: FIT_UNKNOWN
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
@@ -57,7 +46,7 @@ TEST(ExploreTextTest, SizesWithThePlansOfOthers) {
                         plan, " }\n");
   };
   const std::string report =
-      absl::StrCat(kExploredOn, "size_is_batch: true\n", row(64, "plan_of_size: 96"), row(96, ""));
+      absl::StrCat(kMachine, "size_is_batch: true\n", row(64, "plan_of_size: 96"), row(96, ""));
   EXPECT_THAT(Exploration(report),
               HasSubstr("  plans    batch 64 is as fast with the plan of batch 96: rewrite at that "
                         "with --save-plan, and\n           apply it\n"));
@@ -65,7 +54,7 @@ TEST(ExploreTextTest, SizesWithThePlansOfOthers) {
 }
 
 TEST(ExploreTextTest, Sizes) {
-  EXPECT_EQ(Exploration(std::string(kExploredOn) + R"(
+  EXPECT_EQ(Exploration(std::string(kMachine) + R"(
     size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_FITS
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320
             unswapped { fit: FIT_FITS step_time_ns: 200000000
@@ -87,20 +76,20 @@ batch 64 is the largest that fits unswapped into 8.00 GiB per GPU
 }
 
 TEST(ExploreTextTest, SizesOfImagesAndNoneThatFits) {
-  EXPECT_THAT(Exploration(std::string(kExploredOn) + R"(
+  EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     largest_fitting_size: 224 largest_fit: FIT_FITS
     sizes { size: 224 steps_per_s: 5 sizes_per_s: 1120
             unswapped { fit: FIT_FITS step_time_ns: 200000000 } })"),
               AllOf(HasSubstr("\nsize 224 is the largest that fits unswapped into 8.00 GiB per "
                               "GPU\n  unswapped  size 224: 5.0 steps/s\n"),
                     Not(HasSubstr("1120"))));
-  EXPECT_THAT(Exploration(std::string(kExploredOn) + R"(
+  EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     size_is_batch: true
     sizes { size: 1 unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                                 devices { peak_bytes: 9663676416 } } })"),
               HasSubstr("\nnot even batch 1 fits unswapped: the GPU would need 9.00 GiB, 1.00 GiB "
                         "more than its 8.00 GiB\n"));
-  EXPECT_THAT(Exploration(std::string(kExploredOn) + R"(
+  EXPECT_THAT(Exploration(std::string(kMachine) + R"(
     sizes { size: 1 unswapped { fit: FIT_FITS step_time_ns: 1 } })"),
               HasSubstr("\nwith unlimited memory\n"));
 }
@@ -109,7 +98,7 @@ TEST(ExploreTextTest, SizesOfImagesAndNoneThatFits) {
 // more than 348 of them: 87%.
 TEST(ExploreTextTest, SizesWithSwapping) {
   EXPECT_EQ(
-      Exploration(std::string(kExploredOn) + R"(
+      Exploration(std::string(kMachine) + R"(
     size_is_batch: true largest_fitting_size: 64 largest_fit: FIT_FITS
     largest_fitting_size_swapped: 128 largest_fit_swapped: FIT_FITS
     sizes { size: 64 steps_per_s: 5 sizes_per_s: 320 full_speed_sizes_per_s: 320
@@ -148,11 +137,11 @@ TEST(ExploreTextTest, SizesThatFitWithSwappingAloneOrNotAtAll) {
             unswapped { fit: FIT_DOES_NOT_FIT out_of_memory { node: "conv" budget_bytes: 8589934592 }
                         devices { peak_bytes: 9663676416 } })";
   EXPECT_THAT(
-      Exploration(std::string(kExploredOn) + too_large + "}"),
+      Exploration(std::string(kMachine) + too_large + "}"),
       HasSubstr("\nnot even size 8 fits, with swapping or without: the GPU would need 9.00 GiB, "
                 "1.00 GiB more than\n  its 8.00 GiB\n"));
   EXPECT_THAT(
-      Exploration(std::string(kExploredOn) + too_large +
+      Exploration(std::string(kMachine) + too_large +
                   "swapped { fit: FIT_FITS } swapped_steps_per_s: 12.5 swapped_sizes_per_s: "
                   "100 } largest_fitting_size_swapped: 8"),
       HasSubstr("\n  largest  size 8: 12.5 steps/s, 25% of full speed, with swapping\n"));

@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "client_lib/text/text_table.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/client_lib/text/parsed.h"
 
 namespace spillway::text {
 namespace {
@@ -17,24 +17,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-template <typename Message>
-Message Parse(const std::string& text) {
-  Message message;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &message)) std::abort();
-  return message;
-}
-
 std::string Simulation(const std::string& report) {
   return FormatSimulationDetails(Parse<v1::SimulateReport>(report), Style());
 }
-
-// 8 GiB a GPU, 64 GiB of host memory.
-constexpr char kMachine[] = R"(
-  hardware {
-    hardware { preset: "p100_pcie" gpu_memory_bytes: 8589934592 host_memory_bytes: 68719476736
-               d2h_bytes_per_s: 12e9 h2d_bytes_per_s: 10e9 }
-    device_budget_bytes: 8589934592
-  })";
 
 TEST(ForecastTextTest, AStepThatFits) {
   EXPECT_EQ(Simulation(std::string(kMachine) + R"(

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/client_lib/text/parsed.h"
 
 namespace spillway::text {
 namespace {
@@ -14,9 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 std::string InspectText(const std::string& message, int top = 10) {
-  v1::GraphSummary summary;
-  if (!google::protobuf::TextFormat::ParseFromString(message, &summary)) std::abort();
-  return FormatGraphSummary(summary, top);
+  return FormatGraphSummary(Parse<v1::GraphSummary>(message), top);
 }
 
 TEST(InspectTextTest, FactsFirst) {
