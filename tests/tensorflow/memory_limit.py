@@ -419,8 +419,8 @@ def measure(subject):
         name, peak, enough, subject.count_runs(subject.original, enough, "as it came, said to fit"),
         subject.least(subject.original, peak, enough)), flush=True)
     smallest = None
-    shares = subject.options.shares or SHARES
-    limits = [(int(enough * float(share)), share) for share in shares.split(",")]
+    limits = [(int(enough * float(share)), share)
+              for share in (subject.options.shares or SHARES).split(",")]
     while limits:
         limit, share = limits.pop(0)
         try:
@@ -483,6 +483,19 @@ def make_graph(name, folder):
     return load(folder)
 
 
+def shares(text):
+    """A list of shares, checked."""
+    for share in text.split(","):
+        try:
+            valid = 0 < float(share) <= 1
+        except ValueError:
+            valid = False
+        if not valid:
+            raise argparse.ArgumentTypeError("%r is no share: give some above 0, up to 1, such as %s"
+                                             % (share, SHARES))
+    return text
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--spillway", required=True, help="the program under test")
@@ -498,7 +511,7 @@ def main():
     parser.add_argument("--threads", default=GPU_THREADS,
                         help="between ops of the server that plays the GPU (default %(default)s); a "
                         "list: runs with each")
-    parser.add_argument("--shares",
+    parser.add_argument("--shares", type=shares,
                         help="of what is said to fit as it came, that plans are made for (default: "
                         "%s)" % SHARES)
     parser.add_argument("--reserve", type=float,
