@@ -205,8 +205,15 @@ void SimulationRun::EndEvents() {
     events_.pop_back();
     if (what < 0) {
       Touch(GpuIndex(~what));
+      continue;
+    }
+    const OpId id(what);
+    // A copy in ends later than it comes.
+    if (now_ < 2 * options_->late_ns && not_before_ns_[id] == now_ &&
+        op(id).kind() == OpKind::kCopyIn) {
+      ready_.push_back(id);
     } else {
-      End(OpId(what));
+      End(id);
     }
   }
 }
@@ -229,6 +236,7 @@ void SimulationRun::BecomeReady(OpId id) {
       Push(&devices_[ready.device()].out, id);
       break;
     case OpKind::kCopyIn:
+      if (ComesLate(id)) return;
       if (!ahead_) {
         Push(&devices_[ready.device()].in, id);
         break;
@@ -240,6 +248,14 @@ void SimulationRun::BecomeReady(OpId id) {
       return;
   }
   Touch(ready.device());
+}
+
+bool SimulationRun::ComesLate(OpId id) {
+  if (now_ >= options_->late_ns || not_before_ns_[id] > 0) return false;
+  const size_t late = devices_[op(id).device()].draws.Next(static_cast<size_t>(options_->late_ns));
+  not_before_ns_[id] = now_ + 1 + static_cast<int64_t>(late);
+  AddEvent(not_before_ns_[id], id);
+  return true;
 }
 
 void SimulationRun::ChooseHead(GpuIndex index, Device* device) {

@@ -50,6 +50,8 @@ class SimulationRun : private SimulationRunState {
 
   void SortReady();
   void BecomeReady(OpId id);
+  // Whether this copy in, which has become ready, does so only later: an event brings it back.
+  bool ComesLate(OpId id);
   // If the launcher, or the compute engine, is free, makes the next ready operation its head.
   void ChooseHead(GpuIndex index, Device* device);
   void AskForHeads(GpuIndex device);

@@ -105,7 +105,8 @@ class SimulationRunState {
   std::vector<int32_t> waits_left_;
   std::vector<OpId> next_;
   std::vector<int64_t> need_;  // While it waits for memory; otherwise kNever.
-  // For copies out: when the launched operations of their own device that they wait for end.
+  // For copies out: when the launched operations of their own device that they wait for end; for
+  // copies in that come late: when they do.
   std::vector<int64_t> not_before_ns_;
   // By buffer: twice the number of its holders, plus one while it has memory.
   std::vector<int32_t> states_;

@@ -33,6 +33,13 @@
 // until it is launched or started, however long it waits for memory. With copy_percent a copy takes
 // that percentage of its time, rounded down to a whole nanosecond.
 //
+// Late reads (late_ns above 0). What a GPU reads of the host at the start of a step, such as weights
+// on a CPU, comes in the order in which the host's threads get to it, while the first operations
+// already take memory: it may lie in the midst of their outputs until the end of the step. (Under a
+// hard limit, a plan for two towers ran out in half of its runs for that.) Here a copy in that
+// becomes ready in the first late_ns of the step does so 1 to late_ns nanoseconds later; drawn, like
+// kMixed's choices, from its device's ReadyDraws.
+//
 // Placement (SimulationOptions::placed). Each GPU with a budget has a region of that size and an
 // allocator (best_fit_allocator.h). The resident buffers are placed in the empty region, in order
 // of ids or as initializers leave them (below). Every later allocation places all of an operation's
@@ -113,11 +120,13 @@ struct SimulationOptions {
   int64_t host_budget_bytes = kUnlimited;
   // From one kernel's launch to the next. kLaunchAhead alone.
   int64_t launch_ns = 0;
-  // Which of the ready compute operations a GPU runs next; the seed is for kMixed.
+  // Which of the ready compute operations a GPU runs next; the seed is for kMixed
+  // and for late reads.
   ReadyOrder ready_order = ReadyOrder::kFirstReady;
   uint32_t ready_seed = 0;
   // The duration of copies, in percent: 1 to kMaxCopyPercent.
   int32_t copy_percent = 100;
+  int64_t late_ns = 0;  // At most kMemoryWaitNs.
   // kLaunchAhead alone. A run that must take longer, by the work that its launched operations leave
   // to an engine, is given up.
   int64_t cutoff_ns = kUnlimited;

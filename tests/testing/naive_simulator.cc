@@ -151,6 +151,20 @@ class Naive {
     }
     return true;
   }
+  core::ReadyDraws& Draws(int device) {
+    return draws_
+        .emplace(device, core::ReadyDraws(options_.ready_seed, core::GpuIndex(device)))
+        .first->second;
+  }
+  // Whether `op`, which waits for nothing else, is a copy in that comes later.
+  bool IsLate(OpId op) {
+    if (w_.ops[op].kind != OpKind::kCopyIn) return false;
+    if (late_.count(op) == 0) {
+      const bool at_start = now_ < options_.late_ns;
+      late_[op] = at_start ? now_ + 1 + Draws(w_.ops[op].device).Next(options_.late_ns) : now_;
+    }
+    return now_ < late_[op];
+  }
   int64_t LauncherFree(int device) const {
     int64_t free = 0;
     for (const auto& [op, launched] : given_at_) {
@@ -181,7 +195,7 @@ class Naive {
       if (end <= now_) ended_.insert(op);
     }
     for (OpId op(0); op < num_ops_; ++op) {
-      if (ready_.count(op) > 0 || !IsReady(op)) continue;
+      if (ready_.count(op) > 0 || !IsReady(op) || IsLate(op)) continue;
       ready_.insert(op);
       const auto& o = w_.ops[op];
       if (o.kind == OpKind::kHost || (ahead_ && o.kind == OpKind::kCopyIn)) {
@@ -223,10 +237,7 @@ class Naive {
       next = queue->back();
       queue->pop_back();
     } else {
-      auto draws =
-          draws_.emplace(device, core::ReadyDraws(options_.ready_seed, core::GpuIndex(device)))
-              .first;
-      const size_t drawn = draws->second.Next(queue->size());
+      const size_t drawn = Draws(device).Next(queue->size());
       next = queue->at(drawn);
       queue->at(drawn) = queue->back();
       queue->pop_back();
@@ -432,6 +443,7 @@ class Naive {
       if (time > now_ && (!next.has_value() || time < *next)) next = time;
     };
     for (const auto& [op, end] : end_) consider(end);
+    for (const auto& [op, time] : late_) consider(time);
     for (const auto& [key, queue] : queues_) {
       if (ahead_ && key.second == OpKind::kCompute && !queue.empty()) {
         consider(LauncherFree(key.first));
@@ -530,6 +542,7 @@ class Naive {
   std::vector<OpId> asks_;                  // Operations without memory, in the order of asking.
   std::map<std::pair<int, OpKind>, std::vector<OpId>> queues_;
   std::map<int, core::ReadyDraws> draws_;  // By device.
+  std::map<OpId, int64_t> late_;           // When copies in come to their queue.
   std::set<BufferId> taken_from_, took_;
   std::map<int, NaiveAllocator> regions_;  // By device.
   std::map<BufferId, int64_t> places_;     // Addresses.

@@ -30,6 +30,7 @@ constexpr int64_t kPartsPerGpu = 4;
 constexpr ReadyOrder kOrders[] = {ReadyOrder::kMixed, ReadyOrder::kFirstReady, ReadyOrder::kMixed,
                                   ReadyOrder::kLastReady};
 constexpr int32_t kCopyPercents[] = {100, 33, 300, 100, 50, 200, 100};
+constexpr int64_t kLateNs[] = {0, 1'000'000, 5'000'000};
 constexpr double kReserveShares[] = {0.9, 0.8, 0.7, 0.6, 0.5};
 
 int SimulationsOf(v1::PlanningEffort effort) {
@@ -87,6 +88,7 @@ std::vector<VariedStep> BudgetRequest::VariedSteps(int64_t budget_bytes) const {
     variation.ready_order = kOrders[i % std::size(kOrders)];
     variation.seed = i;
     variation.copy_percent = kCopyPercents[i % std::size(kCopyPercents)];
+    variation.late_ns = kLateNs[i % std::size(kLateNs)];
     variation.initializer_seed = i + 1;
     varied[i].bytes =
         budget_bytes + ShareOf(reserve, kReserveShares[i % std::size(kReserveShares)]);

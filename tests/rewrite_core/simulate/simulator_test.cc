@@ -1,5 +1,6 @@
 #include "rewrite_core/simulate/simulator.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -260,6 +261,56 @@ TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
   EXPECT_THAT(Points(result.devices[0]),
               ElementsAre(ElementsAre(0, 2 * kK, kK), ElementsAre(140, 0, 0),
                           ElementsAre(200, kK, kK), ElementsAre(340, 0, 0)));
+}
+
+// Only what is ready before late_ns comes late, by 1 to late_ns.
+TEST(SimulatorTest, CopiesInOfTheStartComeLate) {
+  WorkloadMaker maker;
+  const BufferId host = maker.Buffer(-1, kK), weight = maker.Buffer(0, kK);
+  const OpId read = maker.Host(0, {}, {}, {host});
+  const OpId in = maker.CopyIn(40, {read}, host, weight);
+  maker.Compute(100, {in}, {weight}, {});
+  for (SimulationOptions options : {Ahead(), Synchronous()}) {
+    options.late_ns = 1;
+    EXPECT_EQ(RunStep(maker, options).step_time_ns, 141);
+    options.late_ns = 30;
+    std::set<int64_t> times;
+    for (options.ready_seed = 0; options.ready_seed < 100; ++options.ready_seed) {
+      times.insert(RunStep(maker, options).step_time_ns);
+    }
+    EXPECT_GE(*times.begin(), 141);
+    EXPECT_LE(*times.rbegin(), 170);
+    EXPECT_GT(times.size(), 20u);
+  }
+  SimulationOptions options = Ahead();
+  options.late_ns = 200;  // The swap-in is ready at 200.
+  EXPECT_EQ(RunStep(Swap().maker, options).step_time_ns, 440);
+  options.late_ns = 201;
+  int64_t longest = 0;
+  for (options.ready_seed = 0; options.ready_seed < 20; ++options.ready_seed) {
+    longest = std::max(longest, RunStep(Swap().maker, options).step_time_ns);
+  }
+  EXPECT_GT(longest, 440) << "it waits for c until 300 anyway";
+}
+
+// A plan for which a weight that comes first has room runs out if it comes behind the first output:
+// of 10 KiB, 4 are taken by x, which a makes at 1 ns, and then 8 are wanted in one piece.
+TEST(SimulatorTest, WhatComesLateLiesBehindTheFirstOutputs) {
+  WorkloadMaker maker;
+  const BufferId host = maker.Buffer(-1, kK), weight = maker.Buffer(0, kK);
+  const BufferId x = maker.Buffer(0, 4 * kK), y = maker.Buffer(0, 8 * kK);
+  const OpId in = maker.CopyIn(1, {maker.Host(0, {}, {}, {host})}, host, weight);
+  const OpId a = maker.Compute(100, {maker.Host(1, {})}, {}, {x});
+  const OpId b = maker.Compute(100, {a, in}, {x}, {});
+  const OpId c = maker.Compute(100, {b}, {}, {y});
+  maker.Compute(100, {c}, {y, weight}, {});
+  for (SimulationOptions options : {Ahead(), Synchronous()}) {
+    options.device_budget_bytes = {10 * kK};
+    options.placed = true;
+    EXPECT_TRUE(RunStep(maker, options).fits());
+    options.late_ns = 50;
+    EXPECT_FALSE(RunStep(maker, options).fits());
+  }
 }
 
 TEST(SimulatorTest, CopyPercentHasARange) {
