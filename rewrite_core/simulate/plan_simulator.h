@@ -26,12 +26,13 @@ struct StepVariation {
   ReadyOrder ready_order = ReadyOrder::kFirstReady;
   uint32_t seed = 0;  // ready_seed.
   int32_t copy_percent = 100;
+  int32_t spread_percent = 100;
   int64_t late_ns = 0;
   uint32_t initializer_seed = 0;
 
   bool is_none() const {
-    return ready_order == ReadyOrder::kFirstReady && copy_percent == 100 && late_ns == 0 &&
-           initializer_seed == 0;
+    return ready_order == ReadyOrder::kFirstReady && copy_percent == 100 && spread_percent == 100 &&
+           late_ns == 0 && initializer_seed == 0;
   }
 };
 

@@ -14,6 +14,12 @@ namespace {
 // In SimulationRun::states_: a buffer with one holder, and memory.
 constexpr int32_t kHeldByOne = 3;
 
+// Rounded down; in two parts, as the product may not fit into int64.
+int64_t TimesRatio(int64_t value, int32_t numerator, int32_t denominator) {
+  if (numerator == denominator) return value;
+  return value / denominator * numerator + value % denominator * numerator / denominator;
+}
+
 constexpr auto kLater = [](const auto& a, const auto& b) { return a.time_ns > b.time_ns; };
 
 // Sorts items that all differ; if `poll` stops it, their order is unspecified. So few as there are
@@ -58,13 +64,19 @@ absl::StatusOr<SimulationResult> SimulationRun::Run(const PreparedWorkload& work
 }
 
 absl::Status SimulationRun::CheckTimes() const {
-  const int32_t percent = options_->copy_percent;
+  const int32_t percent = options_->copy_percent, spread = options_->spread_percent;
   if (percent < 1 || percent > kMaxCopyPercent) {
     return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                  absl::StrCat("Copies take ", percent, " % of their time, which is not from 1 to ",
                               kMaxCopyPercent, "; this is an error in Spillway."));
   }
-  return workload_->CheckTimes(percent);
+  if (spread < 100 || spread > kMaxSpreadPercent) {
+    return Error(
+        absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
+        absl::StrCat("Operations take up to ", spread, " % of their time, which is not from ",
+                     "100 to ", kMaxSpreadPercent, "; this is an error in Spillway."));
+  }
+  return workload_->CheckTimes(std::max(percent, 100) * spread / 100);
 }
 
 void SimulationRun::Start() {
@@ -126,8 +138,8 @@ void SimulationRun::Start() {
 // For a cutoff. CheckTimes has added up all durations.
 void SimulationRun::CountWork() {
   for (const Op& op : workload_->ops) {
-    if (op.kind() == OpKind::kCompute) devices_[op.device()].compute_left_ns += op.duration_ns;
-    if (op.kind() == OpKind::kCopyIn) devices_[op.device()].in_left_ns += CopyTime(op);
+    if (op.kind() == OpKind::kCompute) devices_[op.device()].compute_left_ns += LeastTime(op);
+    if (op.kind() == OpKind::kCopyIn) devices_[op.device()].in_left_ns += LeastTime(op);
   }
 }
 
@@ -391,13 +403,13 @@ void SimulationRun::Grant(OpId id, int64_t bytes, MemoryPool* memory) {
 void SimulationRun::Launch(OpId id, const Op& launched) {
   Device& device = devices_[launched.device()];
   Pop(&device.compute);
-  const int64_t duration = launched.duration_ns;
+  const int64_t duration = TimeOf(launched);
   const int64_t end_ns = std::max(now_, device.compute_end_ns) + duration;
   device.compute_end_ns = end_ns;
-  device.compute_left_ns -= duration;
+  device.compute_left_ns -= LeastTime(launched);
   least_time_ns_ = std::max(least_time_ns_, end_ns + device.compute_left_ns);
   if (duration > 0) {
-    CountKernel(launched);
+    CountKernel(launched.device(), duration);
     device.kernel_end_ns = end_ns;
     device.launcher_free_ns = now_ + options_->launch_ns;
   }
@@ -415,18 +427,17 @@ void SimulationRun::Launch(OpId id, const Op& launched) {
 }
 
 void SimulationRun::StartNow(OpId id, const Op& started) {
-  const bool is_copy = started.kind() == OpKind::kCopyOut || started.kind() == OpKind::kCopyIn;
-  const int64_t duration_ns = is_copy ? CopyTime(started) : started.duration_ns;
+  const int64_t duration_ns = TimeOf(started);
   int64_t end_ns = now_ + duration_ns;
   if (started.kind() == OpKind::kCompute) {
     Device& device = devices_[started.device()];
     Pop(&device.compute);
     device.compute.busy = true;
-    if (started.duration_ns > 0) {
-      CountKernel(started);
+    if (duration_ns > 0) {
+      CountKernel(started.device(), duration_ns);
       device.kernel_end_ns = end_ns;
     }
-  } else if (is_copy) {
+  } else if (started.kind() != OpKind::kHost) {
     StartCopy(started, duration_ns, &end_ns);
   }
   RecordTimes(id, duration_ns, end_ns);
@@ -438,11 +449,23 @@ void SimulationRun::StartNow(OpId id, const Op& started) {
   }
 }
 
-int64_t SimulationRun::CopyTime(const Op& copy) const {
-  const int64_t percent = options_->copy_percent;
-  if (percent == 100) return copy.duration_ns;
-  // In two parts, as their product may not fit into int64.
-  return copy.duration_ns / 100 * percent + copy.duration_ns % 100 * percent / 100;
+int64_t SimulationRun::UsualTime(const Op& op) const {
+  const bool is_copy = op.kind() == OpKind::kCopyOut || op.kind() == OpKind::kCopyIn;
+  return is_copy ? TimesRatio(op.duration_ns, options_->copy_percent, 100) : op.duration_ns;
+}
+
+int64_t SimulationRun::LeastTime(const Op& op) const {
+  return TimesRatio(UsualTime(op), 100, options_->spread_percent);
+}
+
+int64_t SimulationRun::TimeOf(const Op& op) {
+  const int64_t time_ns = UsualTime(op);
+  if (options_->spread_percent == 100 || time_ns == 0 || op.kind() == OpKind::kHost) return time_ns;
+  ReadyDraws& draws = devices_[op.device()].draws;
+  const bool is_longer = draws.Next(2) == 1;
+  const int32_t percent = 100 + static_cast<int32_t>(draws.Next(options_->spread_percent - 99));
+  return is_longer ? TimesRatio(time_ns, percent, 100)
+                   : std::max<int64_t>(TimesRatio(time_ns, 100, percent), 1);
 }
 
 void SimulationRun::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_ns) {
@@ -460,7 +483,7 @@ void SimulationRun::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_
   if (ahead_) {
     *end_ns = std::max({now_, device.compute_end_ns, device.in_end_ns}) + duration_ns;
     device.in_end_ns = *end_ns;
-    device.in_left_ns -= duration_ns;
+    device.in_left_ns -= LeastTime(copy);
     least_time_ns_ = std::max(least_time_ns_, *end_ns + device.in_left_ns);
   } else {
     Pop(&device.in);
@@ -468,10 +491,10 @@ void SimulationRun::StartCopy(const Op& copy, int64_t duration_ns, int64_t* end_
   }
 }
 
-void SimulationRun::CountKernel(const Op& kernel) {
-  Stall(kernel.device());
-  --devices_[kernel.device()].kernels_left;
-  result_.devices[kernel.device()].compute_ns += kernel.duration_ns;
+void SimulationRun::CountKernel(GpuIndex device, int64_t duration_ns) {
+  Stall(device);
+  --devices_[device].kernels_left;
+  result_.devices[device].compute_ns += duration_ns;
 }
 
 void SimulationRun::Stall(GpuIndex index) {

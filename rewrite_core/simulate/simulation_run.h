@@ -82,10 +82,13 @@ class SimulationRun : private SimulationRunState {
   void Launch(OpId id, const Op& op);
   void StartNow(OpId id, const Op& op);
   void StartCopy(const Op& op, int64_t duration_ns, int64_t* end_ns);
-  int64_t CopyTime(const Op& copy) const;
+  // Without spread_percent; the least with it; and as drawn.
+  int64_t UsualTime(const Op& op) const;
+  int64_t LeastTime(const Op& op) const;
+  int64_t TimeOf(const Op& op);
   void End(OpId id);
-  // Counts the stall, if any, before the compute engine gets the kernel `op`.
-  void CountKernel(const Op& op);
+  // Counts the stall, if any, before the compute engine gets a kernel.
+  void CountKernel(GpuIndex device, int64_t duration_ns);
   // Adds the time until now since the device could have run something.
   void Stall(GpuIndex device);
   // Releases what `op` reads and, as its writer, what it wrote.

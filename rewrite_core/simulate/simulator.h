@@ -31,14 +31,17 @@
 // or at the engine) for ReadyOrder::kFirstReady. In other orders (ready_order.h) the queue has no
 // head until the launcher or the engine is free for one; the operation chosen then stays the head
 // until it is launched or started, however long it waits for memory. With copy_percent a copy takes
-// that percentage of its time, rounded down to a whole nanosecond.
+// that percentage of its time, rounded down to a whole nanosecond. With spread_percent the time of
+// every kernel and copy is multiplied with, or divided by (as likely), a whole percentage from 100
+// to that one, rounded down, to at least 1 ns; drawn from ReadyDraws when it is launched or
+// started.
 //
-// Late reads (late_ns above 0). What a GPU reads of the host at the start of a step, such as weights
-// on a CPU, comes in the order in which the host's threads get to it, while the first operations
-// already take memory: it may lie in the midst of their outputs until the end of the step. (Under a
-// hard limit, a plan for two towers ran out in half of its runs for that.) Here a copy in that
-// becomes ready in the first late_ns of the step does so 1 to late_ns nanoseconds later; drawn, like
-// kMixed's choices, from its device's ReadyDraws.
+// Late reads (late_ns above 0). What a GPU reads of the host at the start of a step, such as
+// weights on a CPU, comes in the order in which the host's threads get to it, while the first
+// operations already take memory: it may lie in the midst of their outputs until the end of the
+// step. (Under a hard limit, a plan for two towers ran out in half of its runs for that.) Here a
+// copy in that becomes ready in the first late_ns of the step does so 1 to late_ns nanoseconds
+// later; drawn, like kMixed's choices, from its device's ReadyDraws.
 //
 // Placement (SimulationOptions::placed). Each GPU with a budget has a region of that size and an
 // allocator (best_fit_allocator.h). The resident buffers are placed in the empty region, in order
@@ -110,6 +113,7 @@ inline constexpr int64_t AllocatedBytes(int64_t bytes) {
 // How long an allocation waits for memory to be freed (TensorFlow's BFCAllocator: 10,000 ms).
 inline constexpr int64_t kMemoryWaitNs = 10'000'000'000;
 inline constexpr int32_t kMaxCopyPercent = 10'000;
+inline constexpr int32_t kMaxSpreadPercent = 1'000;
 
 enum class SimulationMode : uint8_t { kLaunchAhead, kSynchronous };
 
@@ -126,6 +130,9 @@ struct SimulationOptions {
   uint32_t ready_seed = 0;
   // The duration of copies, in percent: 1 to kMaxCopyPercent.
   int32_t copy_percent = 100;
+  // Each operation of a GPU takes its own share of its time, 100/spread_percent to
+  // spread_percent/100: 100 to kMaxSpreadPercent.
+  int32_t spread_percent = 100;
   int64_t late_ns = 0;  // At most kMemoryWaitNs.
   // kLaunchAhead alone. A run that must take longer, by the work that its launched operations leave
   // to an engine, is given up.

@@ -176,6 +176,7 @@ SimulationOptions StepSimulator::Impl::UnlimitedOf(const StepTerms& terms) const
   options.ready_order = terms.variation.ready_order;
   options.ready_seed = terms.variation.seed;
   options.copy_percent = terms.variation.copy_percent;
+  options.spread_percent = terms.variation.spread_percent;
   options.late_ns = terms.variation.late_ns;
   options.initializer_seed = terms.variation.initializer_seed;
   return options;

@@ -184,6 +184,7 @@ class Reference {
     options.ready_order = terms.variation.ready_order;
     options.ready_seed = terms.variation.seed;
     options.copy_percent = terms.variation.copy_percent;
+    options.spread_percent = terms.variation.spread_percent;
     options.late_ns = terms.variation.late_ns;
     options.initializer_seed = terms.variation.initializer_seed;
     return options;
@@ -311,6 +312,7 @@ void Try(const TestStep& step, Random* random, int plans, bool naive, Seen* seen
             ReadyOrder::kFirstReady, ReadyOrder::kLastReady, ReadyOrder::kMixed});
         terms.variation.seed = static_cast<uint32_t>(random->Next());
         terms.variation.copy_percent = random->Between(50, 200);
+        terms.variation.spread_percent = random->OneIn(2) ? 100 : random->Between(101, 400);
         terms.variation.late_ns = random->OneIn(2) ? 0 : random->Between(1, 1'000'000);
         terms.variation.initializer_seed = random->Below(3);
       }

@@ -129,10 +129,16 @@ class Naive {
     }
     return bytes;
   }
-  int64_t Duration(OpId op) const {
+  // Of an operation that has been launched or started.
+  int64_t Duration(OpId op) const { return durations_.at(op); }
+  int64_t DrawDuration(OpId op) {
     const auto& o = w_.ops[op];
     const bool is_copy = o.kind == OpKind::kCopyOut || o.kind == OpKind::kCopyIn;
-    return is_copy ? o.duration_ns * options_.copy_percent / 100 : o.duration_ns;
+    const int64_t time = is_copy ? o.duration_ns * options_.copy_percent / 100 : o.duration_ns;
+    if (time == 0 || o.kind == OpKind::kHost || options_.spread_percent == 100) return time;
+    const bool longer = Draws(o.device).Next(2) == 1;
+    const int64_t percent = 100 + Draws(o.device).Next(options_.spread_percent - 100 + 1);
+    return longer ? time * percent / 100 : std::max<int64_t>(time * 100 / percent, 1);
   }
   int PoolOf(OpId op) const {
     const auto& o = w_.ops[op];
@@ -152,8 +158,7 @@ class Naive {
     return true;
   }
   core::ReadyDraws& Draws(int device) {
-    return draws_
-        .emplace(device, core::ReadyDraws(options_.ready_seed, core::GpuIndex(device)))
+    return draws_.emplace(device, core::ReadyDraws(options_.ready_seed, core::GpuIndex(device)))
         .first->second;
   }
   // Whether `op`, which waits for nothing else, is a copy in that comes later.
@@ -419,13 +424,14 @@ class Naive {
           {now_, EngineFree(o.device, OpKind::kCompute), EngineFree(o.device, OpKind::kCopyIn)});
     }
     given_at_[op] = now_;
+    durations_[op] = DrawDuration(op);
     end_[op] = start + Duration(op);
     if (o.device >= 0) {
       auto& queue = queues_[{o.device, o.kind}];
       if (!queue.empty() && queue.front() == op) queue.erase(queue.begin());
       core::DeviceUse& use = result_.devices[o.device];
       if (o.kind == OpKind::kCompute) {
-        use.compute_ns += o.duration_ns;
+        use.compute_ns += Duration(op);
         result_.order.push_back(op);
       } else if (o.kind == OpKind::kCopyOut) {
         use.copy_out_ns += Duration(op);
@@ -538,8 +544,8 @@ class Naive {
   int64_t now_ = 0;
   std::set<OpId> ready_, ended_;
   std::map<OpId, int64_t> asked_at_, need_;
-  std::map<OpId, int64_t> given_at_, end_;  // Of operations that have their memory.
-  std::vector<OpId> asks_;                  // Operations without memory, in the order of asking.
+  std::map<OpId, int64_t> given_at_, durations_, end_;  // Of operations that have their memory.
+  std::vector<OpId> asks_;  // Operations without memory, in the order of asking.
   std::map<std::pair<int, OpKind>, std::vector<OpId>> queues_;
   std::map<int, core::ReadyDraws> draws_;  // By device.
   std::map<OpId, int64_t> late_;           // When copies in come to their queue.

@@ -263,6 +263,48 @@ TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
                           ElementsAre(200, kK, kK), ElementsAre(340, 0, 0)));
 }
 
+// Of a chain of 40 kernels of 1,000 ns and a copy of 10,000: each from a fifth to five times.
+TEST(SimulatorTest, SpreadPercentIsDrawnForEachOperation) {
+  WorkloadMaker maker;
+  OpId last = maker.CopyOut(10'000, {}, maker.Resident(0, kK), maker.Buffer(-1, kK));
+  for (int i = 0; i < 40; ++i) last = maker.Compute(1'000, {last}, {}, {});
+  for (SimulationOptions options : {Ahead(), Synchronous()}) {
+    options.spread_percent = 500;
+    options.record_times = true;
+    std::set<int64_t> times;
+    int longer = 0;
+    for (options.ready_seed = 0; options.ready_seed < 10; ++options.ready_seed) {
+      const SimulationResult result = RunStep(maker, options);
+      for (size_t i = 0; i < result.times.size(); ++i) {
+        const int64_t usual = i == 0 ? 10'000 : 1'000;
+        const int64_t time = result.times[OpId(i)].end_ns - result.times[OpId(i)].start_ns;
+        EXPECT_GE(time, usual / 5);
+        EXPECT_LE(time, usual * 5);
+        longer += time > usual;
+        times.insert(time);
+      }
+      EXPECT_EQ(result.devices[0].compute_ns + result.devices[0].copy_out_ns, result.step_time_ns);
+    }
+    EXPECT_GT(longer, 150) << "of 410, half";
+    EXPECT_LT(longer, 260);
+    EXPECT_GT(times.size(), 200u);
+  }
+}
+
+TEST(SimulatorTest, SpreadPercentHasARange) {
+  WorkloadMaker maker;
+  maker.Compute(int64_t{1} << 60, {}, {}, {});
+  const auto step = [&maker](int32_t percent) {
+    SimulationOptions options = Ahead();
+    options.spread_percent = percent;
+    return Simulate(maker.Make(), options, StopToken()).status();
+  };
+  EXPECT_TRUE(step(100).ok());
+  EXPECT_THAT(step(99).message(), HasSubstr("from 100 to 1000"));
+  EXPECT_THAT(step(1001).message(), HasSubstr("from 100 to 1000"));
+  EXPECT_EQ(GetErrorReason(step(1000)), v1::ERROR_REASON_LIMIT_EXCEEDED);
+}
+
 // Only what is ready before late_ns comes late, by 1 to late_ns.
 TEST(SimulatorTest, CopiesInOfTheStartComeLate) {
   WorkloadMaker maker;

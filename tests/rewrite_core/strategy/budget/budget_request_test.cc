@@ -25,17 +25,20 @@ TEST_F(BudgetRequestTest, Variations) {
   std::set<int64_t> sizes;
   std::set<int32_t> copies;
   std::set<int64_t> late;
+  std::set<int32_t> spreads;
   for (const VariedStep& varied : request.VariedSteps(750'000)) {
     placements.insert(varied.variation.initializer_seed);
     sizes.insert(varied.bytes);
     copies.insert(varied.variation.copy_percent);
     late.insert(varied.variation.late_ns);
+    spreads.insert(varied.variation.spread_percent);
   }
   EXPECT_EQ(placements.size(), 20u);
   EXPECT_EQ(placements.count(0), 0u) << "0 is no initializer";
   EXPECT_EQ(sizes, (std::set<int64_t>{875'000, 900'000, 925'000, 950'000, 975'000}));
   EXPECT_EQ(*copies.begin(), 33);
   EXPECT_EQ(*copies.rbegin(), 300);
+  EXPECT_EQ(spreads, (std::set<int32_t>{200, 400}));
   EXPECT_EQ(late, (std::set<int64_t>{0, 1'000'000, 5'000'000}));
 }
 
