@@ -18,6 +18,7 @@
 
 #include "client_lib/tensorflow_plugin/log.h"
 #include "client_lib/tensorflow_plugin/planner.h"
+#include "client_lib/tensorflow_plugin/settings.h"
 #include "client_lib/tensorflow_plugin/tensorflow_api.h"
 
 namespace spillway::tensorflow_plugin {
@@ -115,6 +116,17 @@ bool IsSecondCopy() {
   return search.other_before;
 }
 
+// Not of TheSettings(), which are read when there is a graph: a program may set some after its
+// import of TensorFlow.
+bool WantsSameBits() {
+  try {
+    const Settings settings = ReadSettings();
+    return settings.enabled && settings.same_bits;
+  } catch (const std::exception&) {
+    return false;  // What is wrong is told with the first graph.
+  }
+}
+
 }  // namespace
 }  // namespace spillway::tensorflow_plugin
 
@@ -128,8 +140,12 @@ extern "C" __attribute__((visibility("default"))) void TF_InitGraph(
   if (!problem.empty() && kDeviceType == std::string("CPU")) {
     Log(problem + "; the program runs without swaps");
   }
-  // The struct sizes stay as TensorFlow has set them, and so do the toggles of its own optimizers:
-  // none is disabled.
+  // The struct sizes stay as TensorFlow has set them, and so do the toggles of its own optimizers,
+  // but for one. An optimizer is off if a plug-in or the session says so (BOTH_NOT_OFF in
+  // meta_optimizer.cc), in each graph with a node on a device of the plug-in's type.
+  if (!again && problem.empty() && WantsSameBits()) {
+    params->optimizer_configs->arithmetic_optimization = TF_TriState_Off;
+  }
   params->device_type = again || !problem.empty() ? NoDeviceType() : kDeviceType;
   params->optimizer->create_func = Create;
   params->optimizer->destroy_func = Destroy;

@@ -124,6 +124,7 @@ constexpr Setting kSettings[] = {
     // First, so that it applies to errors in the others.
     {"fail_closed", "SPILLWAY_FAIL_CLOSED", TakeBool<&Settings::fail_closed>},
     {"enabled", "SPILLWAY_PLUGIN", TakeBool<&Settings::enabled>},
+    {"same_bits", "SPILLWAY_SAME_BITS", TakeBool<&Settings::same_bits>},
     {"strategy", "SPILLWAY_STRATEGY", TakeText<&Settings::strategy>},
     {"batch_size", "SPILLWAY_JOB_BATCH_SIZE", TakeNumber<&Settings::batch_size, kMaxBatch>},
     {"gpu_memory_bytes", "SPILLWAY_GPU_MEMORY_BYTES", TakeMemory},

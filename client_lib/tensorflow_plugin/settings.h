@@ -25,6 +25,9 @@ struct Settings {
   std::string tls_ca, tls_cert, tls_key, tls_server_name;
   // Like that of `spillway run`.
   int64_t timeout_s = 60;
+  // Whether Grappler's arithmetic optimizations are off. They look at how many nodes read a tensor,
+  // so that they may compute other last bits in a planned graph. Read when TensorFlow is imported.
+  bool same_bits = false;
   // Whether to end the process if a graph cannot be planned.
   bool fail_closed = false;
   // The folder for reports; "": none is written.

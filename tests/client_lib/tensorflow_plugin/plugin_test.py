@@ -35,6 +35,8 @@ RUNS_AT_ONCE = 2
 TRIAL = {"SPILLWAY_GPU_STAND_IN": "CPU:0", "SPILLWAY_CPU_DEVICE": "CPU:1",
          "SPILLWAY_GPU_MEMORY_BYTES": "310KiB"}
 BATCH = {"SPILLWAY_JOB_BATCH_SIZE": "128"}
+# Grappler says what each of its optimizers did.
+OPTIMIZERS = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=1"}
 # What each program is run with, by its name; started together.
 REPORTS = tempfile.TemporaryDirectory()
 RUNS = {
@@ -47,7 +49,9 @@ RUNS = {
             "budget": {"recompute": "RECOMPUTE_ALL"},
             "step": {"hardware": {"d2h_bytes_per_s": 1e7, "h2d_bytes_per_s": 1e7}}})}),
     "session": ("session", None, {}),
-    "session, planned": ("session", PLUGINS, {**TRIAL, **BATCH}),
+    "session, planned": ("session", PLUGINS, {**TRIAL, **BATCH, **OPTIMIZERS}),
+    "session, same bits": ("session", PLUGINS, {
+        **TRIAL, **BATCH, **OPTIMIZERS, "SPILLWAY_SAME_BITS": "1"}),
     "session, another allocator": ("session", PLUGINS, {
         **TRIAL, **BATCH, "TF_GPU_ALLOCATOR": "cuda_malloc_async"}),
     "session, scope, by a file": ("session", PLUGINS, {
@@ -149,6 +153,13 @@ class ProgramTest(unittest.TestCase):
 
     def test_an_unchanged_session_program(self):
         self.check_same_bits_with_swaps("session", "session, planned")
+
+    def test_the_same_bits(self):
+        self.check_same_bits_with_swaps("session", "session, same bits")
+        for name, expected in (("session, planned", True), ("session, same bits", False)):
+            log = "\n".join(self.ran(name).lines)
+            self.assertEqual("arithmetic_optimizer: " in log, expected, name)
+            self.assertIn("constant_folding: ", log)  # The others still run.
 
     def test_a_server(self):
         line = self.check_same_bits_with_swaps("session", "session, on a server")

@@ -40,6 +40,7 @@ TEST(SettingsTest, NoneAreFine) {
   EXPECT_EQ(settings.problem, "");
   EXPECT_TRUE(settings.enabled);
   EXPECT_FALSE(settings.fail_closed);
+  EXPECT_FALSE(settings.same_bits);
   EXPECT_EQ(settings.batch_size, 0);
   EXPECT_EQ(settings.gpu_memory_bytes, 0);
   EXPECT_EQ(settings.timeout_s, 60);
@@ -54,6 +55,7 @@ TEST(SettingsTest, Environment) {
                                   {"SPILLWAY_SERVER", "host:7070"},
                                   {"SPILLWAY_FAIL_CLOSED", "yes"},
                                   {"SPILLWAY_PLUGIN", "off"},
+                                  {"SPILLWAY_SAME_BITS", "1"},
                                   {"SPILLWAY_TLS", "1"},
                                   {"SPILLWAY_TIMEOUT_S", "7"}});
   EXPECT_EQ(settings.problem, "");
@@ -65,6 +67,7 @@ TEST(SettingsTest, Environment) {
   EXPECT_EQ(settings.server, "host:7070");
   EXPECT_TRUE(settings.fail_closed);
   EXPECT_FALSE(settings.enabled);
+  EXPECT_TRUE(settings.same_bits);
   EXPECT_TRUE(settings.tls);
   EXPECT_EQ(settings.timeout_s, 7);
 }
