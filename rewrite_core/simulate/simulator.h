@@ -124,8 +124,7 @@ struct SimulationOptions {
   int64_t host_budget_bytes = kUnlimited;
   // From one kernel's launch to the next. kLaunchAhead alone.
   int64_t launch_ns = 0;
-  // Which of the ready compute operations a GPU runs next; the seed is for kMixed
-  // and for late reads.
+  // Which of the ready compute operations a GPU runs next; the seed is for all that is drawn.
   ReadyOrder ready_order = ReadyOrder::kFirstReady;
   uint32_t ready_seed = 0;
   // The duration of copies, in percent: 1 to kMaxCopyPercent.
