@@ -35,13 +35,16 @@ RUNS_AT_ONCE = 2
 TRIAL = {"SPILLWAY_GPU_STAND_IN": "CPU:0", "SPILLWAY_CPU_DEVICE": "CPU:1",
          "SPILLWAY_GPU_MEMORY_BYTES": "310KiB"}
 BATCH = {"SPILLWAY_JOB_BATCH_SIZE": "128"}
+SAME_BITS = {"SPILLWAY_SAME_BITS": "1"}
 # Grappler says what each of its optimizers did.
 OPTIMIZERS = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=1"}
 # What each program is run with, by its name; started together.
 REPORTS = tempfile.TemporaryDirectory()
 RUNS = {
     "keras": ("keras_fit", None, {}),
-    "keras, planned": ("keras_fit", PLUGINS, {**TRIAL, "SPILLWAY_REPORT_DIR": REPORTS.name}),
+    "keras, planned": ("keras_fit", PLUGINS, {
+        **TRIAL, **SAME_BITS, "SPILLWAY_REPORT_DIR": REPORTS.name}),
+    "keras, same bits, not planned": ("keras_fit", PLUGINS, SAME_BITS),
     "keras, plug-in without work": ("keras_fit", PLUGINS, {}),
     # A slow link, beside which it pays to run nodes again.
     "keras, run again": ("keras_fit", PLUGINS, {
@@ -51,7 +54,7 @@ RUNS = {
     "session": ("session", None, {}),
     "session, planned": ("session", PLUGINS, {**TRIAL, **BATCH, **OPTIMIZERS}),
     "session, same bits": ("session", PLUGINS, {
-        **TRIAL, **BATCH, **OPTIMIZERS, "SPILLWAY_SAME_BITS": "1"}),
+        **TRIAL, **BATCH, **OPTIMIZERS, **SAME_BITS}),
     "session, another allocator": ("session", PLUGINS, {
         **TRIAL, **BATCH, "TF_GPU_ALLOCATOR": "cuda_malloc_async"}),
     "session, scope, by a file": ("session", PLUGINS, {
@@ -124,7 +127,8 @@ class ProgramTest(unittest.TestCase):
         return line
 
     def test_an_unchanged_keras_program(self):
-        line = self.check_same_bits_with_swaps("keras", "keras, planned")
+        # (Without SAME_BITS a weight's last bit differs with some plans in TensorFlow 2.16 and 2.21.)
+        line = self.check_same_bits_with_swaps("keras, same bits, not planned", "keras, planned")
         self.assertRegex(line, r"fits with \d+ swaps( and \d+ nodes? run again)?, [0-9.]+ KiB, .*, "
                                r"host memory [0-9.]+ KiB")
 
