@@ -118,7 +118,9 @@ TEST(GpuPlansTest, TheSlowestIsPlannedFirst) {
   two.simulator.bounds[1].step_time_ns = two.request.full_speed_ns + 1;
   two.simulator.answer = [&two](const SwapPlan& plan, const StepTerms& terms) {
     const bool is_slow = terms.budgets == StepTerms::Budgets::kOneGpu && !plan.swaps.empty();
-    return is_slow ? Fits(10 * two.request.full_speed_ns) : two.real->Simulate(plan, terms, {});
+    const int64_t slow_ns = 10 * two.request.full_speed_ns;
+    return is_slow ? testing::FittingStep(slow_ns, slow_ns, 0, /*num_gpus=*/2)
+                   : two.real->Simulate(plan, terms, {});
   };
   ASSERT_THAT(two.Find(/*most=*/3), IsOk());
   EXPECT_THAT(two.turns, ElementsAre(1, 0, -1));
