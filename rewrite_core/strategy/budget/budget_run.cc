@@ -72,9 +72,9 @@ std::string MayRunOutText(absl::string_view what, int unfit) {
   return absl::StrCat(
       "TensorFlow may run out of memory: ", what, " does not fit in ", unfit, " of ",
       kNumVariations,
-      " steps that were simulated with other orders of ready operations, other copy times, and "
-      "variables where their initializers may leave them; plan for less of the memory "
-      "(allocator_reserve)");
+      " steps that were simulated with other orders of ready operations, other times of operations "
+      "and copies, late reads of the host, and variables where their initializers may leave them; "
+      "plan for less of the memory (allocator_reserve)");
 }
 
 }  // namespace
