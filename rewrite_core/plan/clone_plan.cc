@@ -1,6 +1,28 @@
 #include "rewrite_core/plan/clone_plan.h"
 
+#include <utility>
+
 namespace spillway::core {
+
+void DropUnread(ClonePlan* plan) {
+  std::vector<PlannedClone>& clones = plan->clones;
+  std::vector<bool> is_read(clones.size(), false);
+  for (size_t i = clones.size(); i-- > 0;) {
+    is_read[i] = is_read[i] || !clones[i].consumers.empty();
+    if (!is_read[i]) continue;
+    for (const PlannedClone::Input& input : clones[i].inputs) is_read[input.from] = true;
+  }
+  std::vector<CloneIndex> now(clones.size(), kNoClone);
+  CloneIndex kept(0);
+  for (size_t i = 0; i < clones.size(); ++i) {
+    if (!is_read[i]) continue;
+    for (PlannedClone::Input& input : clones[i].inputs) input.from = now[input.from];
+    now[i] = kept;
+    if (static_cast<size_t>(kept) != i) clones[kept] = std::move(clones[i]);
+    ++kept;
+  }
+  clones.resize(kept);
+}
 
 absl::StatusOr<ClonePlan> MoveClones(const ClonePlan& plan, const Graph& from, const Graph& to,
                                      const StopToken& stop) {

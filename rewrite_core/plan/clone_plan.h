@@ -46,6 +46,9 @@ struct ClonePlan {
   std::vector<PlannedClone> clones;  // In an order in which they may run.
 };
 
+// Takes out what nothing reads, directly or through clones.
+void DropUnread(ClonePlan* plan);
+
 // Converts a plan for `from` to one for `to`, which has all the nodes of `from` under the same
 // names. Errors: those of `stop`.
 absl::StatusOr<ClonePlan> MoveClones(const ClonePlan& plan, const Graph& from, const Graph& to,

@@ -333,10 +333,11 @@ class JointSearch {
   // The step with the clones of these sweeps; null if there is no plan of them, or it is too large.
   absl::StatusOr<std::unique_ptr<Cloned>> Simulate(const CloneGrid& grid,
                                                    const CloneSweeps& sweeps) {
-    auto clones = grid.PlanOf(sweeps);
-    if (!clones.ok()) return clones.status();
-    if (clones->clones.empty()) return nullptr;
-    auto subject = StepSubject::WithClones(input_.facts.graph(), *clones, input_.facts.step(),
+    auto found = grid.PlanOf(sweeps);
+    if (!found.ok()) return found.status();
+    if (!found->has_value()) return nullptr;
+    CloneGrid::Plan& plan = **found;
+    auto subject = StepSubject::WithClones(input_.facts.graph(), plan.clones, input_.facts.step(),
                                            input_.limits, input_.stop);
     if (!subject.ok()) {
       const v1::ErrorReason reason = GetErrorReason(subject.status());
@@ -349,9 +350,12 @@ class JointSearch {
     if (!simulator.ok()) return simulator.status();
     auto eligibility = Eligibility::Create((*subject)->facts(), input_.options, input_.stop);
     if (!eligibility.ok()) return eligibility.status();
-    auto cloned = std::make_unique<Cloned>(*std::move(clones), sweeps.terms, *std::move(subject),
-                                           *std::move(eligibility), input_, *simulator, steps_);
-    cloned->run.StartFrom(ordered_.base, run_.request().full_speed_ns);
+    auto cloned =
+        std::make_unique<Cloned>(std::move(plan.clones), sweeps.terms, *std::move(subject),
+                                 *std::move(eligibility), input_, *simulator, steps_);
+    SwapPlan base = ordered_.base;
+    base.controls = std::move(plan.controls);
+    cloned->run.StartFrom(base, run_.request().full_speed_ns);
     if (absl::Status s = cloned->run.Simulate(); !s.ok()) return s;
     return cloned;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rewrite_core/strategy/recompute/clone_planner.h"
+#include "rewrite_core/strategy/recompute/postpone.h"
 
 namespace spillway::core {
 namespace {
@@ -100,21 +101,25 @@ absl::StatusOr<std::vector<CloneSweeps>> CloneGrid::At(const Point& point) const
   return found;
 }
 
-absl::StatusOr<ClonePlan> CloneGrid::PlanOf(const CloneSweeps& sweeps) const {
-  ClonePlan all;
+absl::StatusOr<std::optional<CloneGrid::Plan>> CloneGrid::PlanOf(const CloneSweeps& sweeps) const {
+  Plan all;
   for (size_t i = 0; i < gpus_.size(); ++i) {
     auto plan = PlanClones(*gpus_[i]->steps[sweeps.terms], sweeps.by_gpu[i], *needs_,
                            ordered_->ranks, *stop_);
     if (!plan.ok()) return plan.status();
-    if (plan->clones.empty() && !sweeps.by_gpu[i].clones.empty()) return ClonePlan();
-    const auto first = static_cast<int32_t>(all.clones.size());
+    if (plan->clones.empty() && !sweeps.by_gpu[i].clones.empty()) return std::nullopt;
+    const auto first = static_cast<int32_t>(all.clones.clones.size());
     for (PlannedClone& clone : plan->clones) {
       for (PlannedClone::Input& input : clone.inputs) {
         input.from = CloneIndex(input.from.value() + first);
       }
-      all.clones.push_back(std::move(clone));
+      all.clones.clones.push_back(std::move(clone));
     }
   }
+  all.controls = ordered_->base.controls;
+  absl::Status status =
+      PostponeOriginals(*facts_, ordered_->ranks, &all.clones, &all.controls, *stop_);
+  if (!status.ok()) return status;
   return all;
 }
 

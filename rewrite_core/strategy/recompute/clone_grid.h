@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/plan/clone_rules.h"
+#include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/needs.h"
 #include "rewrite_core/strategy/order/ordered_step.h"
 #include "rewrite_core/strategy/order/step_order.h"
@@ -61,8 +63,12 @@ class CloneGrid {
   // way, from 0 to 1.
   absl::StatusOr<std::vector<CloneSweeps>> Beyond(double part) const { return At({1, part}); }
 
-  // The plan of such sweeps; without clones if there is none (PlanClones).
-  absl::StatusOr<ClonePlan> PlanOf(const CloneSweeps& sweeps) const;
+  struct Plan {
+    ClonePlan clones;
+    std::vector<ControlEdge> controls;  // In place of those of the ordered step (postpone.h).
+  };
+  // The plan of such sweeps, if there is one (PlanClones).
+  absl::StatusOr<std::optional<Plan>> PlanOf(const CloneSweeps& sweeps) const;
 
  private:
   struct OnGpu {

@@ -129,6 +129,9 @@ class ClonePlanner {
   // A clone waits for the node launched before its place, or an earlier one. Returns false if there
   // is none.
   bool FindTriggers() {
+    for (const PlannedClone& clone : plan_.clones) {
+      num_moved_[clone.original] += static_cast<int64_t>(clone.consumers.size());
+    }
     // By clone: the originals that wait for it, directly or through clones.
     std::vector<std::vector<NodeId>> waiting(plan_.clones.size());
     size_t total = 0;
@@ -154,7 +157,7 @@ class ClonePlanner {
       clone.trigger = TriggerOf(clone, at_[i], of);
       if (clone.trigger == kNoNode) return false;
     }
-    DropUnread(waiting);
+    DropUnread(&plan_);
     return true;
   }
 
@@ -165,7 +168,7 @@ class ClonePlanner {
     const Slot own = order_.slot(clone.original);
     for (Slot slot(at - 1); slot > own && slot >= at - kTriggerReach; --slot) {
       const NodeId node = order_.node(slot);
-      if (ranks_[node] >= ranks_[first] || IsWaitedFor(clone.original, node) ||
+      if (ranks_[node] >= ranks_[first] || IsUnread(node) || IsWaitedFor(clone.original, node) ||
           soundness_.WaitInOrder(node, clone.original) != EdgeFault::kNone) {
         continue;
       }
@@ -176,19 +179,6 @@ class ClonePlanner {
       }
     }
     return kNoNode;
-  }
-
-  void DropUnread(const std::vector<std::vector<NodeId>>& waiting) {
-    std::vector<CloneIndex> now(plan_.clones.size(), kNoClone);
-    CloneIndex kept(0);
-    for (CloneIndex i(0); i < static_cast<int32_t>(plan_.clones.size()); ++i) {
-      if (waiting[i].empty()) continue;
-      for (PlannedClone::Input& input : plan_.clones[i].inputs) input.from = now[input.from];
-      now[i] = kept;
-      if (kept != i) plan_.clones[kept] = std::move(plan_.clones[i]);
-      ++kept;
-    }
-    plan_.clones.resize(kept);
   }
 
   // Whether `waits` may wait for `node` in any step that runs it: it needs all that `node` needs;
@@ -202,6 +192,13 @@ class ClonePlanner {
       if (poll_.Tick() || !needs_.MayWait(readers[i].node, node)) return false;
     }
     return !readers.empty();
+  }
+
+  // Whether all that reads the node reads clones of it: it may be postponed (postpone.h).
+  bool IsUnread(NodeId node) const {
+    const auto moved = num_moved_.find(node);
+    return moved != num_moved_.end() &&
+           moved->second == static_cast<int64_t>(facts_.graph().readers(node).size());
   }
 
   // Whether the node has the other one as a control input.
@@ -226,6 +223,7 @@ class ClonePlanner {
   std::vector<Slot> at_;            // By clone of the plan: the slot before which it runs.
   std::vector<bool> hands_on_;      // By clone of the plan: it hands on what another one makes.
   std::vector<CloneIndex> clones_;  // By clone of the sweep.
+  absl::flat_hash_map<NodeId, int64_t> num_moved_;  // Inputs of originals that read its clones.
   // By clone and node that hands its output on: that node's clone.
   absl::flat_hash_map<std::pair<CloneIndex, NodeId>, CloneIndex> handing_on_;
 };

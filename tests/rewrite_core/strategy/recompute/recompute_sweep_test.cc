@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/strategy/recompute/clone_planner.h"
+#include "rewrite_core/strategy/recompute/postpone.h"
 #include "tests/rewrite_core/strategy/budget/budget_fixture.h"
 #include "tests/rewrite_core/strategy/budget/dear_graphs.h"
 
@@ -51,11 +52,13 @@ struct Recompute {
     }
     return clones;
   }
+  ClonePlan ClonesOf(const Sweep& sweep) const {
+    return ValueOrDie(PlanClones(recompute, sweep, step.needs, step.ranks, {}), "plan");
+  }
   // "clone after trigger: read by input, ...", clone by clone.
-  std::vector<std::string> Plan(const Sweep& sweep) const {
+  std::vector<std::string> Plan(const Sweep& sweep) const { return TextsOf(ClonesOf(sweep)); }
+  std::vector<std::string> TextsOf(const ClonePlan& plan) const {
     std::vector<std::string> texts;
-    const ClonePlan plan =
-        ValueOrDie(PlanClones(recompute, sweep, step.needs, step.ranks, {}), "plan");
     for (const PlannedClone& clone : plan.clones) {
       std::string text(step.graph->name(clone.original));
       for (const PlannedClone::Input& input : clone.inputs) {
@@ -71,6 +74,23 @@ struct Recompute {
         absl::StrAppend(&text, " before ", step.graph->name(update));
       }
       texts.push_back(text);
+    }
+    return texts;
+  }
+
+  // The clones that are left, and "node waits for node" for each edge, where the step has edges
+  // from `from` to `to`.
+  std::vector<std::string> Postponed(const Sweep& sweep, const char* from = nullptr,
+                                     const char* to = nullptr) const {
+    ClonePlan plan = ClonesOf(sweep);
+    std::vector<ControlEdge> edges;
+    if (from != nullptr) edges = {{step.graph[from], step.graph[to], v1::EDGE_KIND_ORDER}};
+    EXPECT_THAT(PostponeOriginals(step.facts, step.ranks, &plan, &edges, {}), testing::IsOk());
+    std::vector<std::string> texts = TextsOf(plan);
+    for (const ControlEdge& edge : edges) {
+      EXPECT_EQ(edge.kind, v1::EDGE_KIND_ORDER);
+      texts.push_back(
+          absl::StrCat(step.graph->name(edge.to), " waits for ", step.graph->name(edge.from)));
     }
     return texts;
   }
@@ -200,6 +220,73 @@ TEST(RecomputeSweepTest, BeforeTheUpdateOfAVariable) {
   EXPECT_THAT(early.Clones(early.Less(kKib256)), ElementsAre("b before e"));
 }
 
+// What `late` makes may run again, and is in memory beside x, b, c, h1 and h2, though only
+// `readers` read it, the last of which is `last`.
+std::string WithLate(const std::string& late, const std::string& readers, const char* last) {
+  return absl::StrCat(INPUT "x = MatMul(in, in) " KIB_256, late,
+                      "b = MatMul(x, x) " KIB_256 "c = MatMul(b, b) " KIB_256
+                      "h1 = MatMul(c, c) " KIB_256 "h2 = MatMul(c, h1) " KIB_256
+                      "d = MatMul(h1, h2) " KIB_256 "e = MatMul(d, b) " KIB_256,
+                      readers, "z = MatMul(", last, ", x) " KIB_256);
+}
+
+// Nothing else reads what is made early.
+TEST(PostponeTest, AnOriginalThatNobodyReadsIsLate) {
+  const Recompute one(WithLate("a = Sqrt(x) " KIB_256, "f = MatMul(e, a) " KIB_256, "f"));
+  EXPECT_THAT(one.Plan(one.Less(kKib256)), ElementsAre("a after e => f[1]"));
+  EXPECT_THAT(one.Postponed(one.Less(kKib256)), ElementsAre("a waits for e"));
+}
+
+TEST(PostponeTest, WhatItIsMadeFromIsLateToo) {
+  const Recompute two(WithLate("a = Sqrt(x) " KIB_256 "same = Identity(a) " KIB_256
+                               "q = Exp(same) " KIB_256,
+                               "f = MatMul(e, same) " KIB_256 "g = MatMul(f, q) " KIB_256, "g"));
+  const Sweep sweep = two.Less(2 * kKib256);
+  EXPECT_THAT(two.Plan(sweep),
+              ElementsAre("a after e", "same [0]=0 => f[1]", "q [0]=1 after f => g[1]"));
+  EXPECT_THAT(two.Postponed(sweep), ElementsAre("a waits for e", "q waits for f"));
+}
+
+// A second clone stays, and is read by one that nobody reads at first.
+TEST(PostponeTest, OnlyTheFirstClone) {
+  const Recompute twice(WithLate("a = Sqrt(x) " KIB_256,
+                                 "f = MatMul(e, a) " KIB_256 "i = MatMul(f, f) " KIB_256
+                                 "j1 = MatMul(i, i) " KIB_256 "j2 = MatMul(i, j1) " KIB_256
+                                 "k = MatMul(j1, j2) " KIB_256 "l = MatMul(k, f) " KIB_256
+                                 "m = MatMul(l, f) " KIB_256 "n = MatMul(m, a) " KIB_256,
+                                 "n"));
+  const Sweep sweep = twice.Less(kKib256);
+  EXPECT_THAT(twice.Plan(sweep), ElementsAre("a after e => f[1]", "a after m => n[1]"));
+  EXPECT_THAT(twice.Postponed(sweep), ElementsAre("a after m => n[1]", "a waits for e"));
+}
+
+// What waits for the original runs when it did; so does the original.
+TEST(PostponeTest, NotIfSomethingWaitsForIt) {
+  constexpr char kLate[] = "a = Sqrt(x) " KIB_256;
+  const Recompute waited(WithLate(absl::StrCat(kLate, "w = MatMul(x, x, ^a) " KIB_256),
+                                  "f = MatMul(e, a) " KIB_256 "u = MatMul(f, w) " KIB_256, "u"));
+  EXPECT_THAT(waited.Postponed(waited.Less(kKib256)), ElementsAre("a after e => f[1]"));
+  const Recompute one(WithLate(kLate, "f = MatMul(e, a) " KIB_256, "f"));
+  EXPECT_THAT(one.Postponed(one.Less(kKib256), "a", "h1"),
+              ElementsAre("a after e => f[1]", "h1 waits for a"));
+  // An edge that held it back itself is not needed any more.
+  EXPECT_THAT(one.Postponed(one.Less(kKib256), "b", "a"), ElementsAre("a waits for e"));
+}
+
+TEST(PostponeTest, BeforeTheUpdateOfAVariable) {
+  v1::Step step;
+  for (const char* target : {"z", "update"}) step.add_targets(target);
+  const Recompute late(
+      absl::StrCat("w = VariableV2() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+                   "read = Identity(w) " KIB_256,
+                   WithLate("a = AddV2(x, read) " KIB_256, "f = MatMul(e, a) " KIB_256, "f"),
+                   "update = AssignSub(w, z) {T=float32}\n"),
+      {RunAgain::kSameBits, 1}, step);
+  EXPECT_THAT(late.Plan(late.Less(kKib256)), ElementsAre("a after e => f[1] before update"));
+  EXPECT_THAT(late.Postponed(late.Less(kKib256)),
+              ElementsAre("a waits for e", "update waits for a"));
+}
+
 // Steps counted by the loops, for twice the graph: about twice as many.
 int64_t StepsFor(const std::string& graph, double share) {
   const Recompute of(graph, {RunAgain::kSameValue, 1});
@@ -210,7 +297,11 @@ int64_t StepsFor(const std::string& graph, double share) {
   for (const int64_t region : {int64_t{0}, part}) {
     const Sweep sweep = ValueOrDie(SweepStep(step, {part, region, 1}, stop), "sweep");
     if (!sweep.fits) continue;
-    ValueOrDie(PlanClones(step, sweep, of.step.needs, of.step.ranks, stop), "plan");
+    ClonePlan plan =
+        ValueOrDie(PlanClones(step, sweep, of.step.needs, of.step.ranks, stop), "plan");
+    std::vector<ControlEdge> edges;
+    EXPECT_THAT(PostponeOriginals(of.step.facts, of.step.ranks, &plan, &edges, stop),
+                testing::IsOk());
   }
   return stop.steps();
 }

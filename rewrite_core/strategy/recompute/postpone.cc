@@ -1,0 +1,209 @@
+#include "rewrite_core/strategy/recompute/postpone.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace spillway::core {
+namespace {
+
+class Postponer {
+ public:
+  Postponer(const StepFacts& facts, absl::Span<const int32_t> ranks, ClonePlan* plan,
+            std::vector<ControlEdge>* controls, const StopToken& stop)
+      : graph_(facts.graph()),
+        ranks_(ranks),
+        clones_(plan->clones),
+        edges_(*controls),
+        poll_(stop) {
+    for (NodeId target : facts.active_nodes().targets) ++kept_for_[target];
+    for (const ControlEdge& edge : edges_) {
+      ++kept_for_[edge.from];
+      if (edge.kind == v1::EDGE_KIND_ORDER) waits_for_[edge.to].push_back(edge.from);
+    }
+    for (CloneIndex i(0); i < num_clones(); ++i) {
+      const PlannedClone& clone = clones_[i];
+      ++kept_for_[clone.trigger];
+      originals_[clone.original].first = std::min(originals_[clone.original].first, i);
+    }
+    for (CloneIndex i(0); i < num_clones(); ++i) {
+      for (const InputPosition& consumer : clones_[i].consumers) Move(consumer, i);
+      CountReads(i, 1);
+    }
+  }
+
+  StopPoller* poll() { return &poll_; }
+
+  // In reverse: what a postponed node reads of another clone may be the last that kept that one's
+  // original.
+  void Run() {
+    is_postponed_.assign(num_clones(), false);
+    for (CloneIndex i(num_clones() - 1); i >= 0 && !poll_.Tick(); --i) {
+      if (MayPostpone(i)) Postpone(i);
+    }
+    DropSame();
+    SortReads();
+    edges_.erase(std::remove_if(edges_.begin(), edges_.end(),
+                                [this](const ControlEdge& edge) {
+                                  return edge.kind == v1::EDGE_KIND_ORDER &&
+                                         originals_.contains(edge.to) &&
+                                         originals_.at(edge.to).is_postponed;
+                                }),
+                 edges_.end());
+    for (CloneIndex i(0); i < num_clones() && !poll_.Tick(); ++i) {
+      const PlannedClone& clone = clones_[i];
+      // One without a trigger waits for what it reads.
+      if (!is_postponed_[i] || clone.trigger == kNoNode) continue;
+      edges_.push_back({clone.trigger, clone.original, v1::EDGE_KIND_ORDER});
+      for (NodeId update : clone.updates) {
+        edges_.push_back({clone.original, update, v1::EDGE_KIND_ORDER});
+      }
+    }
+  }
+
+ private:
+  struct Original {
+    CloneIndex first = CloneIndex(std::numeric_limits<int32_t>::max());  // Of its clones.
+    int64_t moved = 0;         // Inputs of original nodes that read a clone of it.
+    int64_t clones_reads = 0;  // Inputs of clones that read itself.
+    bool is_postponed = false;
+  };
+
+  CloneIndex num_clones() const { return CloneIndex(clones_.size()); }
+
+  // Makes an input read a clone; kNoClone: the original.
+  void Move(const InputPosition& input, CloneIndex to) {
+    const auto original = originals_.find(graph_.inputs(input.node)[input.index].node);
+    if (original == originals_.end()) return;
+    CloneIndex& from = read_.try_emplace({input.node, input.index}, kNoClone).first->second;
+    original->second.moved += (to != kNoClone ? 1 : 0) - (from != kNoClone ? 1 : 0);
+    from = to;
+  }
+
+  // Counts what the clone reads of originals `by` times more.
+  void CountReads(CloneIndex i, int64_t by) {
+    const absl::Span<const Tensor> inputs = graph_.inputs(clones_[i].original);
+    auto moved = clones_[i].inputs.begin();
+    for (int32_t k = 0; k < static_cast<int32_t>(inputs.size()) && !inputs[k].is_control(); ++k) {
+      if (poll_.Tick()) return;
+      if (moved != clones_[i].inputs.end() && moved->index == k) {
+        ++moved;
+        continue;
+      }
+      const auto original = originals_.find(inputs[k].node);
+      if (original != originals_.end()) original->second.clones_reads += by;
+    }
+  }
+
+  bool MayPostpone(CloneIndex i) {
+    const PlannedClone& clone = clones_[i];
+    const Original& original = originals_.at(clone.original);
+    if (original.first != i || original.clones_reads > 0 || IsKept(clone.original)) {
+      return false;
+    }
+    const Graph::Readers readers = graph_.readers(clone.original);
+    if (static_cast<int64_t>(readers.size()) != original.moved) return false;
+    return std::all_of(clone.updates.begin(), clone.updates.end(), [&](NodeId update) {
+      return !poll_.Tick() && ranks_[clone.original] < ranks_[update];
+    });
+  }
+
+  // The original reads what the clone has read, and is read by what has read the clone.
+  void Postpone(CloneIndex i) {
+    const NodeId original = clones_[i].original;
+    is_postponed_[i] = originals_[original].is_postponed = true;
+    CountReads(i, -1);
+    // The clone's trigger comes later than what it waited for.
+    const auto waits_for = waits_for_.find(original);
+    if (waits_for != waits_for_.end()) {
+      for (NodeId from : waits_for->second) --kept_for_[from];
+    }
+    ReadOriginal(i);
+    const absl::Span<const Tensor> inputs = graph_.inputs(original);
+    auto moved = clones_[i].inputs.begin();
+    for (int32_t k = 0; k < static_cast<int32_t>(inputs.size()) && !inputs[k].is_control(); ++k) {
+      if (poll_.Tick()) return;
+      CloneIndex from = kNoClone;
+      if (moved != clones_[i].inputs.end() && moved->index == k) from = moved++->from;
+      if (from != kNoClone) clones_[from].consumers.push_back({original, k});
+      Move({original, k}, from);
+    }
+  }
+
+  bool IsKept(NodeId original) const {
+    const auto kept = kept_for_.find(original);
+    return kept != kept_for_.end() && kept->second > 0;
+  }
+
+  bool IsReadBy(CloneIndex i, const InputPosition& consumer) const {
+    const auto read = read_.find({consumer.node, consumer.index});
+    return read != read_.end() && read->second == i;
+  }
+
+  // A clone that hands on the output of what is an original now is no other than its own original.
+  void DropSame() {
+    for (CloneIndex i(0); i < num_clones(); ++i) {
+      if (clones_[i].trigger != kNoNode || is_postponed_[i]) continue;
+      is_postponed_[i] = std::all_of(
+          clones_[i].inputs.begin(), clones_[i].inputs.end(),
+          [this](const auto& input) { return !poll_.Tick() && is_postponed_[input.from]; });
+      if (is_postponed_[i]) ReadOriginal(i);
+    }
+  }
+
+  // What reads the clone reads the original.
+  void ReadOriginal(CloneIndex i) {
+    for (const InputPosition& consumer : clones_[i].consumers) {
+      if (poll_.Tick()) return;
+      if (IsReadBy(i, consumer)) Move(consumer, kNoClone);
+    }
+  }
+
+  // Leaves each clone what reads it now.
+  void SortReads() {
+    for (CloneIndex i(0); i < num_clones(); ++i) {
+      PlannedClone& clone = clones_[i];
+      if (poll_.Tick(1 + static_cast<int64_t>(clone.consumers.size() + clone.inputs.size())))
+        return;
+      std::vector<InputPosition> consumers;
+      for (const InputPosition& consumer : clone.consumers) {
+        if (!IsReadBy(i, consumer)) continue;
+        consumers.push_back(consumer);
+        read_.erase({consumer.node, consumer.index});  // It may have come back.
+      }
+      clone.consumers = std::move(consumers);
+      auto& inputs = clone.inputs;
+      inputs.erase(std::remove_if(inputs.begin(), inputs.end(),
+                                  [this](const auto& input) { return is_postponed_[input.from]; }),
+                   inputs.end());
+    }
+  }
+
+  const Graph& graph_;
+  const absl::Span<const int32_t> ranks_;
+  std::vector<PlannedClone>& clones_;
+  std::vector<ControlEdge>& edges_;
+  StopPoller poll_;
+  absl::flat_hash_map<NodeId, int32_t> kept_for_;  // How often it is waited for, or fetched.
+  absl::flat_hash_map<NodeId, std::vector<NodeId>> waits_for_;  // Over order edges.
+  absl::flat_hash_map<NodeId, Original> originals_;
+  absl::flat_hash_map<std::pair<NodeId, int32_t>, CloneIndex> read_;  // By input.
+  std::vector<bool> is_postponed_;                                    // By clone.
+};
+
+}  // namespace
+
+absl::Status PostponeOriginals(const StepFacts& facts, absl::Span<const int32_t> ranks,
+                               ClonePlan* plan, std::vector<ControlEdge>* controls,
+                               const StopToken& stop) {
+  Postponer postponer(facts, ranks, plan, controls, stop);
+  postponer.Run();
+  if (postponer.poll()->stopped()) return stop.status("strategy");
+  DropUnread(plan);
+  return absl::OkStatus();
+}
+
+}  // namespace spillway::core
