@@ -127,7 +127,7 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
     if (poll.Tick()) return stop.status("report");
     const Tensor made{clones.clones[from].original, port};
     const int64_t size = facts.shapes().size_bytes(made);
-    if (size != kUnknownSize && !HandsInputOn(graph.op(made.node))) {
+    if (size != kUnknownSize && facts.buffers().alias_input(made) == kNoAlias) {
       bytes = SaturatingAdd(bytes, size);
     }
   }

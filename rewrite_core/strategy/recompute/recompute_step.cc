@@ -61,8 +61,9 @@ absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopTo
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
-    hands_on_.push_back(HandsInputOn(graph.op(id)) && IsWanted(id, terms) &&
-                        rules_->Of(id) != RunAgain::kNever);
+    const RunAgain again = rules_->Of(id);
+    may_hand_on_.push_back(again != RunAgain::kNever && again >= terms.least &&
+                           IsWanted(id, terms));
   }
   std::vector<bool> stays(buffers.buffers().size(), false);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
@@ -100,7 +101,7 @@ bool RecomputeStep::IsMovable(NodeId reader, Tensor tensor) const {
   // shares its memory: then its own readers do not find their way back to the maker.
   if (tensor.node == maker) return true;
   const int32_t input = buffers.alias_input(tensor);
-  return hands_on_[tensor.node] && input >= 0 &&
+  return may_hand_on_[tensor.node] && input >= 0 &&
          buffers.buffer_of(tensor) == buffers.buffer_of(facts_->graph().inputs(tensor.node)[input]);
 }
 

@@ -82,7 +82,8 @@ class RecomputeStep {
   std::vector<int32_t> first_read_, first_made_;  // num_slots() + 1 items.
   std::vector<bool> may_clone_;                   // By slot.
   std::vector<Slot> before_;                      // By slot.
-  std::vector<bool> hands_on_;                    // By node: it may be cloned for that.
+  std::vector<bool> may_hand_on_;                 // By node: if its output is an input, it may be
+                                                  // cloned to hand on a clone's.
   std::vector<bool> may_remake_;                  // By buffer.
   int64_t least_bytes_ = 0;
 };

@@ -400,7 +400,7 @@ class Sweeper {
   // Runs the makers of what is missing to make `buffer` again, inputs first.
   bool Remake(OrderBuffer buffer) {
     const size_t most = sweep_.clones.size() + kMaxRemade;
-    stack_.assign(1, {order_.made(buffer), false});
+    stack_.assign(1, {order_.made(buffer)});
     const bool is_made = RunStack(most);
     LetGo();
     return is_made;
@@ -409,7 +409,7 @@ class Sweeper {
   bool RunStack(size_t most) {
     while (!stack_.empty()) {
       if (poll_.Tick() || sweep_.clones.size() + stack_.size() > most) return false;
-      const Slot slot = stack_.back().first;
+      const Slot slot = stack_.back().slot;
       const absl::Span<const OrderBuffer> makes = step_.makes(slot);
       const absl::Span<const OrderBuffer> reads = step_.reads(slot);
       if (std::none_of(makes.begin(), makes.end(),
@@ -417,7 +417,8 @@ class Sweeper {
         stack_.pop_back();
         continue;
       }
-      if (!std::exchange(stack_.back().second, true)) {
+      if (stack_.back().first_held < 0) {
+        stack_.back().first_held = static_cast<int64_t>(held_.size());
         held_.insert(held_.end(), reads.begin(), reads.end());
         Pin(reads, 1);
       }
@@ -426,11 +427,17 @@ class Sweeper {
       });
       if (gone != reads.end()) {
         if (state_[*gone] != State::kDropped) return false;
-        stack_.push_back({order_.made(*gone), false});
+        stack_.push_back({order_.made(*gone)});
         continue;
       }
+      // Those above it on the stack have run, so what is held for it is held last.
+      const auto first_held = static_cast<size_t>(stack_.back().first_held);
       stack_.pop_back();
       if (!RunClone(slot)) return false;
+      if (first_held < held_.size()) {
+        Pin(absl::MakeConstSpan(held_).subspan(first_held), -1);
+        held_.resize(first_held);
+      }
     }
     return true;
   }
@@ -494,8 +501,13 @@ class Sweeper {
   size_t next_copy_ = 0;
   std::vector<Candidate> heap_, aside_;
   std::vector<OrderBuffer> todo_;
-  std::vector<OrderBuffer> held_;             // Inputs of the clones under way.
-  std::vector<std::pair<Slot, bool>> stack_;  // Remake: slots, and whether their inputs are held.
+  // Remake: the nodes under way.
+  struct UnderWay {
+    Slot slot{0};
+    int64_t first_held = -1;  // From where in held_ its inputs are; -1: not held.
+  };
+  std::vector<UnderWay> stack_;
+  std::vector<OrderBuffer> held_;
 };
 
 }  // namespace
