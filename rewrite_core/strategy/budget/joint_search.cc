@@ -142,8 +142,8 @@ class JointSearch {
   }
   // Likewise a search for swaps beside clones with that bound.
   bool IsWorthSearching(int64_t bound_ns) const {
-    const double nearer = std::max(1.0, least_times_bound_ / kNearer);
-    return IsWorth(static_cast<int64_t>(nearer * static_cast<double>(bound_ns)));
+    const double least_ns = static_cast<double>(bound_ns) * least_times_bound_ / kNearer;
+    return IsWorth(bound_ns) && (saves_memory_ || least_ns < static_cast<double>(best_cost_));
   }
   int64_t CostOf(const BudgetRun& run) const {
     return saves_memory_ ? run.PeakBytes() : run.StepTimeNs();
@@ -336,8 +336,8 @@ class JointSearch {
     if (!IsWorthSearching(run.BoundNs())) return absl::OkStatus();
     const absl::Status status = run.PlanSwaps();
     if (status.ok()) {
-      const double times_bound =
-          static_cast<double>(run.StepTimeNs()) / static_cast<double>(run.BoundNs());
+      const auto bound_ns = static_cast<double>(std::max<int64_t>(run.BoundNs(), 1));
+      const double times_bound = static_cast<double>(run.StepTimeNs()) / bound_ns;
       least_times_bound_ =
           least_times_bound_ > 0 ? std::min(least_times_bound_, times_bound) : times_bound;
       Take(*std::move(cloned));
