@@ -106,7 +106,8 @@ void Check(const TestGpuStep& step, const OrderedStep& ordered, const testing::G
   ++seen->plans;
   const size_t num_clones = plan.clones.size();
   std::vector<ControlEdge> edges = ordered.base.controls;
-  EXPECT_THAT(PostponeOriginals(step.facts, ordered.ranks, &plan, &edges, {}), testing::IsOk());
+  EXPECT_THAT(PostponeOriginals(step.facts, step.needs, ordered.ranks, &plan, &edges, {}),
+              testing::IsOk());
   seen->postponed += static_cast<int>(num_clones - plan.clones.size());
   GraphEdit edit(*step.graph);
   for (const ControlEdge& edge : edges) {

@@ -118,7 +118,7 @@ absl::StatusOr<std::optional<CloneGrid::Plan>> CloneGrid::PlanOf(const CloneSwee
   }
   all.controls = ordered_->base.controls;
   absl::Status status =
-      PostponeOriginals(*facts_, ordered_->ranks, &all.clones, &all.controls, *stop_);
+      PostponeOriginals(*facts_, *needs_, ordered_->ranks, &all.clones, &all.controls, *stop_);
   if (!status.ok()) return status;
   return all;
 }

@@ -10,15 +10,26 @@
 namespace spillway::core {
 namespace {
 
+// Nothing is postponed if clones have more inputs than this, all together.
+constexpr int64_t kMaxInputs = int64_t{16} << 20;
+
 class Postponer {
  public:
-  Postponer(const StepFacts& facts, absl::Span<const int32_t> ranks, ClonePlan* plan,
-            std::vector<ControlEdge>* controls, const StopToken& stop)
+  Postponer(const StepFacts& facts, const Needs& needs, absl::Span<const int32_t> ranks,
+            ClonePlan* plan, std::vector<ControlEdge>* controls, const StopToken& stop)
       : graph_(facts.graph()),
+        needs_(needs),
+        is_backward_(facts.backward_part().ops),
         ranks_(ranks),
         clones_(plan->clones),
         edges_(*controls),
         poll_(stop) {
+    int64_t num_inputs = 0;
+    for (const PlannedClone& clone : clones_) {
+      num_inputs += static_cast<int64_t>(graph_.inputs(clone.original).size());
+    }
+    is_small_ = num_inputs <= kMaxInputs;
+    if (!is_small_) return;
     for (NodeId target : facts.active_nodes().targets) ++kept_for_[target];
     for (const ControlEdge& edge : edges_) {
       ++kept_for_[edge.from];
@@ -40,6 +51,7 @@ class Postponer {
   // In reverse: what a postponed node reads of another clone may be the last that kept that one's
   // original.
   void Run() {
+    if (!is_small_) return;
     is_postponed_.assign(num_clones(), false);
     for (CloneIndex i(num_clones() - 1); i >= 0 && !poll_.Tick(); --i) {
       if (MayPostpone(i)) Postpone(i);
@@ -102,6 +114,11 @@ class Postponer {
     const PlannedClone& clone = clones_[i];
     const Original& original = originals_.at(clone.original);
     if (original.first != i || original.clones_reads > 0 || IsKept(clone.original)) {
+      return false;
+    }
+    // A step that fetches the original waits, too; but none is run for a gradient alone.
+    if (clone.trigger != kNoNode && !is_backward_[clone.original] &&
+        !needs_.MayWait(clone.original, clone.trigger)) {
       return false;
     }
     const Graph::Readers readers = graph_.readers(clone.original);
@@ -183,10 +200,13 @@ class Postponer {
   }
 
   const Graph& graph_;
+  const Needs& needs_;
+  const std::vector<bool>& is_backward_;  // By node.
   const absl::Span<const int32_t> ranks_;
   std::vector<PlannedClone>& clones_;
   std::vector<ControlEdge>& edges_;
   StopPoller poll_;
+  bool is_small_ = false;
   absl::flat_hash_map<NodeId, int32_t> kept_for_;  // How often it is waited for, or fetched.
   absl::flat_hash_map<NodeId, std::vector<NodeId>> waits_for_;  // Over order edges.
   absl::flat_hash_map<NodeId, Original> originals_;
@@ -196,10 +216,10 @@ class Postponer {
 
 }  // namespace
 
-absl::Status PostponeOriginals(const StepFacts& facts, absl::Span<const int32_t> ranks,
-                               ClonePlan* plan, std::vector<ControlEdge>* controls,
-                               const StopToken& stop) {
-  Postponer postponer(facts, ranks, plan, controls, stop);
+absl::Status PostponeOriginals(const StepFacts& facts, const Needs& needs,
+                               absl::Span<const int32_t> ranks, ClonePlan* plan,
+                               std::vector<ControlEdge>* controls, const StopToken& stop) {
+  Postponer postponer(facts, needs, ranks, plan, controls, stop);
   postponer.Run();
   if (postponer.poll()->stopped()) return stop.status("strategy");
   DropUnread(plan);

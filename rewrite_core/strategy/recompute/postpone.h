@@ -19,16 +19,17 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/plan/control_edge.h"
+#include "rewrite_core/plan/needs.h"
 
 namespace spillway::core {
 
 // Takes such clones, and those that are read by none then, out of a plan (PlanClones). `controls`:
 // the edges of the step that it is for; with these order edges then, and without those that held
-// back what waits for longer now. `ranks`: as for PlanClones. Errors: those of `stop`. REQUIRES:
-// kActiveNodes.
-absl::Status PostponeOriginals(const StepFacts& facts, absl::Span<const int32_t> ranks,
-                               ClonePlan* plan, std::vector<ControlEdge>* controls,
-                               const StopToken& stop);
+// back what waits for longer now. `needs`, `ranks`: as for PlanClones. Errors: those of `stop`.
+// REQUIRES: kActiveNodes, kBackwardPart.
+absl::Status PostponeOriginals(const StepFacts& facts, const Needs& needs,
+                               absl::Span<const int32_t> ranks, ClonePlan* plan,
+                               std::vector<ControlEdge>* controls, const StopToken& stop);
 
 }  // namespace spillway::core
 

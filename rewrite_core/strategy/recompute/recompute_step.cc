@@ -61,9 +61,9 @@ absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopTo
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
-    const RunAgain again = rules_->Of(id);
-    may_hand_on_.push_back(again != RunAgain::kNever && again >= terms.least &&
-                           IsWanted(id, terms));
+    // (Outputs of IdentityN are different inputs, and a clone of it holds all of them.)
+    may_hand_on_.push_back(rules_->Of(id) == RunAgain::kSameBits && IsWanted(id, terms) &&
+                           graph.op(id) != "IdentityN");
   }
   std::vector<bool> stays(buffers.buffers().size(), false);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {

@@ -85,7 +85,8 @@ struct Recompute {
     ClonePlan plan = ClonesOf(sweep);
     std::vector<ControlEdge> edges;
     if (from != nullptr) edges = {{step.graph[from], step.graph[to], v1::EDGE_KIND_ORDER}};
-    EXPECT_THAT(PostponeOriginals(step.facts, step.ranks, &plan, &edges, {}), testing::IsOk());
+    EXPECT_THAT(PostponeOriginals(step.facts, step.needs, step.ranks, &plan, &edges, {}),
+                testing::IsOk());
     std::vector<std::string> texts = TextsOf(plan);
     for (const ControlEdge& edge : edges) {
       EXPECT_EQ(edge.kind, v1::EDGE_KIND_ORDER);
@@ -273,6 +274,15 @@ TEST(PostponeTest, NotIfSomethingWaitsForIt) {
   EXPECT_THAT(one.Postponed(one.Less(kKib256), "b", "a"), ElementsAre("a waits for e"));
 }
 
+// A step that fetches a alone would have to feed y, too.
+TEST(PostponeTest, NotIfItWouldNeedMore) {
+  const Recompute fed(
+      WithLate("y = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
+               "a = Sqrt(x) " KIB_256,
+               "e2 = MatMul(e, y) " KIB_256 "f = MatMul(e2, a) " KIB_256, "f"));
+  EXPECT_THAT(fed.Postponed(fed.Less(kKib256)), ElementsAre("a after e2 => f[1]"));
+}
+
 TEST(PostponeTest, BeforeTheUpdateOfAVariable) {
   v1::Step step;
   for (const char* target : {"z", "update"}) step.add_targets(target);
@@ -300,7 +310,7 @@ int64_t StepsFor(const std::string& graph, double share) {
     ClonePlan plan =
         ValueOrDie(PlanClones(step, sweep, of.step.needs, of.step.ranks, stop), "plan");
     std::vector<ControlEdge> edges;
-    EXPECT_THAT(PostponeOriginals(of.step.facts, of.step.ranks, &plan, &edges, stop),
+    EXPECT_THAT(PostponeOriginals(of.step.facts, of.step.needs, of.step.ranks, &plan, &edges, stop),
                 testing::IsOk());
   }
   return stop.steps();
