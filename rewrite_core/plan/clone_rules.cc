@@ -71,6 +71,12 @@ constexpr char kHandOn[] =
     "Identity Reshape Squeeze ExpandDims StopGradient PreventGradient Bitcast EnsureShape Snapshot "
     "Switch Merge";
 
+// Whether ops of this type always hand an input on, in the same memory.
+bool HandsInputOn(absl::string_view op) {
+  static const auto& names = *new Names(Split(kHandOn));
+  return names.contains(op);
+}
+
 }  // namespace
 
 RunAgain RunAgainOf(const OpInfo& op) {
@@ -87,11 +93,6 @@ RunAgain RunAgainOf(const OpInfo& op) {
     return RunAgain::kNever;
   }
   return same_bits.contains(op.name) ? RunAgain::kSameBits : RunAgain::kSameValue;
-}
-
-bool HandsInputOn(absl::string_view op) {
-  static const auto& names = *new Names(Split(kHandOn));
-  return names.contains(op);
 }
 
 bool ReadsInput(const Graph& graph, NodeId id, int32_t index) {
@@ -213,6 +214,11 @@ bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int
     }
   }
   return true;
+}
+
+// (Outputs of IdentityN are different inputs, and a clone of it holds all of them.)
+bool CloneRules::MayHandOn(NodeId id) const {
+  return Of(id) == RunAgain::kSameBits && facts_->graph().op(id) != "IdentityN";
 }
 
 std::vector<NodeId> CloneRules::UpdatesOf(Tensor tensor) const {

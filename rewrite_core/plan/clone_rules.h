@@ -43,10 +43,6 @@ enum class RunAgain : uint8_t {
 // By op type alone. `op` is Graph::op_info().
 RunAgain RunAgainOf(const OpInfo& op);
 
-// Whether ops of this type hand an input on (Buffers::alias_input), in the same memory, and may be
-// cloned in front of a reader of a clone: Identity, Reshape, Switch, Merge, ...
-bool HandsInputOn(absl::string_view op);
-
 // Whether the outputs of the node depend on this data input. (Batch normalization in training takes
 // the moving averages, and does not look at them: fused_batch_norm_op.cc.)
 bool ReadsInput(const Graph& graph, NodeId id, int32_t index);
@@ -59,6 +55,10 @@ class CloneRules {
 
   // kNever also if the node breaks a rule above.
   RunAgain Of(NodeId id) const;
+
+  // Whether a node whose output lies in the memory of an input (Buffers::alias_input) may be cloned
+  // in front of a reader of that, to hand a clone's output on.
+  bool MayHandOn(NodeId id) const;
 
   // The updates of variables that the node reads by reference, in the step or in another one, but
   // for initializers: a clone of it must run before them. Distinct, in no order that depends on

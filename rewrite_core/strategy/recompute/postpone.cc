@@ -10,7 +10,8 @@
 namespace spillway::core {
 namespace {
 
-// Nothing is postponed if clones have more inputs than this, all together.
+// Nothing is postponed if clones have more inputs than this, all together, since each is looked at.
+// (Clones of networks have thousands; those of one node with very many might be as many as it has.)
 constexpr int64_t kMaxInputs = int64_t{16} << 20;
 
 class Postponer {

@@ -61,9 +61,7 @@ absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopTo
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
-    // (Outputs of IdentityN are different inputs, and a clone of it holds all of them.)
-    may_hand_on_.push_back(rules_->Of(id) == RunAgain::kSameBits && IsWanted(id, terms) &&
-                           graph.op(id) != "IdentityN");
+    may_hand_on_.push_back(rules_->MayHandOn(id) && IsWanted(id, terms));
   }
   std::vector<bool> stays(buffers.buffers().size(), false);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {

@@ -185,16 +185,33 @@ TEST(RecomputeSweepTest, WhatIsFetchedStays) {
   EXPECT_THAT(chain.Clones(chain.Less(kKib256)), ElementsAre("b before e"));
 }
 
-// A node that hands its input on is cloned behind the clone. At e there are x, a, c, d and e.
+// At e there are x, a, c, d and e. `same` is a node that hands a on.
+std::string HandedOn(const char* same) {
+  return absl::StrCat(INPUT "x = MatMul(in, in) " KIB_256 "a = Sqrt(x) " KIB_256, same,
+                      "b = MatMul(same, same) " KIB_256 "c = MatMul(b, b) " KIB_256
+                      "d = MatMul(b, c) " KIB_256 "e = MatMul(c, d) " KIB_256
+                      "f = MatMul(e, same) " KIB_256 "g = MatMul(f, x) " KIB_256);
+}
+
+// A node that hands its input on is cloned behind the clone; also one that does so only here, such
+// as a cast to the same type.
 TEST(RecomputeSweepTest, ThroughWhatHandsItOn) {
-  const Recompute chain(INPUT "x = MatMul(in, in) " KIB_256 "a = Sqrt(x) " KIB_256
-                              "same = Identity(a) " KIB_256 "b = MatMul(same, same) " KIB_256
-                              "c = MatMul(b, b) " KIB_256 "d = MatMul(b, c) " KIB_256
-                              "e = MatMul(c, d) " KIB_256 "f = MatMul(e, same) " KIB_256
-                              "g = MatMul(f, x) " KIB_256);
-  const Sweep sweep = chain.Less(kKib256);
-  EXPECT_THAT(chain.Clones(sweep), ElementsAre("a before f"));
-  EXPECT_THAT(chain.Plan(sweep), ElementsAre("a after e", "same [0]=0 => f[1]"));
+  for (const char* same :
+       {"same = Identity(a) " KIB_256,
+        "same = Cast(a) {SrcT=float32, DstT=float32, _output_shapes=[(256,256)]}\n"}) {
+    const Recompute chain(HandedOn(same));
+    const Sweep sweep = chain.Less(kKib256);
+    EXPECT_THAT(chain.Clones(sweep), ElementsAre("a before f"));
+    EXPECT_THAT(chain.Plan(sweep), ElementsAre("a after e", "same [0]=0 => f[1]"));
+  }
+}
+
+// A clone of IdentityN would hold its other inputs.
+TEST(RecomputeSweepTest, NotThroughWhatHandsSeveralOn) {
+  const Recompute chain(
+      HandedOn("same = IdentityN(a, x) {T=[float32, float32], "
+               "_output_shapes=[(256,256), (256,256)]}\n"));
+  EXPECT_FALSE(chain.Less(kKib256).fits);
 }
 
 // a reads a variable, which `update` changes: that waits for the clone, or comes too early for one.
