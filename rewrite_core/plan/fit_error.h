@@ -19,7 +19,7 @@ struct FitFailure {
   int64_t requested_bytes = 0;
   int64_t in_use_bytes = 0;
   int64_t resident_bytes = 0;  // Variables and constants.
-  // A lower bound on the memory of any swap plan (simulate/lower_bounds.h), and the node that needs
+  // A lower bound on the memory of any plan (simulate/lower_bounds.h), and the node that needs
   // it while it runs, resident buffers included; 0: not known.
   int64_t lower_bound_bytes = 0;
   std::string lower_bound_node;  // Empty: the resident buffers need it.

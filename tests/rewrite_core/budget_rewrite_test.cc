@@ -321,7 +321,7 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20) + kLowEffort);
   ASSERT_THAT(refused.status(),
               FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                        "no plan of swaps can fit"));
+                        "no plan can fit"));
   int64_t memory = 0;
   ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
   EXPECT_FALSE(ErrorDetailOf(refused, "node").empty() &&
@@ -393,7 +393,7 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysTheLowerBound) {
                                         v1::ERROR_REASON_DOES_NOT_FIT, "no plan was found"));
   EXPECT_THAT(above.status(),
               FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                        "no plan of swaps can do with less than"));
+                        "no plan can do with less than"));
   EXPECT_EQ(ErrorDetailOf(above, "lower_bound_node"), node);
 }
 

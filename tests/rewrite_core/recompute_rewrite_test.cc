@@ -72,6 +72,28 @@ TEST(RecomputeRewriteTest, ClonesAloneOrWithSwapsAreFasterThanSwaps) {
   }
 }
 
+// The bound of swaps knows no latency, and is below what nodes that run again promise: swaps are
+// planned first, and take a multiple.
+TEST(RecomputeRewriteTest, WhereSwapsAreFarFromTheirBound) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const auto report = [&](const std::string& recompute) {
+    v1::RewriteOptions options = Options(recompute, 14'000 * kMiB);
+    options.mutable_step()->mutable_hardware()->set_copy_latency_s(0.05);
+    return Answer(bytes, options).report();
+  };
+  const v1::RewriteReport off = report("OFF");
+  EXPECT_LT(off.budget().devices(0).step_time_bound_ns(),
+            off.fits(0).full_speed_step_time_ns() * 11 / 10);
+  EXPECT_GT(off.fits(0).step_time_ns(), 2 * off.fits(0).full_speed_step_time_ns());
+  for (const char* recompute : {"ALL", "CHEAP"}) {
+    const v1::RewriteReport again = report(recompute);
+    EXPECT_GT(again.recomputation().node_count(), 0) << recompute;
+    EXPECT_EQ(again.devices_size() > 0 ? again.devices(0).swapped_tensor_count() : 0, 0);
+    EXPECT_LT(again.fits(0).step_time_ns(), off.fits(0).step_time_ns() / 2) << recompute;
+    EXPECT_FALSE(again.budget().has_more_recompute()) << recompute;
+  }
+}
+
 TEST(RecomputeRewriteTest, TheReportSaysWhatRunsAgain) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const v1::RewriteResponse answer = Answer(bytes, Options("ALL", 8000 * kMiB));

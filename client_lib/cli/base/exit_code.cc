@@ -87,7 +87,7 @@ const char kExitCodeHelp[] =
     "  5  the server cannot be reached or is overloaded; try again\n"
     "  6  the timeout has passed, or the program was interrupted\n"
     "  7  internal error: a bug in Spillway; please report it\n"
-    "  8  no plan of swaps fits into the GPU's memory; the message says what would\n"
+    "  8  no plan fits into the GPU's memory; the message says what would\n"
     "     suffice. simulate --require-fit: the step does not fit\n"
     "  9  it is unknown whether the step fits; the message says what is missing.\n"
     "     rewrite has written the graph; also simulate --require-fit\n"

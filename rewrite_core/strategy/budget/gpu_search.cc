@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
@@ -205,10 +206,20 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
 absl::StatusOr<std::vector<ControlEdge>> GpuSearch::ChainOf(const FoundPlan& found) {
   StepTerms terms = StepTerms::OneGpu(gpu_, usable_);
   terms.record_operations = true;
-  auto step = request_.simulator.Simulate(PlanOf(found), terms, request_.stop);
+  const SwapPlan plan = PlanOf(found);
+  auto step = request_.simulator.Simulate(plan, terms, request_.stop);
   if (!step.ok()) return step.status();
-  return ChainInOrder(request_.facts, needs_, ordered_.ranks, *step, gpu_,
-                      ordered_.step.peak_bytes(gpu_) / kChainedPart, request_.stop);
+  auto chain = ChainInOrder(request_.facts, needs_, ordered_.ranks, *step, gpu_,
+                            ordered_.step.peak_bytes(gpu_) / kChainedPart, request_.stop);
+  if (!chain.ok()) return chain.status();
+  absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
+  for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);
+  chain->erase(std::remove_if(chain->begin(), chain->end(),
+                              [&](const ControlEdge& edge) {
+                                return has.contains({edge.from, edge.to});
+                              }),
+               chain->end());
+  return chain;
 }
 
 absl::StatusOr<int> GpuSearch::CountUnfit(const FoundPlan& found, int64_t most_ns, int most,
@@ -388,7 +399,7 @@ absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, G
   const int64_t budget = request.budget_bytes(gpu);
   const bool is_proven = bounds.memory_bytes > budget;
   const std::string claim = absl::StrCat(
-      is_proven ? "no plan of swaps can fit the " : "no plan was found that fits the ",
+      is_proven ? "no plan can fit the " : "no plan was found that fits the ",
       BudgetText(hardware, budget), " of ", GpuText(name), HostText(request, step, gpu));
   return DoesNotFitError(claim, why, hardware, budget, {smallest_budget_bytes, effect});
 }

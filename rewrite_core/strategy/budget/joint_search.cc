@@ -118,8 +118,14 @@ class JointSearch {
     if (!grid.ok()) return grid.status();
     if (absl::Status s = grid->AddWithin(CloneGrid::Fineness::kUsual, &alone_); !s.ok()) return s;
     std::stable_sort(alone_.begin(), alone_.end(), TakesLess);
-    if (absl::Status s = TryAlone(*grid, most_ns, kMaxHinted); !s.ok()) return s;
+    // As Search does: a steady plan of swaps comes before an unsteady one that may be slower.
+    const int64_t bound_ns = std::min(most_ns, run_.BoundNs());
+    if (absl::Status s = TryAlone(*grid, bound_ns, kMaxHinted); !s.ok()) return s;
     TakeUnsteady();
+    if (!has_best()) {
+      if (absl::Status s = TryAlone(*grid, most_ns, kMaxHinted); !s.ok()) return s;
+    }
+    if (most_ns == kUnlimited) TakeUnsteady();
     if (best_cost_ >= most_ns && may_swap_) {
       auto both = PointsOfBoth(*grid);
       if (!both.ok()) return both.status();
@@ -183,13 +189,14 @@ class JointSearch {
       if (run_.BoundNs() <= point.estimate_ns || !IsWorth(point.estimate_ns)) break;
       if (absl::Status s = TryPoint(*grid, point.sweeps); !s.ok()) return s;
     }
-    if (absl::Status s = TrySwaps(); !s.ok() || has_best()) return s;
-    if (absl::Status s = SearchAlone(*grid, kUnlimited); !s.ok()) return s;
-    if (!has_best()) {
-      if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
-    }
-    for (; next < both->size() && !has_best(); ++next) {
-      if (absl::Status s = TryPoint(*grid, (*both)[next].sweeps); !s.ok()) return s;
+    if (absl::Status s = TrySwaps(); !s.ok() || best_ != nullptr) return s;
+    // Swaps do not fit, or take far more than their bound.
+    if (absl::Status s = SearchAlone(*grid, kUnlimited); !s.ok() || best_ != nullptr) return s;
+    if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
+    for (; next < both->size() && best_ == nullptr; ++next) {
+      const Point& point = (*both)[next];
+      if (!IsWorth(point.estimate_ns)) break;
+      if (absl::Status s = TryPoint(*grid, point.sweeps); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
@@ -262,7 +269,8 @@ class JointSearch {
     while (tried_alone_ <
            std::min({alone_.size(), max_tries, unsteady_ ? kMaxSteady : max_tries})) {
       const CloneSweeps& point = alone_[tried_alone_];
-      if (run_.request().full_speed_ns + point.added_ns >= most_ns) break;
+      const int64_t promised_ns = run_.request().full_speed_ns + point.added_ns;
+      if (promised_ns >= most_ns || !IsWorth(promised_ns)) break;
       ++tried_alone_;
       auto cloned = Simulate(grid, point);
       if (!cloned.ok()) return cloned.status();

@@ -20,7 +20,6 @@ class Postponer {
             ClonePlan* plan, std::vector<ControlEdge>* controls, const StopToken& stop)
       : graph_(facts.graph()),
         needs_(needs),
-        is_backward_(facts.backward_part().ops),
         ranks_(ranks),
         clones_(plan->clones),
         edges_(*controls),
@@ -117,9 +116,8 @@ class Postponer {
     if (original.first != i || original.clones_reads > 0 || IsKept(clone.original)) {
       return false;
     }
-    // A step that fetches the original waits, too; but none is run for a gradient alone.
-    if (clone.trigger != kNoNode && !is_backward_[clone.original] &&
-        !needs_.MayWait(clone.original, clone.trigger)) {
+    // A step that fetches the original alone waits, too.
+    if (clone.trigger != kNoNode && !needs_.MayWait(clone.original, clone.trigger)) {
       return false;
     }
     const Graph::Readers readers = graph_.readers(clone.original);
@@ -202,7 +200,6 @@ class Postponer {
 
   const Graph& graph_;
   const Needs& needs_;
-  const std::vector<bool>& is_backward_;  // By node.
   const absl::Span<const int32_t> ranks_;
   std::vector<PlannedClone>& clones_;
   std::vector<ControlEdge>& edges_;
