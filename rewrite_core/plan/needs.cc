@@ -77,4 +77,14 @@ absl::StatusOr<Needs> Needs::Find(const StepFacts& facts, const StopToken& stop)
   return needs;
 }
 
+bool Needs::MayGradientWait(const StepFacts& facts, NodeId v, NodeId u, StopPoller* poll) const {
+  if (MayWait(v, u)) return true;
+  if (!facts.backward_part().ops[v]) return false;
+  const Graph::Readers readers = facts.graph().readers(v);
+  for (uint32_t i = 0; i < readers.size(); ++i) {
+    if (poll->Tick() || !MayWait(readers[i].node, u)) return false;
+  }
+  return !readers.empty();
+}
+
 }  // namespace spillway::core

@@ -37,6 +37,11 @@ class Needs {
     return true;
   }
 
+  // Likewise in any step that runs `v`, which may be a gradient: no step is run for that alone, so
+  // that it may wait, too, if all of its readers may (the exponent's part of a power's gradient
+  // needs no gradient). False when `poll` has stopped. REQUIRES: kBackwardPart.
+  bool MayGradientWait(const StepFacts& facts, NodeId v, NodeId u, StopPoller* poll) const;
+
  private:
   static constexpr uint64_t kVariables = 1, kTooMany = 2;
   static constexpr size_t kFirstBit = 2, kBitsPerWord = 64;

@@ -173,25 +173,13 @@ class ClonePlanner {
         continue;
       }
       if (poll_.Tick(1 + static_cast<int64_t>(waiting.size()))) return kNoNode;
-      if (std::all_of(waiting.begin(), waiting.end(),
-                      [&](NodeId waits) { return MayWait(waits, node); })) {
+      if (std::all_of(waiting.begin(), waiting.end(), [&](NodeId waits) {
+            return needs_.MayGradientWait(facts_, waits, node, &poll_);
+          })) {
         return node;
       }
     }
     return kNoNode;
-  }
-
-  // Whether `waits` may wait for `node` in any step that runs it: it needs all that `node` needs;
-  // or, for a gradient, which no step is run for alone, all of its readers do (the exponent's part
-  // of a power's gradient needs no gradient).
-  bool MayWait(NodeId waits, NodeId node) {
-    if (needs_.MayWait(waits, node)) return true;
-    if (!facts_.backward_part().ops[waits]) return false;
-    const Graph::Readers readers = facts_.graph().readers(waits);
-    for (uint32_t i = 0; i < readers.size(); ++i) {
-      if (poll_.Tick() || !needs_.MayWait(readers[i].node, node)) return false;
-    }
-    return !readers.empty();
   }
 
   // Whether all that reads the node reads clones of it: it may be postponed (postpone.h).

@@ -18,7 +18,8 @@ class Postponer {
  public:
   Postponer(const StepFacts& facts, const Needs& needs, absl::Span<const int32_t> ranks,
             ClonePlan* plan, std::vector<ControlEdge>* controls, const StopToken& stop)
-      : graph_(facts.graph()),
+      : facts_(facts),
+        graph_(facts.graph()),
         needs_(needs),
         ranks_(ranks),
         clones_(plan->clones),
@@ -116,8 +117,9 @@ class Postponer {
     if (original.first != i || original.clones_reads > 0 || IsKept(clone.original)) {
       return false;
     }
-    // A step that fetches the original alone waits, too.
-    if (clone.trigger != kNoNode && !needs_.MayWait(clone.original, clone.trigger)) {
+    // A step that fetches the original waits, too.
+    if (clone.trigger != kNoNode &&
+        !needs_.MayGradientWait(facts_, clone.original, clone.trigger, &poll_)) {
       return false;
     }
     const Graph::Readers readers = graph_.readers(clone.original);
@@ -198,6 +200,7 @@ class Postponer {
     }
   }
 
+  const StepFacts& facts_;
   const Graph& graph_;
   const Needs& needs_;
   const absl::Span<const int32_t> ranks_;
