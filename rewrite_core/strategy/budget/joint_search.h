@@ -8,6 +8,7 @@
 //
 // Each of the last two has a lower bound, from one simulation of the step with its clones: in the
 // order of these, swaps are searched for where the bound is less than the time of the best plan.
+// Swaps alone may take far longer than their bound says: then the first two are looked at again.
 //
 // Where less memory is asked for than there is (PlanningObjective), swaps alone, and beside clones
 // for a few shares of the peak: the least peak is taken.
