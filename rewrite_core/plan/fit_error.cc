@@ -37,9 +37,8 @@ std::string FailureText(const FitFailure& failure, int64_t budget_bytes) {
 std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
   if (failure.lower_bound_bytes == 0 || IsProof(failure, budget_bytes)) return "";
   const std::string& node = failure.lower_bound_node;
-  return absl::StrCat(", and no plan can do with less than ",
-                      BytesText(failure.lower_bound_bytes), " of that",
-                      node.empty() ? "" : absl::StrCat(" (", node, ")"));
+  return absl::StrCat(", and no plan can do with less than ", BytesText(failure.lower_bound_bytes),
+                      " of that", node.empty() ? "" : absl::StrCat(" (", node, ")"));
 }
 
 // The TensorFlow option that helps against fragmentation, unless it was tried.

@@ -39,7 +39,7 @@ class Needs {
 
   // Likewise in any step that runs `v`, which may be a gradient: no step is run for that alone, so
   // that it may wait, too, if all of its readers may (the exponent's part of a power's gradient
-  // needs no gradient). False when `poll` has stopped. REQUIRES: kBackwardPart.
+  // needs no gradient). Of no use when `poll` has stopped. REQUIRES: kBackwardPart.
   bool MayGradientWait(const StepFacts& facts, NodeId v, NodeId u, StopPoller* poll) const;
 
  private:

@@ -10,7 +10,8 @@
 //
 // Memory. need(t) = resident + the bytes that step t reads, writes and uses as workspace, less the
 // inputs that its outputs may reuse in place, + what stays in a gap over t. No plan fits below L0 =
-// max need(t), nor below resident + the largest buffer that is copied in. (OLLA's
+// max need(t) (also if nodes run again: t runs, and lists' buffers, which stay, are not made
+// again), nor below resident + the largest buffer that is copied in. (OLLA's
 // min_memory_requirement; the "largest GPU operation" that TFLMS v2 prints.) An input with later
 // readers is reused in place only if a plan makes those read a copy. Its gap then begins with the
 // step itself, not after it, so that saving is not free.

@@ -319,9 +319,8 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string bytes = ReadTestGraph("resnet50_free/graph.pb");
   const auto refused = TryBudget(bytes, OnGpu(32, 64 << 20) + kLowEffort);
-  ASSERT_THAT(refused.status(),
-              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                        "no plan can fit"));
+  ASSERT_THAT(refused.status(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                          v1::ERROR_REASON_DOES_NOT_FIT, "no plan can fit"));
   int64_t memory = 0;
   ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
   EXPECT_FALSE(ErrorDetailOf(refused, "node").empty() &&

@@ -82,15 +82,15 @@ TEST(RecomputeRewriteTest, WhereSwapsAreFarFromTheirBound) {
     return Answer(bytes, options).report();
   };
   const v1::RewriteReport off = report("OFF");
-  EXPECT_LT(off.budget().devices(0).step_time_bound_ns(),
-            off.fits(0).full_speed_step_time_ns() * 11 / 10);
   EXPECT_GT(off.fits(0).step_time_ns(), 2 * off.fits(0).full_speed_step_time_ns());
   for (const char* recompute : {"ALL", "CHEAP"}) {
     const v1::RewriteReport again = report(recompute);
     EXPECT_GT(again.recomputation().node_count(), 0) << recompute;
-    EXPECT_EQ(again.devices_size() > 0 ? again.devices(0).swapped_tensor_count() : 0, 0);
+    EXPECT_EQ(again.swaps_size(), 0) << recompute;
     EXPECT_LT(again.fits(0).step_time_ns(), off.fits(0).step_time_ns() / 2) << recompute;
-    EXPECT_FALSE(again.budget().has_more_recompute()) << recompute;
+    EXPECT_GT(again.fits(0).full_speed_step_time_ns() + again.recomputation().time_ns(),
+              off.budget().devices(0).step_time_bound_ns())
+        << recompute;
   }
 }
 

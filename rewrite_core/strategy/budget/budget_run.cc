@@ -248,6 +248,13 @@ void BudgetRun::Warn(absl::string_view what, absl::string_view device, int unfit
   warning.set_message(MayRunOutText(subject, unfit));
 }
 
+bool BudgetRun::may_run_out() const {
+  const auto& warnings = result_.report.warnings();
+  return std::any_of(warnings.begin(), warnings.end(), [](const v1::Warning& warning) {
+    return warning.code() == v1::WARNING_CODE_MAY_RUN_OUT;
+  });
+}
+
 int64_t BudgetRun::StepTimeNs() const {
   int64_t time_ns = 0;
   for (const v1::DeviceFit& fit : fits_) time_ns = std::max(time_ns, fit.step_time_ns());

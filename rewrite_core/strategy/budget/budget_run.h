@@ -65,6 +65,9 @@ class BudgetRun {
   // The peak of the planned GPU where it is largest.
   int64_t PeakBytes() const;
 
+  // Whether the plan, or the step taken as it is, does not fit in all variations: it warns of that.
+  bool may_run_out() const;
+
   // Takes another run's plan, on the graph with `clones`.
   void TakeCloned(ClonePlan clones, BudgetRun* other);
 

@@ -118,14 +118,15 @@ class JointSearch {
     if (!grid.ok()) return grid.status();
     if (absl::Status s = grid->AddWithin(CloneGrid::Fineness::kUsual, &alone_); !s.ok()) return s;
     std::stable_sort(alone_.begin(), alone_.end(), TakesLess);
-    // As Search does: a steady plan of swaps comes before an unsteady one that may be slower.
-    const int64_t bound_ns = std::min(most_ns, run_.BoundNs());
+    // As Search does, which tries fewer that are above the bound of swaps if these fit; and a
+    // steady plan of swaps comes before an unsteady one of clones.
+    const bool is_any_wanted = most_ns == kUnlimited;
+    const int64_t bound_ns = is_any_wanted ? kUnlimited : std::min(most_ns, run_.BoundNs());
     if (absl::Status s = TryAlone(*grid, bound_ns, kMaxHinted); !s.ok()) return s;
-    TakeUnsteady();
     if (!has_best()) {
-      if (absl::Status s = TryAlone(*grid, most_ns, kMaxHinted); !s.ok()) return s;
+      if (absl::Status s = TryAlone(*grid, most_ns, kMaxUsual); !s.ok()) return s;
     }
-    if (most_ns == kUnlimited) TakeUnsteady();
+    if (is_any_wanted) TakeUnsteady();
     if (best_cost_ >= most_ns && may_swap_) {
       auto both = PointsOfBoth(*grid);
       if (!both.ok()) return both.status();
@@ -190,7 +191,7 @@ class JointSearch {
       if (absl::Status s = TryPoint(*grid, point.sweeps); !s.ok()) return s;
     }
     if (absl::Status s = TrySwaps(); !s.ok() || best_ != nullptr) return s;
-    // Swaps do not fit, or take far more than their bound.
+    // Swaps do not fit, or may take longer than clones promise. The first that are faster do.
     if (absl::Status s = SearchAlone(*grid, kUnlimited); !s.ok() || best_ != nullptr) return s;
     if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
     for (; next < both->size() && best_ == nullptr; ++next) {
@@ -233,13 +234,15 @@ class JointSearch {
   // Swaps beside clones for the budget that do not fit: a few buffers may be what does not.
   absl::Status TryNearly(const CloneGrid& grid) {
     if (!may_swap_) return absl::OkStatus();
-    std::stable_sort(alone_.begin(), alone_.begin() + static_cast<int64_t>(tried_alone_),
-                     TakesLess);
-    for (; tried_nearly_ < std::min(tried_alone_, kMaxNearly); ++tried_nearly_) {
-      const int64_t promised_ns = run_.request().full_speed_ns + alone_[tried_nearly_].added_ns;
+    std::stable_sort(alone_.begin() + static_cast<int64_t>(tried_nearly_),
+                     alone_.begin() + static_cast<int64_t>(tried_alone_), TakesLess);
+    while (tried_nearly_ < std::min(tried_alone_, kMaxNearly)) {
+      const CloneSweeps& point = alone_[tried_nearly_];
+      const int64_t promised_ns = run_.request().full_speed_ns + point.added_ns;
       if (!IsWorth(promised_ns)) break;
-      if (absl::Status s = TryBoth(grid, alone_[tried_nearly_]); !s.ok()) return s;
-      if (has_best() && best_cost_ / kHopeless > promised_ns) break;
+      ++tried_nearly_;
+      if (absl::Status s = TryBoth(grid, point); !s.ok()) return s;
+      if (best_ != nullptr && best_cost_ / kHopeless > promised_ns) break;
     }
     return absl::OkStatus();
   }
@@ -278,8 +281,7 @@ class JointSearch {
       auto unfit = UnfitOf(&(*cloned)->run);
       if (!unfit.ok()) return unfit.status();
       if (*unfit == 0) {
-        Take(*std::move(cloned));
-        if (has_best()) return absl::OkStatus();
+        if (Take(*std::move(cloned))) return absl::OkStatus();
       } else if (*unfit < least_unfit_) {
         least_unfit_ = *unfit;
         unsteady_ = *std::move(cloned);
@@ -301,6 +303,7 @@ class JointSearch {
     if (has_best() || unsteady_ == nullptr) return;
     unsteady_->run.TakeUnplanned("the plan");
     Take(std::move(unsteady_));
+    least_unfit_ = kNotAtAll;
   }
 
   // Clones for targets beyond the budget.
@@ -383,12 +386,16 @@ class JointSearch {
     return cloned;
   }
 
-  // Takes a plan that fits, if it is fast enough, and the best so far.
-  void Take(std::unique_ptr<Cloned> cloned) {
+  // Takes a plan that fits, if it is fast enough, and the best so far: one that does not fit in all
+  // variations is no better than one that does. Returns whether it does.
+  bool Take(std::unique_ptr<Cloned> cloned) {
     const int64_t cost = CostOf(cloned->run);
-    if (run_.request().IsTooSlow(cloned->run.StepTimeNs()) || cost >= best_cost_) return;
+    if (run_.request().IsTooSlow(cloned->run.StepTimeNs()) || cost >= best_cost_) return false;
+    const BudgetRun& best = best_ != nullptr ? best_->run : run_;
+    if (has_best() && cloned->run.may_run_out() && !best.may_run_out()) return false;
     best_cost_ = cost;
     best_ = std::move(cloned);
+    return true;
   }
 
   const StrategyInput& input_;
@@ -408,7 +415,7 @@ class JointSearch {
   std::unique_ptr<Cloned> unsteady_;
   int least_unfit_ = kNotAtAll;
   // The best plan so far, if any, and its time, or its peak if memory is to be saved. Null: the one
-  // in run_.
+  // in run_, or none (has_best()).
   std::unique_ptr<Cloned> best_;
   int64_t best_cost_ = kUnlimited;
   // Of plans with clones beside swaps: the one nearest to its bound takes so many times that. 0:

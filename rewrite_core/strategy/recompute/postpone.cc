@@ -14,6 +14,10 @@ namespace {
 // (Clones of networks have thousands; those of one node with very many might be as many as it has.)
 constexpr int64_t kMaxInputs = int64_t{16} << 20;
 
+// Nor is a node whose clone waits for more triggers than this, with those of the clones that it
+// reads. (Clones that run one after another mostly have one.)
+constexpr size_t kMaxTriggers = 16;
+
 class Postponer {
  public:
   Postponer(const StepFacts& facts, const Needs& needs, absl::Span<const int32_t> ranks,
@@ -44,6 +48,7 @@ class Postponer {
     for (CloneIndex i(0); i < num_clones(); ++i) {
       for (const InputPosition& consumer : clones_[i].consumers) Move(consumer, i);
       CountReads(i, 1);
+      FindTriggers(i);
     }
   }
 
@@ -87,6 +92,21 @@ class Postponer {
 
   CloneIndex num_clones() const { return CloneIndex(clones_.size()); }
 
+  // The clones that a clone reads come before it.
+  void FindTriggers(CloneIndex i) {
+    std::vector<NodeId> triggers;
+    if (clones_[i].trigger != kNoNode) triggers.push_back(clones_[i].trigger);
+    for (const PlannedClone::Input& input : clones_[i].inputs) {
+      if (poll_.Tick() || triggers.size() > kMaxTriggers) break;
+      for (NodeId trigger : triggers_[input.from]) {
+        if (std::find(triggers.begin(), triggers.end(), trigger) == triggers.end()) {
+          triggers.push_back(trigger);
+        }
+      }
+    }
+    triggers_.push_back(std::move(triggers));
+  }
+
   // Makes an input read a clone; kNoClone: the original.
   void Move(const InputPosition& input, CloneIndex to) {
     const auto original = originals_.find(graph_.inputs(input.node)[input.index].node);
@@ -117,10 +137,10 @@ class Postponer {
     if (original.first != i || original.clones_reads > 0 || IsKept(clone.original)) {
       return false;
     }
-    // A step that fetches the original waits, too.
-    if (clone.trigger != kNoNode &&
-        !needs_.MayGradientWait(facts_, clone.original, clone.trigger, &poll_)) {
-      return false;
+    // A step that fetches the original waits, too, also for the triggers of clones that it reads.
+    if (triggers_[i].size() > kMaxTriggers) return false;
+    for (NodeId trigger : triggers_[i]) {
+      if (!needs_.MayGradientWait(facts_, clone.original, trigger, &poll_)) return false;
     }
     const Graph::Readers readers = graph_.readers(clone.original);
     if (static_cast<int64_t>(readers.size()) != original.moved) return false;
@@ -212,7 +232,9 @@ class Postponer {
   absl::flat_hash_map<NodeId, std::vector<NodeId>> waits_for_;  // Over order edges.
   absl::flat_hash_map<NodeId, Original> originals_;
   absl::flat_hash_map<std::pair<NodeId, int32_t>, CloneIndex> read_;  // By input.
-  std::vector<bool> is_postponed_;                                    // By clone.
+  // By clone: the triggers that it waits for, also through clones, the first kMaxTriggers + 1.
+  std::vector<std::vector<NodeId>> triggers_;
+  std::vector<bool> is_postponed_;  // By clone.
 };
 
 }  // namespace

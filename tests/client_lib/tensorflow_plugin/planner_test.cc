@@ -31,6 +31,7 @@ using ::testing::HasSubstr;
 // Of cond_v1 at this batch: a step takes 108 MiB, and there are plans for 99 MiB.
 constexpr int64_t kBatch = 256;
 constexpr int64_t kTight = int64_t{110} << 20, kAmple = int64_t{1} << 30, kTooSmall = 3 << 20;
+constexpr char kSwapsAlone[] = R"({"budget": {"recompute": "RECOMPUTE_OFF"}})";
 
 class PlannerTest : public ::testing::Test {
  protected:
@@ -57,6 +58,7 @@ class PlannerTest : public ::testing::Test {
 };
 
 TEST_F(PlannerTest, WhatDoesNotFitIsPlannedOnce) {
+  settings_.options_json = kSwapsAlone;
   const auto planned = Plan(graph_);
   ASSERT_TRUE(planned.has_value()) << lines_;
   EXPECT_THAT(
@@ -108,6 +110,7 @@ TEST_F(PlannerTest, AGraphOnBothIsTheCpusToPlan) {
 }
 
 TEST_F(PlannerTest, AStandInForTheGpu) {
+  settings_.options_json = kSwapsAlone;
   const auto on_gpu = Plan(graph_);
   settings_.gpu_stand_in = "CPU:0";
   settings_.cpu_device = "CPU:1";
