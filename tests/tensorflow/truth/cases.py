@@ -168,9 +168,10 @@ SETS = [
     ParameterSet("level_serial_size", dict(_T1, serialization_by_size=1e-5, sync_mode=1),
                  strategy="level", full_only=True),
     ParameterSet("level_tuned", strategy="level", budget_share=0.8),
-    ParameterSet("budget", strategy="budget", budget_share=0.8),
-    ParameterSet("budget+grappler", strategy="budget", grappler=True, budget_share=0.8,
-                 full_only=True),
+    # Nodes that run again: recompute.py.
+    ParameterSet("budget", {"recompute": "off"}, strategy="budget", budget_share=0.8),
+    ParameterSet("budget+grappler", {"recompute": "off"}, strategy="budget", grappler=True,
+                 budget_share=0.8, full_only=True),
     ParameterSet("level_sync3+grappler", dict(_T1, sync_mode=3), strategy="level", grappler=True,
                  like="level_t1", full_only=True),
     ParameterSet("ub20", {"ub": 20, "lb": 5}, like="lb1", full_only=True),
