@@ -92,19 +92,19 @@ class Postponer {
 
   CloneIndex num_clones() const { return CloneIndex(clones_.size()); }
 
-  // The clones that a clone reads come before it.
+  // The clones that a clone reads come before it. Each has at most kMaxTriggers + 1 triggers, so
+  // that a chain of clones, each with a trigger of its own, takes time linear in its length.
   void FindTriggers(CloneIndex i) {
-    std::vector<NodeId> triggers;
+    std::vector<NodeId>& triggers = triggers_.emplace_back();
     if (clones_[i].trigger != kNoNode) triggers.push_back(clones_[i].trigger);
     for (const PlannedClone::Input& input : clones_[i].inputs) {
-      if (poll_.Tick() || triggers.size() > kMaxTriggers) break;
       for (NodeId trigger : triggers_[input.from]) {
+        if (poll_.Tick() || triggers.size() > kMaxTriggers) return;
         if (std::find(triggers.begin(), triggers.end(), trigger) == triggers.end()) {
           triggers.push_back(trigger);
         }
       }
     }
-    triggers_.push_back(std::move(triggers));
   }
 
   // Makes an input read a clone; kNoClone: the original.
@@ -232,7 +232,7 @@ class Postponer {
   absl::flat_hash_map<NodeId, std::vector<NodeId>> waits_for_;  // Over order edges.
   absl::flat_hash_map<NodeId, Original> originals_;
   absl::flat_hash_map<std::pair<NodeId, int32_t>, CloneIndex> read_;  // By input.
-  // By clone: the triggers that it waits for, also through clones, the first kMaxTriggers + 1.
+  // By clone: the triggers that it waits for, also through clones; at most kMaxTriggers + 1.
   std::vector<std::vector<NodeId>> triggers_;
   std::vector<bool> is_postponed_;  // By clone.
 };

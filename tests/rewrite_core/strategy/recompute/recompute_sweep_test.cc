@@ -399,5 +399,34 @@ TEST(RecomputeSweepTest, DearGraphs) {
   }
 }
 
+// A chain of clones, each of which waits for a node of its own.
+int64_t StepsToPostpone(int length) {
+  std::string graph = INPUT "a0 = Sqrt(in) " KIB_256 "t0 = MatMul(in, in) " KIB_256;
+  for (int i = 1; i < length; ++i) {
+    absl::StrAppend(&graph, "a", i, " = Sqrt(a", i - 1, ") ", KIB_256, "t", i, " = MatMul(t", i - 1,
+                    ", in) ", KIB_256);
+  }
+  absl::StrAppend(&graph, "z = Exp(a", length - 1, ") ", KIB_256);
+  const TestGpuStep step(graph);
+  ClonePlan plan;
+  for (int i = 0; i < length; ++i) {
+    PlannedClone clone;
+    clone.original = step.graph[absl::StrCat("a", i).c_str()];
+    if (i > 0) clone.inputs.push_back({0, CloneIndex(i - 1)});
+    clone.trigger = step.graph[absl::StrCat("t", i).c_str()];
+    if (i == length - 1) clone.consumers.push_back({step.graph["z"], 0});
+    plan.clones.push_back(clone);
+  }
+  std::vector<ControlEdge> edges;
+  const StopToken stop;
+  EXPECT_THAT(PostponeOriginals(step.facts, step.needs, step.ranks, &plan, &edges, stop),
+              testing::IsOk());
+  return stop.steps();
+}
+
+TEST(PostponeTest, ALongChainOfClones) {
+  EXPECT_LT(StepsToPostpone(4000), 3 * StepsToPostpone(2000));
+}
+
 }  // namespace
 }  // namespace spillway::core
