@@ -114,7 +114,9 @@ class ProfileTest(unittest.TestCase):
         metadata = traced(graph, name=name)
         untuned = spillway.rewrite(graph, feeds=shapes, profile=metadata).report.forecast_before
         budget = int(0.9 * untuned.devices[0].peak_bytes)
-        tuned = spillway.rewrite(graph, feeds=shapes, profile=metadata, gpu_memory_bytes=budget)
+        # Of swaps: by what was measured, running nodes again alone may be faster.
+        tuned = spillway.rewrite(graph, feeds=shapes, profile=metadata, gpu_memory_bytes=budget,
+                                 recompute="off")
         self.assertEqual(tuned.report.forecast_after.fit, "FITS")
         self.assertGreater(tuned.report.swapped_tensor_count, 0)
         found = spillway.check(tuned.report, traced(tuned.graph_def, name=name))
