@@ -15,11 +15,12 @@
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/capabilities.h"
-#include "rewrite_core/planned_step.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::core {
+
+struct PlanReuse;  // planned_step.h, which brings the simulator: few callers need it.
 
 // Rewrites `graph_def`, a serialized tensorflow.GraphDef, according to `options`.
 //

@@ -7,6 +7,7 @@
 #include "rewrite_core/base/crc32c.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/sha256.h"
+#include "rewrite_core/planned_step.h"
 #include "rewrite_core/request_check.h"
 #include "rewrite_core/strategy/strategies.h"
 #include "server/memory/guarded.h"

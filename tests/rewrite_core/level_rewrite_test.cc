@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "rewrite_core/inspect/simulate_graph.h"
+#include "rewrite_core/planned_step.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"

@@ -11,12 +11,13 @@
 #include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/plan/eligibility.h"
 #include "rewrite_core/plan/swap_plan.h"
-#include "rewrite_core/simulate/plan_simulator.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::core {
+
+class PlanSimulator;  // simulate/plan_simulator.h, which few readers of a result need.
 
 // All must outlive the call. `options` were checked.
 struct StrategyInput {
