@@ -19,50 +19,50 @@ import urllib.parse
 from project_files import ROOT, project_files
 
 # What a reader of the first page has patience for.
-MOST_README_LINES = 220
-# Words that each document may have, as `wc -w` counts them, and all together. What is added somewhere
-# replaces something.
+MOST_README_LINES = 235
+# Words that each document may have, as `wc -w` counts them: a tenth more than it had when this was
+# written, so that a sentence can be added without taking one out; and all together.
 MOST_WORDS = {
-    "README.md": 1966,
-    "DESIGN.md": 2041,
-    "CONTRIBUTING.md": 1331,
-    "SECURITY.md": 1347,
-    "CHANGELOG.md": 407,
-    "client_lib/README.md": 3267,
-    "client_lib/TOUR.md": 1750,
-    "client_lib/python/README.md": 1583,
-    "client_lib/tensorflow_plugin/README.md": 637,
-    "client_lib/RECIPES.md": 448,
-    "client_lib/cli/README.md": 203,
-    "client_lib/plot/README.md": 150,
-    "proto/README.md": 799,
-    "proto/any_language.md": 496,
-    "server/README.md": 3264,
-    "deploy/README.md": 1096,
-    "deploy/prometheus/RUNBOOK.md": 985,
-    "deploy/kubernetes/README.md": 700,
-    "deploy/kubernetes/chart/README.md": 113,
-    "deploy/UPGRADES.md": 599,
-    "deploy/slurm/README.md": 550,
-    "deploy/debian/README.md": 400,
-    "deploy/portable/README.md": 285,
-    "deploy/proxy/README.md": 171,
-    "deploy/scale/README.md": 694,
-    "deploy/journal/README.md": 409,
-    "rewrite_core/README.md": 1322,
-    "rewrite_core/strategy/README.md": 2371,
-    "tests/README.md": 635,
-    "tests/tensorflow/README.md": 1729,
-    "tests/benchmarks/README.md": 1630,
-    "tests/graphs/README.md": 700,
-    "tests/fuzz/README.md": 320,
-    "tests/client_lib/python/README.md": 145,
-    "tests/client_lib/tensorflow_plugin/README.md": 75,
-    "tests/integration/skew/README.md": 200,
-    "tests/integration/foreign/README.md": 92,
-    "tests/deploy/README.md": 90,
+    "README.md": 2163,
+    "DESIGN.md": 2246,
+    "CONTRIBUTING.md": 1465,
+    "SECURITY.md": 1482,
+    "CHANGELOG.md": 448,
+    "client_lib/README.md": 3591,
+    "client_lib/TOUR.md": 1923,
+    "client_lib/python/README.md": 1742,
+    "client_lib/tensorflow_plugin/README.md": 701,
+    "client_lib/RECIPES.md": 493,
+    "client_lib/cli/README.md": 224,
+    "client_lib/plot/README.md": 165,
+    "proto/README.md": 879,
+    "proto/any_language.md": 546,
+    "server/README.md": 3591,
+    "deploy/README.md": 1206,
+    "deploy/prometheus/RUNBOOK.md": 1084,
+    "deploy/kubernetes/README.md": 770,
+    "deploy/kubernetes/chart/README.md": 125,
+    "deploy/UPGRADES.md": 659,
+    "deploy/slurm/README.md": 604,
+    "deploy/debian/README.md": 440,
+    "deploy/portable/README.md": 314,
+    "deploy/proxy/README.md": 187,
+    "deploy/scale/README.md": 764,
+    "deploy/journal/README.md": 448,
+    "rewrite_core/README.md": 1455,
+    "rewrite_core/strategy/README.md": 2604,
+    "tests/README.md": 699,
+    "tests/tensorflow/README.md": 1901,
+    "tests/benchmarks/README.md": 1792,
+    "tests/graphs/README.md": 769,
+    "tests/fuzz/README.md": 351,
+    "tests/client_lib/python/README.md": 159,
+    "tests/client_lib/tensorflow_plugin/README.md": 82,
+    "tests/integration/skew/README.md": 218,
+    "tests/integration/foreign/README.md": 102,
+    "tests/deploy/README.md": 98,
 }
-MOST_WORDS_IN_ALL = 35000
+MOST_WORDS_IN_ALL = 37000
 
 LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 CODE = re.compile(r"`([^`]+)`")
@@ -315,9 +315,12 @@ def main(arguments):
             messages += wrong_includes(place)
         if document.name == "README.md" and place in LINKED:
             messages += wrong_links_of_targets(place)
-        if document == ROOT / "README.md" and sum(MOST_WORDS.values()) > MOST_WORDS_IN_ALL:
-            messages.append("MOST_WORDS allows %d words in all, more than %d" % (
-                sum(MOST_WORDS.values()), MOST_WORDS_IN_ALL))
+        if document == ROOT / "README.md":
+            words = sum(len((ROOT / name).read_text(encoding="utf-8").split())
+                        for name in project_files("*.md"))
+            if words > MOST_WORDS_IN_ALL:
+                messages.append("all documents have %d words together, and may have %d "
+                                "(MOST_WORDS_IN_ALL)" % (words, MOST_WORDS_IN_ALL))
         checks += some
         failed += bool(messages)
         for message in messages:

@@ -9,17 +9,21 @@ prints has to be what is shown: a line `...` stands for any lines, `...` in a li
 times and machines' names, and lines may be wrapped. A picture in such a document has to be the file of
 its name that these commands write, byte for byte.
 
-    tests/integration/document_commands.py [--bin DIR] [FILE.md...]   all of the project, if none is given
+    tests/integration/document_commands.py [--bin DIR] [--update] [FILE.md...]   all, if none is given
 
-DIR (default build/bin) has the programs. Prints a line FILE:LINE: what is wrong, and last
+DIR (default build/bin) has the programs. With --update, numbers and names that are printed otherwise
+now, as a planner may change them, are put into the documents, and pictures are drawn anew; each change
+is a line FILE:LINE: old -> new, and what differs by more than that stays, as a failure. Prints a line FILE:LINE: what is wrong, and last
 `N passed, N failed`, of command lines and outputs. Exit code 1 if one failed.
 """
 
 import argparse
+import difflib
 import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -199,7 +203,43 @@ def is_printed(shown, printed):
     return True
 
 
-def wrong_pictures(document, folder):
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def updated(shown, printed):
+    """The shown lines with the numbers of `printed`, and [(index of line, old, new)]: words that
+    differ in their numbers alone are taken from there, where they stand between the same words."""
+    old = [(index, word) for index, line in enumerate(shown) for word in re.finditer(r"\S+", line)]
+    new, changes = printed.split(), []
+    blocks = difflib.SequenceMatcher(
+        None, [NUMBER.sub("0", word.group()) for _, word in old],
+        [NUMBER.sub("0", word) for word in new], autojunk=False).get_matching_blocks()
+    lines = list(shown)
+    for block in reversed(blocks):  # Backwards, as positions in a line are those of the old one.
+        for offset in reversed(range(block.size)):
+            (index, word), other = old[block.a + offset], new[block.b + offset]
+            if word.group() != other:
+                lines[index] = lines[index][:word.start()] + other + lines[index][word.end():]
+                changes.insert(0, (index, word.group(), other))
+    return lines, changes
+
+
+def update_run(document, number, text, shown, printed):
+    """Puts what is printed now into the document; returns whether it shows that then."""
+    lines, changes = updated(shown, printed)
+    if not changes or not is_printed(lines, printed):
+        return False
+    begin = number + text.count("\n")  # The index of the first line behind the command.
+    whole = document.read_text(encoding="utf-8").split("\n")
+    assert whole[begin:begin + len(shown)] == shown
+    whole[begin:begin + len(shown)] = lines
+    document.write_text("\n".join(whole), encoding="utf-8")
+    for index, old, new in changes:
+        print("%s:%d: %s -> %s" % (document.relative_to(ROOT), begin + index + 1, old, new))
+    return True
+
+
+def wrong_pictures(document, folder, update):
     """(checks, [(number, why)]) of the pictures in a document whose commands ran in the folder."""
     checks, wrong = 0, []
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
@@ -209,11 +249,16 @@ def wrong_pictures(document, folder):
             if not drawn.is_file():
                 wrong.append((number, "no command here draws %s" % drawn.name))
             elif not kept.is_file() or kept.read_bytes() != drawn.read_bytes():
-                wrong.append((number, "%s is not what the command draws; run it again and keep that" % name))
+                if update:
+                    shutil.copyfile(drawn, kept)
+                    print("%s: drawn anew" % kept.relative_to(ROOT))
+                else:
+                    wrong.append((number, "%s is not what the command draws; draw it anew with "
+                                  "tests/integration/document_commands.py --update" % name))
     return checks, wrong
 
 
-def wrong_outputs(document, programs):
+def wrong_outputs(document, programs, update):
     """(checks, [(number, why)]) of what a document shows behind `$ `, and of its pictures."""
     runs = shown_runs(document)
     if not (any("tests/graphs/" in text and can_be_run(text) for _, text, _ in runs)
@@ -236,15 +281,19 @@ def wrong_outputs(document, programs):
                                   stderr=subprocess.STDOUT, universal_newlines=True)
             checks += 1
             # Where nothing is shown, what matters is that it works.
-            if not (is_printed(shown, done.stdout) if shown else done.returncode == 0):
-                wrong.append((number, "it does not print what is shown, but:\n" + done.stdout))
-        pictures, wrong_ones = wrong_pictures(document, folder)
+            if not (is_printed(shown, done.stdout) if shown else done.returncode == 0) and not (
+                    update and shown and update_run(document, number, text, shown, done.stdout)):
+                wrong.append((number, "it does not print what is shown (numbers are put in by "
+                              "--update), but:\n" + done.stdout))
+        pictures, wrong_ones = wrong_pictures(document, folder, update)
     return checks + pictures, wrong + wrong_ones
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "bin")
+    parser.add_argument("--update", action="store_true",
+                        help="put the numbers that are printed now into the documents")
     parser.add_argument("documents", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
     documents = options.documents or [ROOT / name for name in project_files("*.md")]
@@ -261,7 +310,7 @@ def main():
                 passed, failed = passed + (why is None), failed + (why is not None)
                 if why:
                     print("%s:%d: %s" % (document, number, why))
-        checks, wrong = wrong_outputs(document.resolve(), options.bin)
+        checks, wrong = wrong_outputs(document.resolve(), options.bin, options.update)
         passed, failed = passed + checks - len(wrong), failed + len(wrong)
         for number, why in wrong:
             print("%s:%d: %s" % (document, number, why))
