@@ -455,13 +455,16 @@ class Rewriter {
     auto control_flow = subject->TakeControlFlow(stop_);
     if (!control_flow.ok()) return InStage(v1::STAGE_ANALYSIS, control_flow.status());
     std::vector<SwapNodeNames> names;
+    std::vector<std::string> clone_names;
     int64_t added = 0;
     std::unique_ptr<StepSubject> cloned;
     const auto graph = [&]() -> const Graph& { return (cloned ? cloned.get() : subject)->graph(); };
     auto bytes = Stage(v1::STAGE_APPLY, [&]() -> absl::StatusOr<std::string> {
       if (!edits.clones.clones.empty()) {
         const auto write_clones = [&](GraphEdit* edit) {
-          return WriteClones(subject->graph(), edits.clones, stop_, edit).status();
+          auto written = WriteClones(subject->graph(), edits.clones, stop_, edit);
+          if (written.ok()) clone_names = *std::move(written);
+          return written.status();
         };
         auto with_clones = Apply(subject->graph(), write_clones, &added);
         if (!with_clones.ok() || edits.plan.empty()) return with_clones;
@@ -486,7 +489,14 @@ class Rewriter {
       if (!s.ok()) return s;
       ReportSameBits(subject->graph(), edits.clones, &report());
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
-      if (!Wants(v1::OUTPUT_REPORT)) return absl::OkStatus();
+      const Graph& without_clones = subject->graph();
+      if (Wants(v1::OUTPUT_PATCH)) {
+        s = NameOriginals(without_clones, edits.clones, clone_names, stop_,
+                          response_.mutable_patch());
+      }
+      if (!s.ok() || !Wants(v1::OUTPUT_REPORT)) return s;
+      s = ReportCloneNames(without_clones, edits.clones, clone_names, stop_, &report());
+      if (!s.ok()) return s;
       return ReportSwaps(graph(), edits.plan, names, stop_, &report());
     });
     report().set_outcome(v1::OUTCOME_REWRITTEN);

@@ -234,6 +234,13 @@ void AddAdvice(const v1::Advice& advice, bool detail,
   }
 }
 
+// A clone computes its output from the graph, whatever a session feeds in place of its original's.
+void AddFeeds(const v1::RewriteReport& report, std::vector<std::vector<std::string>>* facts) {
+  if (report.recomputation().nodes().empty()) return;
+  facts->push_back(
+      {"feeds", "feed clones what their originals are fed (recomputation.nodes in the report)"});
+}
+
 // What the reader has to know or to set, in the order of its weight.
 std::vector<std::vector<std::string>> Remarks(const v1::RewriteReport& report, Style style) {
   std::vector<std::vector<std::string>> remarks;
@@ -258,6 +265,7 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
                                    core::BytesText(again.bytes()), ", in ",
                                    core::DurationText(absl::Nanoseconds(again.time_ns())))});
   }
+  AddFeeds(report, &facts);
   if (report.budget().has_joint_bound_ns()) {
     facts.push_back({"bound", absl::StrCat("no plan of swaps and of such nodes takes less than ",
                                            core::DurationText(
@@ -294,6 +302,7 @@ std::string FormatSummary(const v1::RewriteReport& report, absl::string_view nam
   int lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   std::vector<std::vector<std::string>> facts;
   if (std::string step = StepText(report); !step.empty()) facts.push_back({"step", step});
+  AddFeeds(report, &facts);
   for (std::vector<std::string>& fact : ShortForecastFacts(report)) facts.push_back(fact);
   // The rest as far as there is room.
   int left_out = 0;

@@ -136,6 +136,28 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
   return absl::OkStatus();
 }
 
+absl::Status ReportCloneNames(const Graph& graph, const ClonePlan& clones,
+                              const std::vector<std::string>& names, const StopToken& stop,
+                              v1::RewriteReport* report) {
+  ReportNames counted(graph, "the report", stop);
+  std::map<NodeId, v1::RecomputedNode> nodes;  // In file order.
+  for (size_t i = 0; i < names.size(); ++i) {
+    v1::RecomputedNode& node = nodes[clones.clones[i].original];
+    absl::Status s = counted.Count(names[i].size());
+    if (s.ok() && node.clones().empty()) {
+      s = counted.Add(clones.clones[i].original, node.mutable_original());
+    }
+    if (!s.ok()) return s;
+    node.add_clones(names[i]);
+  }
+  StopPoller poll(stop);
+  for (auto& [original, node] : nodes) {
+    if (poll.Tick()) return stop.status("report");
+    *report->mutable_recomputation()->add_nodes() = std::move(node);
+  }
+  return absl::OkStatus();
+}
+
 void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report) {
   absl::flat_hash_set<int32_t> ops;  // Each is looked at once: there may be very many clones.
   const bool keeps_bits = absl::c_all_of(clones.clones, [&](const PlannedClone& clone) {
@@ -327,6 +349,25 @@ std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t n
     add(count, "control edge", " to hold back early ops");
   }
   return absl::StrCat(dry_run ? "dry run: " : "", absl::StrJoin(parts, "; "));
+}
+
+absl::Status NameOriginals(const Graph& graph, const ClonePlan& clones,
+                           const std::vector<std::string>& names, const StopToken& stop,
+                           v1::GraphPatch* patch) {
+  ReportNames counted(graph, "the patch", stop);
+  StopPoller poll(stop);
+  absl::flat_hash_map<absl::string_view, NodeId> originals;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (poll.Tick()) return stop.status("report");
+    originals[names[i]] = clones.clones[i].original;
+  }
+  for (v1::NewNode& node : *patch->mutable_new_nodes()) {
+    if (poll.Tick()) return stop.status("report");
+    const auto found = originals.find(node.name());
+    if (found == originals.end()) continue;
+    if (absl::Status s = counted.Add(found->second, node.mutable_original()); !s.ok()) return s;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status AddToPatch(const Graph& graph, const GraphEdit& edit, const StopToken& stop,

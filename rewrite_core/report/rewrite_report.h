@@ -25,6 +25,10 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
 // Fills in what the clones make again, and how long they take. Errors: those of the facts.
 absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const StopToken& stop,
                           v1::RewriteReport* report);
+// Adds which nodes run again. `names` are those of WriteClones. Errors: as for ReportSwaps.
+absl::Status ReportCloneNames(const Graph& graph, const ClonePlan& clones,
+                              const std::vector<std::string>& names, const StopToken& stop,
+                              v1::RewriteReport* report);
 // Says whether the graph with these clones, or with swaps or inlined calls alone, computes the same
 // bits as `original`, and what that takes. Must follow ReportFigures if that is called.
 void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report);
@@ -51,6 +55,11 @@ void WarnOfFunctions(const Graph& graph, absl::string_view why_kept, v1::Rewrite
 // One sentence for human readers on what the plans do.
 std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added,
                         bool dry_run = false);
+
+// Says of the clones in `patch` what they run again; the rest as above.
+absl::Status NameOriginals(const Graph& graph, const ClonePlan& clones,
+                           const std::vector<std::string>& names, const StopToken& stop,
+                           v1::GraphPatch* patch);
 
 // Adds the collected edits to `patch`, of the edits that made `graph`, if any. Errors: as for
 // ReportSwaps.

@@ -113,6 +113,45 @@ TEST(RecomputeRewriteTest, TheReportSaysWhatRunsAgain) {
   EXPECT_LE(recomputed, answer.plan().clones_size());
 }
 
+// For whoever feeds an activation: every clone is in the list, with the node that it is a copy of.
+TEST(RecomputeRewriteTest, TheReportAndThePatchNameTheClones) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
+  const v1::RewriteResponse answer =
+      Answer(bytes, Options("CHEAP", 8000 * kMiB, "outputs: OUTPUT_PATCH"));
+  const testing::GraphDef original = testing::ReadProto(bytes);
+  const testing::GraphDef rewritten = testing::ReadProto(answer.graph_def());
+  std::map<std::string, int> position = testing::IndexNodes(original);
+  std::map<std::string, const testing::NodeDef*> nodes;
+  for (const testing::NodeDef& node : rewritten.node()) nodes[node.name()] = &node;
+
+  std::map<std::string, std::string> originals;
+  int last = -1;
+  for (const v1::RecomputedNode& node : answer.report().recomputation().nodes()) {
+    ASSERT_EQ(position.count(node.original()), 1) << node.original();
+    EXPECT_GT(position[node.original()], last);
+    last = position[node.original()];
+    EXPECT_GT(node.clones_size(), 0);
+    for (const std::string& clone : node.clones()) {
+      EXPECT_TRUE(originals.emplace(clone, node.original()).second) << clone;
+      ASSERT_EQ(nodes.count(clone), 1) << clone;
+      EXPECT_EQ(nodes[clone]->op(), nodes[node.original()]->op());
+    }
+  }
+  int clones = 0;
+  for (const auto& [name, node] : nodes) {
+    if (!absl::StartsWith(name, "lms/recompute_")) continue;
+    EXPECT_EQ(originals.count(name), 1) << name;
+    ++clones;
+  }
+  EXPECT_GT(clones, 0);
+  EXPECT_EQ(clones, originals.size());
+  EXPECT_EQ(clones, answer.report().recomputation().node_count());
+  for (const v1::NewNode& node : answer.patch().new_nodes()) {
+    const auto found = originals.find(node.name());
+    EXPECT_EQ(node.original(), found == originals.end() ? "" : found->second) << node.name();
+  }
+}
+
 // CHEAP leaves convolutions and matrix products alone; filters leave more.
 TEST(RecomputeRewriteTest, WhatMayRunAgain) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");

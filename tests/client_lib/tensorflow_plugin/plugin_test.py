@@ -41,6 +41,10 @@ SAME_BITS = {"SPILLWAY_SAME_BITS": "1"}
 OPTIMIZERS = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=1"}
 # Where the plan for keras_fit runs nodes again: the graph of Keras 3 is larger than that of Keras 2.
 WITH_CLONES = "300KiB" if importlib.metadata.version("keras").startswith("2.") else "320KiB"
+# A slow link, beside which it pays to run nodes again.
+RUN_AGAIN = {"SPILLWAY_OPTIONS": json.dumps({
+    "budget": {"recompute": "RECOMPUTE_ALL"},
+    "step": {"hardware": {"d2h_bytes_per_s": 1e7, "h2d_bytes_per_s": 1e7}}})}
 # What each program is run with, by its name; started together.
 REPORTS = tempfile.TemporaryDirectory()
 RUNS = {
@@ -49,11 +53,11 @@ RUNS = {
         **TRIAL, **SAME_BITS, "SPILLWAY_REPORT_DIR": REPORTS.name}),
     "keras, same bits, not planned": ("keras_fit", PLUGINS, SAME_BITS),
     "keras, plug-in without work": ("keras_fit", PLUGINS, {}),
-    # A slow link, beside which it pays to run nodes again.
     "keras, run again": ("keras_fit", PLUGINS, {
-        **TRIAL, "SPILLWAY_GPU_MEMORY_BYTES": WITH_CLONES, "SPILLWAY_OPTIONS": json.dumps({
-            "budget": {"recompute": "RECOMPUTE_ALL"},
-            "step": {"hardware": {"d2h_bytes_per_s": 1e7, "h2d_bytes_per_s": 1e7}}})}),
+        **TRIAL, **RUN_AGAIN, "SPILLWAY_GPU_MEMORY_BYTES": WITH_CLONES}),
+    "activations fed": ("fed_session", None, {}),
+    "activations fed, planned": ("fed_session", PLUGINS, {
+        **TRIAL, **RUN_AGAIN, "SPILLWAY_GPU_MEMORY_BYTES": "700KiB"}),
     "session": ("session", None, {}),
     "session, planned": ("session", PLUGINS, {**TRIAL, **BATCH, **OPTIMIZERS}),
     "session, same bits": ("session", PLUGINS, {
@@ -145,6 +149,19 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(len(expected), 2)
         for mine, plain in zip(losses("keras, run again"), expected):
             self.assertAlmostEqual(mine, plain, delta=1e-5 * plain)
+
+    def test_a_session_that_feeds_activations(self):
+        """A clone would not see what is fed: such steps are left as they are, with a line."""
+        plain, planned = self.ran("activations fed"), self.ran("activations fed, planned")
+        expected, sums = (json.loads(ran.result[len("RESULT "):]) for ran in (plain, planned))
+        self.assertEqual(len(expected), 19)
+        for right, mine in zip(expected, sums):
+            for one, other in zip(right, mine):
+                self.assertAlmostEqual(other, one, delta=1e-4 * abs(one))
+        again = [line for line in planned.spillway if "run again" in line]
+        self.assertEqual(len(again), 1, planned.spillway)  # Of the first step, which feeds none.
+        refused = [line for line in planned.spillway if "which is no placeholder" in line]
+        self.assertEqual(len(refused), len(expected) - 1, planned.spillway)
 
     def test_the_report_of_each_function(self):
         planned = self.ran("keras, planned")

@@ -11,7 +11,7 @@ from tensorflow.python.framework import importer
 import spillway
 from spillway import _doors, _rewrite, errors
 from spillway.patch import Patch
-from spillway.tensorflow import _sessions
+from spillway.tensorflow import _feeds, _sessions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,7 +26,8 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
                   **keywords: Unpack[_doors.LiveGraphKeywords]) -> spillway.RewriteResult:
     """Inserts swaps into a live graph, in place. Call it after `minimize`, before a session runs.
 
-    Names, fetches and feeds stay valid; new nodes are named `lms/swapout_...` and `lms/swapin_...`.
+    Names, fetches and feeds stay valid; new nodes are named `lms/swapout_...`, `lms/swapin_...` and
+    `lms/recompute_...`. A session of the graph that feeds a node's output feeds its clones, too.
     The result's `graph_def` is the graph after the edit. Everything is decided and checked before
     the first edit: after an error the graph is unchanged.
 
@@ -103,6 +104,7 @@ def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> No
         operations = {name: graph.get_operation_by_name(name) for name in (edited | read) - new}
     except KeyError as error:
         raise _error("UNKNOWN_NODE", "the graph has changed since it was rewritten: %s" % error)
+    _feeds.reach_clones(graph, patch.new_nodes)  # First: an edit without it would be wrong silently.
     _add_nodes(graph, [definitions[node.name] for node in patch.new_nodes], new)
     # pylint: disable=protected-access
     for edit in patch.rewired_inputs:
