@@ -28,6 +28,7 @@
 #include "google/rpc/status.pb.h"
 #include "rewrite_core/base/steady_time.h"
 #include "rewrite_core/rewriter.h"
+#include "server/base/cgroup.h"
 #include "server/base/gauges.h"
 #include "server/base/logging.h"
 #include "server/calls/health_service.h"
@@ -66,6 +67,9 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // Clients may ping this often, even without a call; more often is answered with GOAWAY.
 constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kMaxConnectionIdleMs = 300'000;
+
+// How often what is kept of freed memory is looked at beside requests.
+constexpr absl::Duration kRestInterval = absl::Seconds(5);
 
 // For CivetWeb. A scraper that connects and sends nothing holds a thread until the timeout: 64 of
 // them are over each second, and a scrape waits for those before it.
@@ -204,6 +208,7 @@ struct Server::Parts {
   std::unique_ptr<grpc::Server> grpc_server;
   std::vector<std::unique_ptr<Listener>> listeners;  // One per address.
   Acceptor acceptor;
+  std::unique_ptr<Clock::Timer> rest_timer;
 
   std::thread drain_thread;
   core::Event drain_ended;
@@ -341,6 +346,14 @@ absl::Status Server::Parts::StartGrpc() {
     return absl::UnavailableError("gRPC cannot start; --log-level debug shows its reason");
   }
   health.SetServing(true);
+  if (state.options.owns_process) {
+    state.admission.resident().Watch(ThisProcess());
+    Clock& clock = *state.options.clock;
+    rest_timer = clock.CallAt(clock.Now() + kRestInterval, [this, &clock] {
+      state.admission.resident().LookAtRest();
+      return clock.Now() + kRestInterval;
+    });
+  }
   return acceptor.Start(std::move(sources));
 }
 
@@ -380,7 +393,8 @@ int MaxHostConnections(const Options& options) {
 
 int WorkerCount(const Options& options) {
   const int given = options.limits.max_concurrent_requests();
-  return given > 0 ? given : std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+  if (given > 0) return given;
+  return UsableCores(ReadCgroupLimits(), static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 absl::Status Server::Check(Options options) {

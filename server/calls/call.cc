@@ -1,7 +1,5 @@
 #include "server/calls/call.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -33,12 +31,6 @@ constexpr absl::Duration kMaxQuotaPushback = absl::Hours(24);
 // gRPC rounds it up by at most 1% on the wire.
 constexpr absl::Duration kTransitSlack = absl::Milliseconds(50);
 constexpr double kTimeoutRounding = 0.01;
-
-// What a request frees stays with the malloc arena of its worker, in holes between small blocks
-// that live on: the next one, on another worker, needs as much again. So the memory of requests
-// that took at least this much goes back to the system, which takes milliseconds beside the seconds
-// of their work; that of smaller ones stays, for the next.
-constexpr int64_t kLargeBytes = 32 << 20;
 
 // By SteadyNow.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
@@ -79,10 +71,10 @@ Call::~Call() {
   if (state_.journal != nullptr) {
     state_.journal->Write(JournalLine(record, absl::Now()));
   }
-  if (account_.peak_bytes() >= kLargeBytes) malloc_trim(0);
   ticket_.Release();
   option_ticket_.Release();
   share_.Release();
+  state_.admission.resident().Look();
   if (is_in_account_) caller_account_->End();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
 }
