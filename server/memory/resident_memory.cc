@@ -43,13 +43,16 @@ void ResidentMemory::Trim() {
 
 void ResidentMemory::Look() {
   if (process_.resident_bytes == nullptr) return;
-  // Whoever is handing memory back has looked.
-  const std::unique_lock lock(mu_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
   since_look_.store(0, std::memory_order_relaxed);
-  const int64_t excess = Excess();
-  Note(excess);
-  if (excess - least_ > kMostKept) Trim();
+  // Nobody waits for one who is handing memory back: that one looks again.
+  for (asked_.store(true); asked_.load();) {
+    const std::unique_lock lock(mu_, std::try_to_lock);
+    if (!lock.owns_lock()) return;
+    asked_.store(false);
+    const int64_t excess = Excess();
+    Note(excess);
+    if (excess - least_ > kMostKept) Trim();
+  }
 }
 
 void ResidentMemory::LookAfter(int64_t bytes) {

@@ -65,8 +65,9 @@ class ResidentMemory {
   int64_t at_first_ = 0;
   std::atomic<int64_t> counted_{0};
   std::atomic<int64_t> since_look_{0};
-  std::mutex mu_;      // Held while memory is handed back. Guards the rest.
-  int64_t least_ = 0;  // The least excess since memory was last handed back.
+  std::atomic<bool> asked_{false};  // To look once mu_ is free.
+  std::mutex mu_;                   // Held while memory is handed back. Guards the rest.
+  int64_t least_ = 0;               // The least excess since memory was last handed back.
 };
 
 // Of the process that calls it.
