@@ -20,6 +20,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -176,7 +177,7 @@ struct Server::Parts {
       : metrics(*registry, core::Version()),
         state(options, metrics),
         service(state),
-        health(kServiceName, *options.clock),
+        health(kServiceName, *options.clock, state.half_open),
         reflection(state),
         acceptor(options.max_connections, options.max_host_connections, metrics, *options.clock) {}
 
@@ -338,6 +339,12 @@ absl::Status Server::Parts::StartGrpc() {
            }});
     }
   }
+  // A peer is spelled `ipv4:HOST:PORT`, or `unix:`.
+  state.half_open.SeeReceived([this](const std::string& peer) {
+    int port = 0;
+    return absl::SimpleAtoi(peer.substr(peer.rfind(':') + 1), &port) ? acceptor.ReceivedBytes(port)
+                                                                     : -1;
+  });
   builder.RegisterService(&service);
   builder.RegisterService(&health);
   builder.RegisterService(&reflection);

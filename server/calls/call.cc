@@ -53,7 +53,8 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
       job_(JobNamesOf(context)),
       start_(core::SteadyNow()),
       deadline_(DeadlineOf(context)),
-      stop_(std::min(deadline_, start_ + state.options.max_request_time), &stopped_) {
+      stop_(std::min(deadline_, start_ + state.options.max_request_time), &stopped_),
+      first_message_(state.half_open, context, HalfOpenCalls::Message::kMayBeLarge) {
   state_.tracker.Begin();
   context_.AddTrailingMetadata(core::kRequestIdKey, request_id_);
   if (!traceparent_.empty()) {
@@ -106,6 +107,7 @@ RequestRecord Call::Record() const {
 }
 
 absl::Status Call::Enter() {
+  if (!first_message_.status().ok()) return first_message_.status();
   if (state_.access == nullptr) return absl::OkStatus();
   auto account = state_.access->Find(CredentialsOf(context_, caller_));
   if (!account.ok()) return Rejected(RejectReason::kUnknownCaller, account.status());
@@ -117,6 +119,7 @@ absl::Status Call::Enter() {
 
 absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
   strategy_ = strategy;
+  first_message_.End();
   if (state_.tracker.closed()) {
     return Rejected(RejectReason::kDraining,
                     core::Error(absl::StatusCode::kUnavailable, v1::ERROR_REASON_STOPPED,
