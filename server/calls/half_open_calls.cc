@@ -22,6 +22,23 @@ HalfOpenCalls::HalfOpenCalls(Clock& clock, Metrics& metrics, int64_t max_message
       due_bytes_(std::max<int64_t>(min_rate * absl::ToInt64Seconds(kTimeout), 1)),
       timer_(clock.CallAt(clock.Now() + kTimeout, [this] { return CancelLate(); })) {}
 
+absl::Status HalfOpenCalls::CheckRoom(const std::string& host) const {
+  const auto of_host = of_host_.find(host);
+  if (of_host == of_host_.end() || of_host->second < kMostOfHost) return absl::OkStatus();
+  metrics_.CountRejected(RejectReason::kHalfOpen);
+  return core::Error(
+      absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
+      absl::StrCat(of_host->second, " calls from ", host, " have sent no message yet, and ",
+                   kMostOfHost, " may: send a call's message with its headers"),
+      {{"limit", absl::StrCat(kMostOfHost)}, {"value", absl::StrCat(of_host->second)}});
+}
+
+absl::Status HalfOpenCalls::Check(const grpc::CallbackServerContext& context) {
+  const std::string host = CallerOf(context).host();
+  const std::lock_guard lock(mu_);
+  return CheckRoom(host);
+}
+
 HalfOpenCalls::Wait::Wait(HalfOpenCalls& calls, std::string peer, std::string host, Message message,
                           std::function<void()> cancel)
     : calls_(calls) {
@@ -31,17 +48,9 @@ HalfOpenCalls::Wait::Wait(HalfOpenCalls& calls, std::string peer, std::string ho
     received = calls_.received_bytes_(peer);
   }
   const std::lock_guard lock(calls_.mu_);
-  int& of_host = calls_.of_host_[host];
-  if (of_host >= kMostOfHost) {
-    status_ =
-        core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
-                    absl::StrCat(of_host, " calls from ", host, " have sent no message yet, and ",
-                                 kMostOfHost, " may: send a call's message with its headers"),
-                    {{"limit", absl::StrCat(kMostOfHost)}, {"value", absl::StrCat(of_host)}});
-    calls_.metrics_.CountRejected(RejectReason::kHalfOpen);
-    return;
-  }
-  ++of_host;
+  status_ = calls_.CheckRoom(host);
+  if (!status_.ok()) return;
+  ++calls_.of_host_[host];
   const absl::Time due = now + kTimeout;
   const absl::Time last_due = message == Message::kSmall ? due : now + calls_.longest_;
   entry_ = calls_.waits_.insert(

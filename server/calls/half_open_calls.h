@@ -84,13 +84,17 @@ class HalfOpenCalls {
   // Both references must outlive it.
   HalfOpenCalls(Clock& clock, Metrics& metrics, int64_t max_message_bytes, int64_t min_rate);
 
+  // The status of a wait that would begin now: for calls whose reactors are dear to make.
+  absl::Status Check(const grpc::CallbackServerContext& context);
+
   // Called at most once, before there are calls.
   void SeeReceived(ReceivedBytes received_bytes) { received_bytes_ = std::move(received_bytes); }
 
  private:
   // Cancels calls that are late; returns when to look again.
   absl::Time CancelLate();
-  // REQUIRES: mu_ is held.
+  // These REQUIRE that mu_ is held.
+  absl::Status CheckRoom(const std::string& host) const;
   bool Arrives(Entry& entry, absl::Time now) const;
 
   Clock& clock_;

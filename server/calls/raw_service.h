@@ -17,6 +17,13 @@ namespace spillway::server {
 // Reactors delete themselves when gRPC is done with them.
 using RawReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
+// Of a call that is refused.
+class RefusedCall final : public RawReactor {
+ public:
+  explicit RefusedCall(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
 // `Generated`: the class `Service` that is generated for a service.
 template <typename Generated>
 class RawService : public Generated {

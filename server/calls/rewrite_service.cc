@@ -17,12 +17,18 @@ RewriteService::RewriteService(ServiceState& state) : state_(state) {
       *v1::RewriteRequest::descriptor()->file()->FindServiceByName("RewriteService");
   for (const StreamMethod& method : StreamMethods()) {
     Serve(service.FindMethodByName(MethodName(method.method))->index(),
-          [this, &method](grpc::CallbackServerContext* context) {
+          [this, &method](grpc::CallbackServerContext* context) -> RawReactor* {
+            const absl::Status status = state_.half_open.Check(*context);
+            if (!status.ok()) return new RefusedCall(ToGrpcStatus(status));
             return new StreamedCall(*context, state_, method);
           });
   }
   Serve(service.FindMethodByName("Rewrite")->index(),
-        [this](grpc::CallbackServerContext* context) { return new UnaryCall(*context, state_); });
+        [this](grpc::CallbackServerContext* context) -> RawReactor* {
+          const absl::Status status = state_.half_open.Check(*context);
+          if (!status.ok()) return new RefusedCall(ToGrpcStatus(status));
+          return new UnaryCall(*context, state_);
+        });
   Serve(service.FindMethodByName("GetCapabilities")->index(),
         [this](grpc::CallbackServerContext* context) { return GetCapabilities(*context); });
 }
