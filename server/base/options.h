@@ -63,7 +63,7 @@ struct Options {
   std::string metrics_listen = "127.0.0.1:9464";
 
   // Limits on requests. Served by GetCapabilities. max_concurrent_requests is the number of worker
-  // threads; 0 means one per core.
+  // threads; 0 means one per core, or of the cgroup's CPU limit.
   v1::Limits limits = core::DefaultLimits();
 
   // Memory for all requests in flight, in bytes: their graphs and the work on them.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A bad day of one spillwayd of 16 workers, for minutes or hours: honest clients beside hostile ones
 (hostile_clients.py), in a memory cgroup where one can be made, with the budget that the server then takes.
-Honest clients are answered, with the
-bytes of a rewrite in process, and soon; the server's memory, descriptors and threads do not grow.
+Honest clients are answered, with the bytes of a rewrite in process, and soon; the server's memory,
+descriptors and threads do not grow.
 
     soak.py [--seconds N]
 
