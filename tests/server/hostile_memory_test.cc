@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -164,19 +165,17 @@ TEST_P(ManyWorkersTest, WhatIsResidentIsWithinTheBudget) {
   testing::TrainingGraphOptions graph_options;
   graph_options.nodes = 12'000;
   const std::string graph = testing::MakeTrainingGraph(graph_options);
+  std::atomic<int> answered{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < GetParam(); ++i) {
     threads.emplace_back([&, i] {
       v1::RewriteOptions options = EverythingAsked();
       options.mutable_step()->set_batch_size(i + 1);  // Not answered from the cache.
-      const grpc::Status status =
-          TestClient(daemon.address()).StreamRewrite(graph, options, kMiB).status;
-      EXPECT_THAT(status.error_code(),
-                  AnyOf(grpc::StatusCode::OK, grpc::StatusCode::RESOURCE_EXHAUSTED))
-          << status.error_message();
+      if (TestClient(daemon.address()).StreamRewrite(graph, options, kMiB).status.ok()) ++answered;
     });
   }
   for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(answered, 2) << "whatever the others are told: gRPC sends some away, by its own limit";
   int64_t above_the_gauge = 0;
   EXPECT_TRUE(Eventually([&] {
     const auto gauge = static_cast<int64_t>(Sample(daemon.Scrape(), "spillway_memory_bytes"));
