@@ -238,7 +238,8 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
   settings.push_back({"--workers", [&options] { return absl::StrCat(WorkerCount(options)); }});
   app.add_option_function<int>(
          "--workers", [&limits](const int& n) { limits.set_max_concurrent_requests(n); },
-         "The number of requests that run at once, one thread each; 0: one per core")
+         "The number of requests that run at once, one thread each; 0: one per core, "
+         "or of the cgroup's CPU limit")
       ->type_name("NUMBER")
       ->check(CLI::Range(0, 1024).description(""))
       ->default_str("0")

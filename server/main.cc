@@ -24,6 +24,8 @@
 
 namespace {
 
+using spillway::server::Log;
+using spillway::server::LogLevel;
 using spillway::server::Options;
 using spillway::server::Server;
 
@@ -37,7 +39,6 @@ void PrintAddresses(const Options& options, const Server& server) {
     PrintLine(stdout,
               absl::StrCat("spillwayd ", spillway::core::Version(), " listening on ", address));
   }
-  if (options.dry_run) PrintLine(stdout, "dry run: graphs go back as they came");
   if (server.metrics_port() == 0) return;
   PrintLine(stdout,
             absl::StrCat("metrics on http://",
@@ -122,9 +123,14 @@ int main(int argc, char** argv) {
   }
   const sigset_t signals = BlockStopSignals();
   spillway::server::InitLogging(flags.options->log_level, flags.options->log_format);
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(*flags.options);
+  Options options = *flags.options;
+#ifdef SPILLWAY_COUNTED_NEW  // Not with sanitizers, which keep what is freed.
+  options.owns_process = true;
+#endif
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(options);
   if (!server.ok()) return Fail(server.status());
-  PrintAddresses(*flags.options, **server);
+  PrintAddresses(options, **server);
+  if (options.dry_run) Log(LogLevel::kInfo, "dry run: graphs go back as they came");
   NotifyManager(spillway::server::kNotifyReady);
 
   AwaitSignal(signals);

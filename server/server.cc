@@ -20,6 +20,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -28,6 +29,7 @@
 #include "google/rpc/status.pb.h"
 #include "rewrite_core/base/steady_time.h"
 #include "rewrite_core/rewriter.h"
+#include "server/base/cgroup.h"
 #include "server/base/gauges.h"
 #include "server/base/logging.h"
 #include "server/calls/health_service.h"
@@ -66,6 +68,9 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // Clients may ping this often, even without a call; more often is answered with GOAWAY.
 constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kMaxConnectionIdleMs = 300'000;
+
+// How often what is kept of freed memory is looked at beside requests.
+constexpr absl::Duration kRestInterval = absl::Seconds(5);
 
 // For CivetWeb. A scraper that connects and sends nothing holds a thread until the timeout: 64 of
 // them are over each second, and a scrape waits for those before it.
@@ -172,7 +177,7 @@ struct Server::Parts {
       : metrics(*registry, core::Version()),
         state(options, metrics),
         service(state),
-        health(kServiceName, *options.clock),
+        health(kServiceName, *options.clock, state.half_open),
         reflection(state),
         acceptor(options.max_connections, options.max_host_connections, metrics, *options.clock) {}
 
@@ -204,6 +209,7 @@ struct Server::Parts {
   std::unique_ptr<grpc::Server> grpc_server;
   std::vector<std::unique_ptr<Listener>> listeners;  // One per address.
   Acceptor acceptor;
+  std::unique_ptr<Clock::Timer> rest_timer;
 
   std::thread drain_thread;
   core::Event drain_ended;
@@ -333,6 +339,12 @@ absl::Status Server::Parts::StartGrpc() {
            }});
     }
   }
+  // A peer is spelled `ipv4:HOST:PORT`, or `unix:`.
+  state.half_open.SeeReceived([this](const std::string& peer) {
+    int port = 0;
+    return absl::SimpleAtoi(peer.substr(peer.rfind(':') + 1), &port) ? acceptor.ReceivedBytes(port)
+                                                                     : -1;
+  });
   builder.RegisterService(&service);
   builder.RegisterService(&health);
   builder.RegisterService(&reflection);
@@ -341,6 +353,14 @@ absl::Status Server::Parts::StartGrpc() {
     return absl::UnavailableError("gRPC cannot start; --log-level debug shows its reason");
   }
   health.SetServing(true);
+  if (state.options.owns_process) {
+    state.admission.resident().Watch(ThisProcess());
+    Clock& clock = *state.options.clock;
+    rest_timer = clock.CallAt(clock.Now() + kRestInterval, [this, &clock] {
+      state.admission.resident().LookAtRest();
+      return clock.Now() + kRestInterval;
+    });
+  }
   return acceptor.Start(std::move(sources));
 }
 
@@ -380,7 +400,8 @@ int MaxHostConnections(const Options& options) {
 
 int WorkerCount(const Options& options) {
   const int given = options.limits.max_concurrent_requests();
-  return given > 0 ? given : std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+  if (given > 0) return given;
+  return UsableCores(ReadCgroupLimits(), static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 absl::Status Server::Check(Options options) {

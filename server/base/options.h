@@ -63,7 +63,7 @@ struct Options {
   std::string metrics_listen = "127.0.0.1:9464";
 
   // Limits on requests. Served by GetCapabilities. max_concurrent_requests is the number of worker
-  // threads; 0 means one per core.
+  // threads; 0 means one per core, or of the cgroup's CPU limit.
   v1::Limits limits = core::DefaultLimits();
 
   // Memory for all requests in flight, in bytes: their graphs and the work on them.
@@ -135,10 +135,14 @@ struct Options {
   int64_t journal_file_bytes = 64 << 20;
   int journal_files = 8;
 
-  // Not flags; set by tests. Maximum size of an answer, in bytes: that of a protobuf message.
+  // Not flags; but for the third, set by tests. Maximum size of an answer, in bytes: that of a
+  // protobuf message.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
   // The clock for timeouts, quotas and intervals. Must outlive the server.
   Clock* clock = &RealClock();
+  // Whether the process is this server's alone, with its operator new (counted_new.cc), so that
+  // what is resident can be compared with what is charged (resident_memory.h). Set by spillwayd.
+  bool owns_process = false;
   // The functions that do the work.
   RewriteFunction rewrite = &core::Rewrite;
   InspectFunction inspect =

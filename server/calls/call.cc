@@ -1,7 +1,5 @@
 #include "server/calls/call.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -34,12 +32,6 @@ constexpr absl::Duration kMaxQuotaPushback = absl::Hours(24);
 constexpr absl::Duration kTransitSlack = absl::Milliseconds(50);
 constexpr double kTimeoutRounding = 0.01;
 
-// What a request frees stays with the malloc arena of its worker, in holes between small blocks
-// that live on: the next one, on another worker, needs as much again. So the memory of requests
-// that took at least this much goes back to the system, which takes milliseconds beside the seconds
-// of their work; that of smaller ones stays, for the next.
-constexpr int64_t kLargeBytes = 32 << 20;
-
 // By SteadyNow.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
@@ -61,7 +53,8 @@ Call::Call(grpc::CallbackServerContext& context, ServiceState& state, Method met
       job_(JobNamesOf(context)),
       start_(core::SteadyNow()),
       deadline_(DeadlineOf(context)),
-      stop_(std::min(deadline_, start_ + state.options.max_request_time), &stopped_) {
+      stop_(std::min(deadline_, start_ + state.options.max_request_time), &stopped_),
+      first_message_(state.half_open, context, HalfOpenCalls::Message::kMayBeLarge) {
   state_.tracker.Begin();
   context_.AddTrailingMetadata(core::kRequestIdKey, request_id_);
   if (!traceparent_.empty()) {
@@ -79,10 +72,10 @@ Call::~Call() {
   if (state_.journal != nullptr) {
     state_.journal->Write(JournalLine(record, absl::Now()));
   }
-  if (account_.peak_bytes() >= kLargeBytes) malloc_trim(0);
   ticket_.Release();
   option_ticket_.Release();
   share_.Release();
+  state_.admission.resident().Look();
   if (is_in_account_) caller_account_->End();
   state_.tracker.End();  // Last: a drain may end the server as soon as no request is in flight.
 }
@@ -114,6 +107,7 @@ RequestRecord Call::Record() const {
 }
 
 absl::Status Call::Enter() {
+  if (!first_message_.status().ok()) return first_message_.status();
   if (state_.access == nullptr) return absl::OkStatus();
   auto account = state_.access->Find(CredentialsOf(context_, caller_));
   if (!account.ok()) return Rejected(RejectReason::kUnknownCaller, account.status());
@@ -125,6 +119,7 @@ absl::Status Call::Enter() {
 
 absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
   strategy_ = strategy;
+  first_message_.End();
   if (state_.tracker.closed()) {
     return Rejected(RejectReason::kDraining,
                     core::Error(absl::StatusCode::kUnavailable, v1::ERROR_REASON_STOPPED,

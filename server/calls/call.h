@@ -155,6 +155,7 @@ class Call {
   std::atomic<bool> cancelled_{false};  // The caller disconnected.
   std::atomic<bool> stopped_{false};    // Cancelled, or out of memory.
   const core::StopToken stop_;
+  HalfOpenCalls::Wait first_message_;
   Admission::Ticket option_ticket_;
   Admission::Ticket ticket_;
   CallerShares::Share share_;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "server/base/caller.h"
+#include "server/base/wire.h"
+#include "server/calls/one_message_call.h"
 
 namespace spillway::server {
 namespace {
@@ -11,25 +13,36 @@ namespace {
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// The call of one that is refused.
-class Refused final : public grpc::ServerWriteReactor<HealthCheckResponse> {
- public:
-  Refused() {
-    Finish(
-        {grpc::StatusCode::RESOURCE_EXHAUSTED,
-         "this caller watches the server already, and there are too many further watches; use one "
-         "watch for each connection"});
-  }
-  void OnDone() override { delete this; }
-};
+// The methods' places in the generated class.
+constexpr int kCheck = 0;
+constexpr int kWatch = 1;
+
+bool Parse(const grpc::ByteBuffer& bytes, HealthCheckRequest* request) {
+  const grpc::Slice whole = OnePiece(bytes);
+  return request->ParseFromArray(whole.begin(), static_cast<int>(whole.size()));
+}
+
+grpc::ByteBuffer StatusMessage(HealthCheckResponse::ServingStatus status) {
+  HealthCheckResponse response;
+  response.set_status(status);
+  return ToBuffer(response);
+}
+
+grpc::Status NoRequest() {
+  return {grpc::StatusCode::INVALID_ARGUMENT,
+          "these bytes are not a serialized grpc.health.v1.HealthCheckRequest; send one"};
+}
 
 }  // namespace
 
 // Sends the status when it changes, one message at a time.
-class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheckResponse> {
+class HealthService::Watcher final : public OneMessageCall {
  public:
-  Watcher(HealthService& service, std::string name, std::string caller)
-      : service_(service), name_(std::move(name)), caller_(std::move(caller)) {}
+  Watcher(grpc::CallbackServerContext& context, HealthService& service)
+      : OneMessageCall(context, service.half_open_),
+        service_(service),
+        caller_(CallerOf(context).peer),
+        ended_(is_refused()) {}
 
   const std::string& name() const { return name_; }
   const std::string& caller() const { return caller_; }
@@ -53,11 +66,24 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   }
   void OnCancel() override { End(grpc::Status::CANCELLED); }
   void OnDone() override {
-    service_.Remove(this);
+    if (is_added_) service_.Remove(this);
     delete this;
   }
 
  private:
+  void OnMessage(const grpc::ByteBuffer* message) override {
+    HealthCheckRequest request;
+    if (message == nullptr) return End(NoMessage());
+    if (!Parse(*message, &request)) return End(NoRequest());
+    name_ = request.service();
+    is_added_ = service_.Add(this);
+    if (!is_added_) {
+      End({grpc::StatusCode::RESOURCE_EXHAUSTED,
+           "this caller watches the server already, and there are too many further watches; use "
+           "one watch for each connection"});
+    }
+  }
+
   void End(const grpc::Status& status) {
     Act([&] {
       ending_ = true;
@@ -77,9 +103,10 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
       if (ending_) {
         ended_ = finish = true;
         end = end_;
-      } else if (wanted_ != response_.status()) {
+      } else if (wanted_ != sent_) {
         writing_ = write = true;
-        response_.set_status(wanted_);
+        sent_ = wanted_;
+        response_ = StatusMessage(sent_);
       }
     }
     if (write) StartWrite(&response_);
@@ -87,14 +114,29 @@ class HealthService::Watcher final : public grpc::ServerWriteReactor<HealthCheck
   }
 
   HealthService& service_;
-  const std::string name_, caller_;
-  std::mutex mu_;                 // Guards the rest but timer_.
-  HealthCheckResponse response_;  // What is, or was last, sent; UNKNOWN at first.
+  const std::string caller_;
+  std::string name_;
+  bool is_added_ = false;
+  std::mutex mu_;              // Guards the rest but timer_.
+  grpc::ByteBuffer response_;  // What is sent, which is, or was last, `sent_`.
+  Status sent_ = HealthCheckResponse::UNKNOWN;
   Status wanted_ = HealthCheckResponse::UNKNOWN;
-  bool writing_ = false, ending_ = false, ended_ = false;
+  bool writing_ = false, ending_ = false, ended_;
   grpc::Status end_;
   std::unique_ptr<Clock::Timer> timer_;  // Last, so that it stops before the rest is destroyed.
 };
+
+HealthService::HealthService(std::string service, Clock& clock, HalfOpenCalls& half_open)
+    : service_(std::move(service)), clock_(clock), half_open_(half_open) {
+  Serve(kCheck, [this](grpc::CallbackServerContext* context) {
+    return new QuestionCall(*context, half_open_,
+                            [this](const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
+                              return Check(request, response);
+                            });
+  });
+  Serve(kWatch,
+        [this](grpc::CallbackServerContext* context) { return new Watcher(*context, *this); });
+}
 
 HealthService::Status HealthService::StatusOf(const std::string& service) const {
   if (!Knows(service)) return HealthCheckResponse::SERVICE_UNKNOWN;
@@ -114,34 +156,24 @@ void HealthService::Remove(Watcher* watcher) {
   if (--watches->second == 0) watches_of_.erase(watches);
 }
 
-grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* context,
-                                               const HealthCheckRequest* request,
-                                               HealthCheckResponse* response) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  if (!Knows(request->service())) {
-    reactor->Finish({grpc::StatusCode::NOT_FOUND, "service name unknown"});
-    return reactor;
-  }
-  {
-    const std::lock_guard lock(mu_);
-    response->set_status(StatusOf(request->service()));
-  }
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
+grpc::Status HealthService::Check(const grpc::ByteBuffer& bytes, grpc::ByteBuffer* response) {
+  HealthCheckRequest request;
+  if (!Parse(bytes, &request)) return NoRequest();
+  if (!Knows(request.service())) return {grpc::StatusCode::NOT_FOUND, "service name unknown"};
+  const std::lock_guard lock(mu_);
+  *response = StatusMessage(StatusOf(request.service()));
+  return grpc::Status::OK;
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
-    grpc::CallbackServerContext* context, const HealthCheckRequest* request) {
-  const std::string caller = CallerOf(*context).peer;
+bool HealthService::Add(Watcher* watcher) {
   const std::lock_guard lock(mu_);
-  const auto [watches, is_first] = watches_of_.try_emplace(caller, 0);
+  const auto [watches, is_first] = watches_of_.try_emplace(watcher->caller(), 0);
   const size_t more = watchers_.size() + (is_first ? 1 : 0) - watches_of_.size();
-  if (!is_first && more >= kMaxMoreWatches) return new Refused;
+  if (!is_first && more >= kMaxMoreWatches) return false;
   ++watches->second;
-  auto* const watcher = new Watcher(*this, request->service(), caller);
   watchers_.insert(watcher);
-  watcher->Start(StatusOf(request->service()));
-  return watcher;
+  watcher->Start(StatusOf(watcher->name()));
+  return true;
 }
 
 }  // namespace spillway::server

@@ -10,8 +10,8 @@
 #ifndef SPILLWAY_SERVER_CALLS_HEALTH_SERVICE_H_
 #define SPILLWAY_SERVER_CALLS_HEALTH_SERVICE_H_
 
-#include <grpcpp/server_context.h>
-#include <grpcpp/support/server_callback.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/status.h>
 
 #include <mutex>
 #include <string>
@@ -21,27 +21,22 @@
 #include "absl/time/time.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/base/clock.h"
+#include "server/calls/half_open_calls.h"
+#include "server/calls/raw_service.h"
 
 namespace spillway::server {
 
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+class HealthService final : public RawService<grpc::health::v1::Health::Service> {
  public:
   // Watches beyond the first of each caller, of all together: each takes some 20 KiB.
   static constexpr int kMaxMoreWatches = 256;
   static constexpr absl::Duration kMaxWatchAge = absl::Hours(1);
 
-  // Not serving at first. `service`: the name that has the server's status beside "". `clock` must
-  // outlive it, and it must outlive the gRPC server.
-  HealthService(std::string service, Clock& clock) : service_(std::move(service)), clock_(clock) {}
+  // Not serving at first. `service`: the name that has the server's status beside "". The others
+  // must outlive it, and it must outlive the gRPC server.
+  HealthService(std::string service, Clock& clock, HalfOpenCalls& half_open);
 
   void SetServing(bool serving);
-
-  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
-                                  const grpc::health::v1::HealthCheckRequest* request,
-                                  grpc::health::v1::HealthCheckResponse* response) override;
-  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
-      grpc::CallbackServerContext* context,
-      const grpc::health::v1::HealthCheckRequest* request) override;
 
  private:
   class Watcher;
@@ -50,10 +45,14 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   bool Knows(const std::string& service) const { return service.empty() || service == service_; }
   // REQUIRES: mu_ is held.
   Status StatusOf(const std::string& service) const;
+  grpc::Status Check(const grpc::ByteBuffer& request, grpc::ByteBuffer* response);
+  // Returns whether the watcher may begin.
+  bool Add(Watcher* watcher);
   void Remove(Watcher* watcher);
 
   const std::string service_;
   Clock& clock_;
+  HalfOpenCalls& half_open_;
   std::mutex mu_;  // Guards the rest.
   bool serving_ = false;
   absl::flat_hash_set<Watcher*> watchers_;

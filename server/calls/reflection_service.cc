@@ -111,6 +111,7 @@ class ReflectionService::Stream final
  public:
   Stream(ReflectionService& service, grpc::CallbackServerContext& context)
       : service_(service),
+        first_message_(service.state_.half_open, context, HalfOpenCalls::Message::kSmall),
         idle_timer_(*service.state_.options.clock, service.state_.options.idle_timeout,
                     [&context] { context.TryCancel(); }) {
     const int others = service_.streams_.fetch_add(1, std::memory_order_relaxed);
@@ -124,6 +125,7 @@ class ReflectionService::Stream final
 
   void OnReadDone(bool ok) override {
     idle_timer_.Pause();
+    first_message_.End();
     if (!ok) return Finish(grpc::Status::OK);
     response_.Clear();
     const absl::Status status = Guarded([this] {
@@ -153,6 +155,7 @@ class ReflectionService::Stream final
     if (others >= kMaxStreams) {
       return absl::ResourceExhaustedError("too many streams ask for reflection; try again later");
     }
+    if (!first_message_.status().ok()) return first_message_.status();
     return CheckCaller(context, "ServerReflectionInfo", service_.state_);
   }
 
@@ -162,6 +165,7 @@ class ReflectionService::Stream final
   }
 
   ReflectionService& service_;
+  HalfOpenCalls::Wait first_message_;
   ServerReflectionRequest request_;
   ServerReflectionResponse response_;
   IdleTimer idle_timer_;  // Last, so that it is destroyed first.

@@ -4,30 +4,20 @@
 #define SPILLWAY_SERVER_CALLS_REWRITE_SERVICE_H_
 
 #include <grpcpp/server_context.h>
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/server_callback.h>
 
+#include "server/calls/raw_service.h"
 #include "server/calls/service_state.h"
 #include "spillway/v1/rewrite_service.grpc.pb.h"
 
 namespace spillway::server {
 
-// Methods that take graphs are raw, i.e. take bytes: see wire.h.
-class RewriteService final
-    : public v1::RewriteService::WithRawCallbackMethod_Rewrite<
-          v1::RewriteService::WithCallbackMethod_GetCapabilities<v1::RewriteService::Service>> {
+class RewriteService final : public RawService<v1::RewriteService::Service> {
  public:
   explicit RewriteService(ServiceState& state);
 
-  grpc::ServerUnaryReactor* Rewrite(grpc::CallbackServerContext* context,
-                                    const grpc::ByteBuffer* request,
-                                    grpc::ByteBuffer* response) override;
-
-  grpc::ServerUnaryReactor* GetCapabilities(grpc::CallbackServerContext* context,
-                                            const v1::GetCapabilitiesRequest* request,
-                                            v1::GetCapabilitiesResponse* response) override;
-
  private:
+  RawReactor* GetCapabilities(grpc::CallbackServerContext& context);
+
   ServiceState& state_;
 };
 

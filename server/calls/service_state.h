@@ -2,10 +2,12 @@
 #ifndef SPILLWAY_SERVER_CALLS_SERVICE_STATE_H_
 #define SPILLWAY_SERVER_CALLS_SERVICE_STATE_H_
 
+#include <algorithm>
 #include <memory>
 
 #include "server/access/access_list.h"
 #include "server/base/options.h"
+#include "server/calls/half_open_calls.h"
 #include "server/memory/admission.h"
 #include "server/memory/caller_shares.h"
 #include "server/observe/journal.h"
@@ -27,7 +29,10 @@ struct ServiceState {
         shares(all_options.max_caller_bytes),
         answers(all_options.cache_bytes, admission),
         pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests,
-             all_options.target_wait, *all_options.clock) {}
+             all_options.target_wait, *all_options.clock),
+        half_open(*all_options.clock, shared_metrics,
+                  std::max(options.limits.max_unary_bytes(), options.limits.max_chunk_bytes()),
+                  all_options.min_upload_rate) {}
 
   const Options options;
   Metrics& metrics;
@@ -39,7 +44,8 @@ struct ServiceState {
   RequestTracker tracker;
   CostEstimate costs;
   Flights flights;
-  WorkerPool pool;  // Last, so that its threads end first.
+  WorkerPool pool;
+  HalfOpenCalls half_open;
 };
 
 }  // namespace spillway::server

@@ -5,22 +5,34 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "server/base/limit_error.h"
 #include "server/memory/guarded.h"
 
 namespace spillway::server {
 
-UnaryCall::UnaryCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-                     grpc::ByteBuffer& response, ServiceState& state)
-    : response_(response), call_(context, state, Method::kRewrite) {
-  const absl::Status status = Guarded([&] { return Start(request); });
+UnaryCall::UnaryCall(grpc::CallbackServerContext& context, ServiceState& state)
+    : call_(context, state, Method::kRewrite) {
+  const absl::Status status = Guarded([this] { return call_.Enter(); });
+  if (status.ok()) {
+    StartRead(&request_);
+  } else {
+    Finish(call_.Conclude(status));
+  }
+}
+
+void UnaryCall::OnReadDone(bool ok) {
+  const absl::Status status = Guarded([&] {
+    return ok ? Start()
+              : core::InvalidError(v1::ERROR_REASON_BAD_STREAM,
+                                   "the call has no message; send one RewriteRequest");
+  });
   if (!status.ok()) Finish(call_.Conclude(status));
 }
 
-absl::Status UnaryCall::Start(const grpc::ByteBuffer& request) {
-  if (absl::Status status = call_.Enter(); !status.ok()) return status;
-  const int64_t message_bytes = static_cast<int64_t>(request.Length());
+absl::Status UnaryCall::Start() {
+  const int64_t message_bytes = static_cast<int64_t>(request_.Length());
   const int64_t limit = call_.state().options.limits.max_unary_bytes();
   if (message_bytes > limit) {
     return LimitError(
@@ -28,9 +40,8 @@ absl::Status UnaryCall::Start(const grpc::ByteBuffer& request) {
                      ": use StreamRewrite"),
         message_bytes, limit);
   }
-  bytes_ = OnePiece(request);
-  // gRPC keeps the pieces until the end of the call, in its own buffer that only this call reads.
-  const_cast<grpc::ByteBuffer&>(request).Clear();
+  bytes_ = OnePiece(request_);
+  request_.Clear();
   if (absl::Status status = Split(); !status.ok()) return status;
   const int64_t graph_bytes = static_cast<int64_t>(graph_.size());
   call_.AddInputBytes(graph_bytes);
@@ -58,9 +69,12 @@ absl::Status UnaryCall::Split() {
 void UnaryCall::Run() {
   if (absl::Status status = call_.BeginWork(); !status.ok()) return Finish(call_.Conclude(status));
   rewrite_.Run(graph_, options_, [this](const std::shared_ptr<RewriteAnswer>& answer) {
-    // Finish comes last: this may be deleted when it returns.
-    Finish(
-        call_.Conclude(call_.RunCharged([&] { return Guarded([&] { return Respond(answer); }); })));
+    const absl::Status status =
+        call_.RunCharged([&] { return Guarded([&] { return Respond(answer); }); });
+    // The end comes last: this may be deleted when it returns.
+    const grpc::Status end = call_.Conclude(status);
+    if (!end.ok()) return Finish(end);
+    StartWriteAndFinish(&response_, grpc::WriteOptions(), end);
   });
 }
 

@@ -4,7 +4,6 @@
 
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/server_callback.h>
 
 #include <memory>
 
@@ -12,18 +11,18 @@
 #include "absl/strings/string_view.h"
 #include "server/base/wire.h"
 #include "server/calls/call.h"
+#include "server/calls/raw_service.h"
 #include "server/calls/service_state.h"
 #include "server/calls/shared_rewrite.h"
 #include "spillway/v1/rewrite_service.pb.h"
 
 namespace spillway::server {
 
-class UnaryCall final : public grpc::ServerUnaryReactor {
+class UnaryCall final : public RawReactor {
  public:
-  // Starts the call. `request` and `response` must live until OnDone.
-  UnaryCall(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
-            grpc::ByteBuffer& response, ServiceState& state);
+  UnaryCall(grpc::CallbackServerContext& context, ServiceState& state);
 
+  void OnReadDone(bool ok) override;
   void OnCancel() override {
     if (call_.Cancel()) Finish(call_.Conclude(call_.StopStatus("queue")));
   }
@@ -31,15 +30,16 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 
  private:
   // Checks and queues the request; an error ends the call.
-  absl::Status Start(const grpc::ByteBuffer& request);
+  absl::Status Start();
   // Finds the graph in the request, and parses the options.
   absl::Status Split();
   // Runs on a worker.
   void Run();
   absl::Status Respond(const std::shared_ptr<RewriteAnswer>& answer);
 
-  grpc::ByteBuffer& response_;
-  grpc::Slice bytes_;  // The request.
+  grpc::ByteBuffer request_;  // Until its bytes are taken.
+  grpc::ByteBuffer response_;
+  grpc::Slice bytes_;
   absl::string_view graph_;
   v1::RewriteOptions options_;
   Call call_;

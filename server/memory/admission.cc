@@ -58,8 +58,10 @@ bool Admission::TryAdd(int64_t bytes, int64_t budget, std::atomic<int64_t>& coun
 }
 
 bool Admission::TryAddMemory(int64_t bytes, Budget& budget) {
-  while (!TryAdd(bytes, budget.memory_bytes, budget.memory)) {
+  budget.resident.LookAfter(bytes);
+  while (!TryAdd(bytes, budget.memory_bytes - budget.resident.counted_bytes(), budget.memory)) {
     // Others may take the reclaimed memory, so repeat until nothing is left to reclaim.
+    if (budget.resident.TrimForRoom()) continue;
     if (bytes > budget.memory_bytes || budget.reclaim == nullptr || !budget.reclaim(bytes)) {
       return false;
     }
@@ -89,7 +91,8 @@ absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes) {
   }
   if (!TryAddMemory(bytes, *budget_)) {
     budget_->graphs.fetch_sub(bytes, std::memory_order_relaxed);
-    return full("the work on other requests takes", memory_bytes(), budget_->memory_bytes);
+    return full("the work on other requests, and what it left, takes",
+                memory_bytes() + budget_->resident.counted_bytes(), budget_->memory_bytes);
   }
   return Ticket(budget_, bytes);
 }
@@ -97,7 +100,8 @@ absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes) {
 absl::Status Admission::OutOfBudget(const Ticket& ticket, int64_t wanted) const {
   const int64_t own = ticket.bytes() + ticket.work_bytes();
   // If other requests came and went meanwhile, this gives the milder of the two errors.
-  if (memory_bytes() > own && own + wanted <= budget_->memory_bytes) {
+  const bool shares = memory_bytes() > own || budget_->resident.counted_bytes() > 0;
+  if (shares && own + wanted <= budget_->memory_bytes) {
     return core::Error(
         absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
         absl::StrCat("the server is full: this request takes more than ", core::BytesText(own),

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "server/memory/resident_memory.h"
 
 namespace spillway::server {
 
@@ -29,11 +30,15 @@ class Admission {
 
  private:
   struct Budget {
+    Budget(int64_t of_graphs, int64_t of_memory)
+        : graph_bytes(of_graphs), memory_bytes(of_memory) {}
+
     const int64_t graph_bytes;
     const int64_t memory_bytes;
     std::atomic<int64_t> graphs{0};
     std::atomic<int64_t> memory{0};  // Graphs and work.
     Reclaim reclaim = nullptr;
+    ResidentMemory resident{memory};
   };
 
  public:
@@ -77,13 +82,17 @@ class Admission {
   // `graph_budget_bytes`: maximum total bytes of all graphs; `memory_budget_bytes` (at least as
   // many): of graphs and work.
   Admission(int64_t graph_budget_bytes, int64_t memory_budget_bytes)
-      : budget_(new Budget{graph_budget_bytes, memory_budget_bytes}) {}
+      : budget_(std::make_shared<Budget>(graph_budget_bytes, memory_budget_bytes)) {}
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
   // Calls `reclaim`, unless it is null, before a request is rejected for lack of memory. Must not
   // be called while requests are in flight.
   void ReclaimWith(Reclaim reclaim) { budget_->reclaim = std::move(reclaim); }
+
+  // What is resident beside all charges: counts against the memory budget beyond what the server
+  // itself needs.
+  ResidentMemory& resident() { return budget_->resident; }
 
   // Reserves `bytes` (not negative). Errors: RESOURCE_EXHAUSTED, with OVERLOADED if they do not fit
   // now, or LIMIT_EXCEEDED if they never will.
@@ -102,7 +111,8 @@ class Admission {
  private:
   // Adds to `counter` unless that would exceed `budget`.
   static bool TryAdd(int64_t bytes, int64_t budget, std::atomic<int64_t>& counter);
-  // The same for the memory of `budget`, reclaiming memory if needed.
+  // The same for the memory of `budget`, of which what is resident without a charge is taken;
+  // reclaims memory if needed.
   static bool TryAddMemory(int64_t bytes, Budget& budget);
 
   const std::shared_ptr<Budget> budget_;

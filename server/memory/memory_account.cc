@@ -47,7 +47,6 @@ Admission::Ticket MemoryAccount::TakeWork() {
 }
 
 void MemoryAccount::Settle() {
-  peak_bytes_ = std::max(peak_bytes_, ticket_.work_bytes());
   taken_ -= given_back_.exchange(0, std::memory_order_relaxed);
   ticket_.ShrinkWork(taken_);
 }

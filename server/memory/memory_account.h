@@ -62,9 +62,6 @@ class MemoryAccount {
   // Leaves in the ticket only what is still allocated, i.e. the answer.
   void Settle();
 
-  // The most that was charged at a time, until the last Settle.
-  int64_t peak_bytes() const { return peak_bytes_; }
-
   // The same, and moves what is still allocated into a ticket for the owner of the answer.
   Admission::Ticket TakeWork();
 
@@ -77,7 +74,6 @@ class MemoryAccount {
   std::atomic<int64_t> given_back_{0};
   std::atomic<bool>* stopped_ = nullptr;
   int64_t refused_bytes_ = 0;
-  int64_t peak_bytes_ = 0;
 };
 
 }  // namespace spillway::server

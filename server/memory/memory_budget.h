@@ -1,10 +1,9 @@
-// The default memory budget of requests: a part of the memory that the process's cgroup (v2 or v1)
-// or the machine allows.
+// The default memory budget of requests: a part of the memory that the process's cgroup
+// (base/cgroup.h) or the machine allows.
 #ifndef SPILLWAY_SERVER_MEMORY_MEMORY_BUDGET_H_
 #define SPILLWAY_SERVER_MEMORY_MEMORY_BUDGET_H_
 
 #include <cstdint>
-#include <string>
 
 namespace spillway::server {
 
@@ -14,11 +13,6 @@ inline constexpr int64_t kOverheadBytes = int64_t{256} << 20;
 
 // The minimum budget; with less, not even small graphs can be rewritten.
 inline constexpr int64_t kMinMemoryBudget = int64_t{64} << 20;
-
-// Returns the memory limit, in bytes, of the cgroups that `proc_cgroup` (/proc/self/cgroup) names,
-// in the tree at `root` (/sys/fs/cgroup); 0 if there is none. A container sees its own tree, so a
-// cgroup that is not found by name is looked up at the root.
-int64_t CgroupLimit(const std::string& proc_cgroup, const std::string& root);
 
 // Returns `cgroup_bytes` minus kOverheadBytes and a tenth; or half of `machine_bytes` if
 // `cgroup_bytes` is 0 (no limit). At least kMinMemoryBudget.

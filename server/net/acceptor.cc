@@ -1,6 +1,8 @@
 #include "server/net/acceptor.h"
 
+#include <linux/tcp.h>  // Of netinet/tcp.h, tcp_info lacks what was received.
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -53,6 +55,18 @@ std::string HostOf(int connection) {
   return host;
 }
 
+// The port of the other end; 0 on a Unix socket.
+int PortOf(int connection) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family == AF_INET) {
+    return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  }
+  if (address.ss_family != AF_INET6) return 0;
+  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
 // Returns the inode number of the socket `fd`, which is unique; 0 if `fd` is not a socket.
 ino_t SocketOf(int fd) {
   struct stat info = {};
@@ -99,6 +113,18 @@ int Acceptor::open() {
   const std::lock_guard lock(mu_);
   ForgetClosed();
   return static_cast<int>(connections_.size());
+}
+
+int64_t Acceptor::ReceivedBytes(int port) {
+  const std::lock_guard lock(mu_);
+  int64_t most = -1;
+  for (auto [it, end] = of_port_.equal_range(port); port != 0 && it != end; ++it) {
+    tcp_info info = {};
+    socklen_t size = sizeof(info);
+    if (getsockopt(it->second, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
+    most = std::max(most, static_cast<int64_t>(info.tcpi_bytes_received));
+  }
+  return most;
 }
 
 void Acceptor::Run() {
@@ -162,7 +188,9 @@ bool Acceptor::Admit(int connection) {
   }
   if (full()) return false;
   ++of_host_[host];
-  connections_.emplace(connection, Connection{SocketOf(connection), std::move(host)});
+  const int port = PortOf(connection);
+  of_port_.emplace(port, connection);
+  connections_.emplace(connection, Connection{SocketOf(connection), std::move(host), port});
   return true;
 }
 
@@ -170,6 +198,9 @@ std::unordered_map<int, Acceptor::Connection>::iterator Acceptor::Forget(
     std::unordered_map<int, Connection>::iterator connection) {
   const auto host = of_host_.find(connection->second.host);
   if (--host->second == 0) of_host_.erase(host);
+  const auto [begin, end] = of_port_.equal_range(connection->second.port);
+  of_port_.erase(std::find_if(
+      begin, end, [&](const auto& other) { return other.second == connection->first; }));
   return connections_.erase(connection);
 }
 

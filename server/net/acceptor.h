@@ -62,6 +62,10 @@ class Acceptor {
   // Returns the number of open connections.
   int open();
 
+  // How many bytes an open connection from this port of the other end has received; of several, the
+  // most; -1: unknown, as on Unix sockets (port 0).
+  int64_t ReceivedBytes(int port);
+
  private:
   // Events of one kind that are logged together, since a flood of connections must not flood the
   // log.
@@ -73,6 +77,7 @@ class Acceptor {
   struct Connection {
     ino_t socket;
     std::string host;  // Empty on a Unix socket.
+    int port;          // 0 on a Unix socket.
   };
 
   void Run();
@@ -91,10 +96,11 @@ class Acceptor {
   int stop_ = -1;  // An eventfd, while the thread runs.
   std::thread thread_;
 
-  std::mutex mu_;  // Guards these three. (Not Abseil's: see worker_pool.h.)
+  std::mutex mu_;  // Guards these four. (Not Abseil's: see worker_pool.h.)
   // By descriptor; some may have been closed.
   std::unordered_map<int, Connection> connections_;
   std::unordered_map<std::string, int> of_host_;
+  std::unordered_multimap<int, int> of_port_;  // Descriptors.
   absl::Time checked_at_ = absl::InfinitePast();
 
   // Used by the thread only.

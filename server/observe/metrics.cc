@@ -39,8 +39,8 @@ constexpr std::array<const char*, kQuotaKindCount> kQuotas = {
     "requests_per_second", "requests_in_flight", "graph_bytes_per_second",
     "cpu_seconds_per_second"};
 constexpr std::array<const char*, kRejectReasonCount> kRejectReasons = {
-    "inflight_bytes", "queue_full",     "draining", "memory",
-    "queue_wait",     "unknown_caller", "quota",    "caller_bytes"};
+    "inflight_bytes", "queue_full", "draining",     "memory",   "queue_wait",
+    "unknown_caller", "quota",      "caller_bytes", "half_open"};
 
 // Seconds, at most three steps per decade: from a small graph's rewrite to the longest useful
 // deadline.

@@ -48,8 +48,9 @@ enum class RejectReason {
   kUnknownCaller,
   kQuota,
   kCallerBytes,
+  kHalfOpen,
 };
-inline constexpr int kRejectReasonCount = 8;
+inline constexpr int kRejectReasonCount = 9;
 
 // The quotas of a named caller: the fields of AccessFile::Quota.
 enum class QuotaKind { kRequests, kRequestsInFlight, kGraphBytes, kCpu };

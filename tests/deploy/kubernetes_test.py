@@ -105,6 +105,8 @@ def check_pod(name, spec):
     if security.get("seccompProfile", {}).get("type") != "RuntimeDefault":
         problems.append("has no seccomp profile")
     volumes = {volume["name"] for volume in spec.get("volumes", [])}
+    problems += ["%s may fill the node's disk" % volume["name"] for volume in spec.get("volumes", [])
+                 if "emptyDir" in volume and not (volume["emptyDir"] or {}).get("sizeLimit")]
     for container in manifests.containers(spec):
         context = container.get("securityContext", {})
         if context.get("allowPrivilegeEscalation") is not False:
@@ -116,7 +118,7 @@ def check_pod(name, spec):
         for mount in container.get("volumeMounts", []):
             if mount["name"] not in volumes:
                 problems.append("%s mounts %s, which is none" % (container["name"], mount["name"]))
-    check("%s: passes the restricted standard, with memory limits" % name, "; ".join(problems))
+    check("%s: passes the restricted standard, with limits of memory and disk" % name, "; ".join(problems))
 
 
 def variables(container):
@@ -149,8 +151,11 @@ def check_server(deployment, spillwayd):
     check("deployment: the grace period is longer than a drain",
           "" if spec["terminationGracePeriodSeconds"] > drain + 2 else "a drain takes %d s" % drain)
     # The server's own default follows the container's limit; a number beside it would go stale.
-    fixed = sorted({"--memory-budget", "--max-inflight-bytes"} & set(given))
-    check("deployment: memory follows the container's limit", ", ".join(fixed))
+    fixed = sorted({"--memory-budget", "--max-inflight-bytes", "--workers"} & set(given))
+    check("deployment: memory and workers follow the container's limits", ", ".join(fixed))
+    limits = server["resources"]["limits"]
+    check("deployment: the workers are not as many as the node's cores",
+          "" if "cpu" in limits else "spillwayd has no CPU limit")
     writable = [container["name"] for container in spec["containers"]
                 if not container["securityContext"].get("readOnlyRootFilesystem")]
     check("deployment: the root file systems are read-only", ", ".join(writable))

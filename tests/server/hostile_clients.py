@@ -1,12 +1,15 @@
-"""Clients that are killed in the middle of an upload, that send some bytes a second, that connect and
-say nothing, that ask for much with few bytes, that do not read their answers, and that open streams
-for ever. Each is a process of its own, until it is stopped, also while there is no server."""
+"""Clients that are killed in the middle of an upload, that send some bytes a second, or just as many as
+they must, that connect and say nothing, that open calls and send no message, that ask for much with few
+bytes, on as many connections as there are workers and one more, that send many small graphs at once, or a
+large one, that do not read their answers, and that open streams for ever. Each is a process of its own,
+until it is stopped, also while there is no server."""
 
 import multiprocessing
 import os
 import random
 import signal
 import socket
+import threading
 import time
 
 from replica import common  # First: it says where the next one is.
@@ -23,6 +26,12 @@ CHUNK = message(field(2, b"g" * 4096))
 # Of HTTP/2: what ends stream 1.
 RESET = b"\0\0\4\3\0\0\0\0\1"
 NO_SERVER_S = 0.1  # Until one that found none tries again.
+WORKERS = 16  # Of the server in soak.py: more than there are cores.
+# Just above --min-upload-rate, and of a graph that takes half a minute so.
+STEADY_RATE = 1.2 * (1 << 20)
+STEADY_BYTES = 32 << 20
+# What may be sent before the server says that it has read some.
+WINDOW_BYTES = 48 << 10
 
 
 def connect(port):
@@ -69,6 +78,76 @@ def slow(port, _):
             except BlockingIOError:
                 pass
             connection.setblocking(True)
+
+
+def steady(port, _):
+    """A large graph at the least rate that is let through: garbage, which only its end shows."""
+    with connect(port) as connection:
+        connection.sendall(frame(HEADERS, END_HEADERS, 1, request()) +
+                           frame(DATA, 0, 1, upload_header(STEADY_BYTES)))
+        sent, begin = 0, time.monotonic()
+        while sent < STEADY_BYTES:
+            for _ in range(WINDOW_BYTES // len(CHUNK)):
+                connection.sendall(frame(DATA, 0, 1, CHUNK))
+                sent += 4096
+            if RESET in connection.recv(1 << 16):
+                return
+            time.sleep(max(0, begin + sent / STEADY_RATE - time.monotonic()))
+
+
+def half_open(port, chance):
+    """Calls without a message, of any method, as many as one connection may have."""
+    paths = (b"/grpc.health.v1.Health/Check", b"/spillway.v1.RewriteService/Rewrite",
+             b"/spillway.v1.RewriteService/Diff", b"/spillway.v1.RewriteService/GetCapabilities")
+    with connect(port) as connection:
+        connection.sendall(b"".join(
+            frame(HEADERS, END_HEADERS, 2 * i + 1, request(path=chance.choice(paths)))
+            for i in range(100)))
+        time.sleep(chance.uniform(0, 12))
+
+
+def at_once(count, act):
+    threads = [threading.Thread(target=act, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def ask(port, graph, number, **options):
+    """A graph that nobody else has, whatever becomes of it."""
+    import spillway  # pylint: disable=import-outside-toplevel
+    try:
+        spillway.rewrite(graph + b"\x18" + varint(number), server="127.0.0.1:%d" % port, **options)
+    except spillway.SpillwayError:
+        pass
+
+
+def crowd(port, chance):
+    """Searches on more connections than there are workers."""
+    first = chance.getrandbits(40) << 8
+    at_once(WORKERS + 1, lambda number: ask(
+        port, common.graph("mnist_deep", shapes=True), first + number, timeout=2,
+        gpu_memory_bytes=64 << 20, planning_effort="high"))
+    time.sleep(chance.uniform(0, 2))
+
+
+def many_small(port, chance):
+    """As many small graphs at once as there are workers: each leaves a little in its thread's arena."""
+    first = chance.getrandbits(40) << 8
+    at_once(WORKERS, lambda number: ask(
+        port, common.graph("resnet50_tf1_b4", shapes=True), first + number, timeout=30,
+        strategy="level", swapout_threshold=1, swapin_ahead=1, swapin_groupby=0))
+    time.sleep(chance.uniform(1, 4))
+
+
+def large(port, chance):
+    """One graph that takes a good part of the budget."""
+    nodes = [field(1, field(1, b"n%d" % i) + field(2, b"Neg") + (field(3, b"n%d" % (i - 1)) if i else b""))
+             for i in range(100_000)]
+    ask(port, b"".join(nodes), chance.getrandbits(40), timeout=60, strategy="scope",
+        optimizer_scopes=["n99999"], starting_op_names=["n0"])
+    time.sleep(chance.uniform(5, 15))
 
 
 def silent(port, chance):
@@ -128,7 +207,8 @@ def watching(port, chance):
 
 
 # As many of each for one server.
-CLIENTS = (crashing, *[slow] * 4, *[silent] * 8, dear, unread, *[watching] * 2)
+CLIENTS = (crashing, *[slow] * 4, *[silent] * 8, steady, *[half_open] * 4, dear, crowd, many_small, large,
+           unread, *[watching] * 2)
 
 
 def run(act, port, number):

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -145,6 +146,44 @@ TEST_F(HostileMemoryTest, WhatIsFreedGoesBack) {
         << " requests: " << (ResidentOf(pid) - at_first) / kMiB << " MiB";
   }
   EXPECT_GT(PeakOf(pid), at_first + 3 * kKept) << "or this test tests nothing";
+}
+
+// Small graphs, as many at once as there are workers: what each leaves in the arena of its thread
+// is little, and all together more than the budget. Not hostile, but on a machine of many cores.
+class ManyWorkersTest : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Workers, ManyWorkersTest, ::testing::Values(2, 16, 64));
+
+TEST_P(ManyWorkersTest, WhatIsResidentIsWithinTheBudget) {
+#ifndef SPILLWAY_COUNTED_NEW
+  GTEST_SKIP() << "sanitizers have their own operator new, and memory of their own";
+#endif
+  constexpr int64_t kPromised = 512 * kMiB;
+  // So many clients are slow to send where they share two cores.
+  Daemon daemon({absl::StrCat("--memory-budget=", kPromised), "--min-upload-rate=0",
+                 absl::StrCat("--workers=", GetParam())});
+  const pid_t pid = daemon.process().pid();
+  testing::TrainingGraphOptions graph_options;
+  graph_options.nodes = 12'000;
+  const std::string graph = testing::MakeTrainingGraph(graph_options);
+  std::atomic<int> answered{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < GetParam(); ++i) {
+    threads.emplace_back([&, i] {
+      v1::RewriteOptions options = EverythingAsked();
+      options.mutable_step()->set_batch_size(i + 1);  // Not answered from the cache.
+      if (TestClient(daemon.address()).StreamRewrite(graph, options, kMiB).status.ok()) ++answered;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(answered, 2) << "whatever the others are told: gRPC sends some away, by its own limit";
+  int64_t above_the_gauge = 0;
+  EXPECT_TRUE(Eventually([&] {
+    const auto gauge = static_cast<int64_t>(Sample(daemon.Scrape(), "spillway_memory_bytes"));
+    above_the_gauge = ResidentOf(pid) - gauge;
+    return above_the_gauge <= 128 * kMiB;
+  })) << above_the_gauge / kMiB
+      << " MiB above what is counted, with nothing in flight";
+  EXPECT_LE(PeakOf(pid), kPromised + kOverheadBytes);
 }
 
 // One node with a name of a megabyte reads many swapped tensors: the report repeats the name for

@@ -20,14 +20,14 @@ std::string ToString(const grpc::ByteBuffer& buffer) {
 }  // namespace
 
 RawStream::RawStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                     const std::string& request, bool half_closes)
+                     const std::optional<std::string>& request, bool half_closes)
     : stub_(channel) {
-  const grpc::Slice slice(request);
+  const grpc::Slice slice(request.value_or(""));
   request_ = grpc::ByteBuffer(&slice, 1);
   stub_.PrepareBidiStreamingCall(&context_, method, grpc::StubOptions(), this);
-  if (half_closes) {
+  if (request.has_value() && half_closes) {
     StartWriteLast(&request_, grpc::WriteOptions());
-  } else {
+  } else if (request.has_value()) {
     StartWrite(&request_);
   }
   StartRead(&message_);

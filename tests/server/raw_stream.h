@@ -17,10 +17,10 @@ namespace spillway::server {
 
 class RawStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // Calls `method` (`/package.Service/Method`), sends `request`, and half-closes unless told not
-  // to.
+  // Calls `method` (`/package.Service/Method`), sends `request` (nothing: it never sends one), and
+  // half-closes unless told not to.
   RawStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-            const std::string& request, bool half_closes = true);
+            const std::optional<std::string>& request, bool half_closes = true);
   // Cancels, and waits for the end.
   ~RawStream() override;
 

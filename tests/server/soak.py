@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A bad day of one spillwayd of two workers, for minutes or hours: honest clients beside hostile ones
-(hostile_clients.py), in a memory cgroup where one can be made. Honest clients are answered, with the
-bytes of a rewrite in process, and soon; the server's memory, descriptors and threads do not grow.
+"""A bad day of one spillwayd of 16 workers, for minutes or hours: honest clients beside hostile ones
+(hostile_clients.py), in a memory cgroup where one can be made, with the budget that the server then takes.
+Honest clients are answered, with the bytes of a rewrite in process, and soon; the server's memory,
+descriptors and threads do not grow.
 
     soak.py [--seconds N]
 
@@ -25,7 +26,7 @@ HONEST = 2
 MOST_P99_S = 2
 # Of the cgroup, whose budget the server finds itself: all but a tenth and what it needs beyond its
 # budget, which README.md promises.
-LIMIT = 768 << 20
+LIMIT = 1 << 30
 BUDGET = LIMIT - (256 << 20) - LIMIT // 10
 PROGRESS_S = 10
 # What the lines may rise by over the second half. Memory: what malloc keeps of requests that overlap
@@ -81,7 +82,7 @@ def main():
     if group is None:
         print("skipped: no memory cgroup can be made here: the limit of memory is only looked at")
     flags = () if group else ("--memory-budget", str(BUDGET))
-    server = Replica("--idle-timeout", "5s", "--workers", "2", *flags, group=group)
+    server = Replica("--idle-timeout", "5s", "--workers", str(hostile_clients.WORKERS), *flags, group=group)
     results = multiprocessing.Queue()
     honest_clients = [multiprocessing.Process(target=honest, args=(server.port, results), daemon=True)
                       for _ in range(HONEST)]

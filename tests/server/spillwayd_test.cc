@@ -345,6 +345,15 @@ TEST(SpillwaydTest, RunsWithoutStandardStreams) {
   EXPECT_EQ(process.Wait(), 0);
 }
 
+// Programs read these two lines, whatever the flags; the rest is in the log.
+TEST(SpillwaydTest, ADryRunPrintsTheSameTwoLines) {
+  Daemon daemon({"--dry-run"});
+  daemon.process().Signal(SIGTERM);
+  EXPECT_EQ(daemon.process().ReadStdout(), "");
+  EXPECT_THAT(daemon.process().ReadStderr(), HasSubstr("dry run: graphs go back as they came"));
+  EXPECT_EQ(daemon.process().Wait(), 0);
+}
+
 TEST(SpillwaydTest, MetricsCanBeOff) {
   ChildProcess process({kProgram, "--listen=127.0.0.1:0", "--metrics-listen=none"});
   EXPECT_THAT(process.ReadLine(), HasSubstr("listening on 127.0.0.1:"));

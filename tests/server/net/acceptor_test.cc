@@ -36,6 +36,17 @@ class Client {
   ~Client() { close(fd_); }
   Client(const Client&) = delete;
 
+  void Send(const std::string& bytes) const {
+    EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  }
+
+  int own_port() const {
+    sockaddr_in name = {};
+    socklen_t size = sizeof(name);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &size), 0);
+    return ntohs(name.sin_port);
+  }
+
   // The first thing that the other side sends: a byte, or (false) the end of the connection. Waits
   // for it.
   bool Greeted() const {
@@ -207,6 +218,21 @@ TEST_F(AcceptorTest, WithoutADescriptorForItselfItDoesNotStart) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   acceptor.Stop();  // Returns.
+}
+
+TEST_F(AcceptorTest, KnowsWhatAConnectionHasReceived) {
+  Start(4);
+  const auto first = Connect(), second = Connect();
+  ASSERT_TRUE(first->Greeted() && second->Greeted());
+  EXPECT_EQ(acceptor_->ReceivedBytes(first->own_port()), 0);
+  first->Send("12345");
+  EXPECT_TRUE(Eventually([&] { return acceptor_->ReceivedBytes(first->own_port()) == 5; }));
+  EXPECT_EQ(acceptor_->ReceivedBytes(second->own_port()), 0);
+  EXPECT_EQ(acceptor_->ReceivedBytes(0), -1) << "as of a Unix socket";
+  const int port = second->own_port();
+  CloseTaken();
+  EXPECT_EQ(acceptor_->open(), 0);
+  EXPECT_EQ(acceptor_->ReceivedBytes(port), -1) << "closed";
 }
 
 }  // namespace
