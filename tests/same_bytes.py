@@ -28,7 +28,7 @@ INEXACT = ("pow exp exp2 expm1 log log2 log10 log1p cbrt hypot sin cos tan asin 
 CALL = re.compile(r"(?<![\w.>])(?:std::|::)?(?:%s)[fl]?\s*\(" % "|".join(INEXACT))
 WITHOUT_CONTRACTIONS = "-ffp-contract=off"
 # By name, with the parts of the memory of a step.
-GRAPHS = {"bert_tiny": (0.4, 0.55), "unet3d_s16": (0.4, 0.5), "resnet50_tf1_b4": (0.6,)}
+GRAPHS = {"bert_tiny": (0.4, 0.55), "unet3d_s16": (0.4, 0.5), "tfcnn_googlenet": (0.5,)}
 PLAIN = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-AVX2_Usable,-FMA_Usable,-FMA4_Usable"}
 
 
