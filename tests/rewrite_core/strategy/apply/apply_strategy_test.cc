@@ -226,10 +226,15 @@ TEST_F(ApplyStrategyTest, NothingWaitsForWhatOnlyClonesOriginalsRead) {
   const std::string both = "clones { node: 't' trigger: 'c' } clones { node: 'y' inputs { clone: ";
   EXPECT_THAT(ApplyTo(bytes, WithClones(of_a + both + "1 } " + for_z)),
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "node 'a' may not wait for 't'"));
-  EXPECT_THAT(
-      ApplyTo(bytes, WithClones(both + "0 } " + for_z +
-                                "controls { source: 't' node: 'b' kind: EDGE_KIND_ORDER }")),
-      IsInvalid(v1::ERROR_REASON_BAD_PLAN, "node 'b' may not wait for 't'"));
+  // So does an edge of the plan.
+  v1::Plan plan = PlanOf(WithClones(both + "0 } " + for_z +
+                                    "controls { source: 't' node: 'b' kind: EDGE_KIND_ORDER }"));
+  plan.mutable_step()->set_targets(0, "u");
+  plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes, {}), "hash"));
+  v1::RewriteOptions options;
+  plan.SerializeToString(options.mutable_apply()->mutable_plan());
+  EXPECT_THAT(Rewrite(bytes, options, DefaultLimits(), StopToken()),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "node 'b' may not wait for 't'"));
   // An update may wait for a clone that the step needs.
   EXPECT_THAT(ApplyTo(bytes, WithClones("clones { node: 'e' trigger: 'm' updates: 'u' "
                                         "updates: 'init' }")),
