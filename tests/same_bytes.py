@@ -50,8 +50,8 @@ def rules():
     for name in sources:
         for number, line in calls((ROOT / name).read_text(encoding="utf-8")):
             wrong.append("%s:%d: inexact: %s" % (name, number, line))
-    if WITHOUT_CONTRACTIONS not in (ROOT / "rewrite_core/CMakeLists.txt").read_text():
-        wrong.append("rewrite_core/CMakeLists.txt: no " + WITHOUT_CONTRACTIONS)
+    if WITHOUT_CONTRACTIONS not in (ROOT / "CMakeLists.txt").read_text():
+        wrong.append("CMakeLists.txt: no " + WITHOUT_CONTRACTIONS)
     return len(sources), wrong
 
 
