@@ -1,5 +1,6 @@
 #include "rewrite_core/rewriter.h"
 
+#include <cassert>
 #include <memory>
 #include <string>
 #include <utility>
@@ -275,6 +276,7 @@ class Rewriter {
         Stage(v1::STAGE_STRATEGY, [&] { return Plan(strategy, eligibility, planned_on); });
     if (!result.ok()) return result.status();
     planned->result = *std::move(result);
+    assert(IsApplicable(planned->result, eligibility, planned_on));
     const StrategyResult& made = planned->result;
     absl::StatusOr<ClonePlan> moved_clones = ClonePlan();
     absl::StatusOr<SwapPlan> moved_plan = SwapPlan();
@@ -293,6 +295,22 @@ class Rewriter {
     subject->DropSimulator();
     if (reuse_ != nullptr && original == nullptr) reuse_->made = planned;
     return WritePlanned(*planned, planned_on->graph(), edits, subject);
+  }
+
+  // Whether the strategy `apply` would take the plan of another one. For builds with assertions.
+  bool IsApplicable(const StrategyResult& made, const Eligibility& eligibility,
+                    StepSubject* subject) const {
+    if (options_.has_apply()) return true;
+    auto cloned = StepSubject::WithClones(subject->graph(), made.clones, step_, limits_, stop_);
+    if (!cloned.ok()) return !absl::IsInternal(cloned.status());
+    v1::Plan plan;
+    absl::Status s =
+        WritePlanMessage(*file_, (*cloned)->graph(), made.clones, made.plan, stop_, &plan);
+    if (!s.ok()) return true;  // It has too many names, or the work was stopped.
+    v1::RewriteOptions apply;
+    plan.SerializeToString(apply.mutable_apply()->mutable_plan());
+    s = PlanApply({subject->facts(), eligibility, apply, limits_, nullptr, stop_}).status();
+    return !absl::IsInvalidArgument(s);
   }
 
   // Writes `edits`, which are those of `planned` with the node ids of `subject`.
@@ -452,6 +470,14 @@ class Rewriter {
   }
 
   absl::Status Write(const Edits& edits, StepSubject* subject) {
+    std::vector<NodeId> targets;
+    if (reuse_ == nullptr || reuse_->given == nullptr) {  // What is given was verified with them.
+      absl::Status s = subject->facts().Compute({Fact::kActiveNodes}, stop_);
+      if (!s.ok()) return InStage(v1::STAGE_ANALYSIS, s);
+      const ActiveNodes& active = subject->facts().active_nodes();
+      // Where all ends of a graph are run, what clones leave without readers is one of them.
+      if (active.source != TargetSource::kSinks) targets = active.targets;
+    }
     auto control_flow = subject->TakeControlFlow(stop_);
     if (!control_flow.ok()) return InStage(v1::STAGE_ANALYSIS, control_flow.status());
     std::vector<SwapNodeNames> names;
@@ -481,7 +507,7 @@ class Rewriter {
     });
     if (!bytes.ok()) return bytes.status();
     absl::Status status = Stage(v1::STAGE_VERIFY, [&] {
-      return VerifyRewrite(subject->graph(), *control_flow, *bytes, step_, stop_);
+      return VerifyRewrite(subject->graph(), *control_flow, *bytes, step_, stop_, targets);
     });
     if (!status.ok()) return status;
     status = Stage(v1::STAGE_REPORT, [&] {

@@ -19,6 +19,7 @@ absl::StatusOr<CloneMatch> CloneMatch::Create(const Graph& graph,
   if (!topology.ok()) return topology.status();
   CloneMatch match;
   for (NodeId id(0); id < graph.num_nodes(); ++id) match.same_.push_back(id);
+  match.kinds_ = match.same_;
   StopPoller poll(stop);
   for (NodeId id : topology->order()) {
     if (poll.Tick()) return stop.status("verify");
@@ -28,26 +29,65 @@ absl::StatusOr<CloneMatch> CloneMatch::Create(const Graph& graph,
     }
     const absl::string_view node_def = graph.node_bytes(id);
     if (poll.Tick(static_cast<int64_t>(node_def.size() / 16))) return stop.status("verify");
-    std::vector<Tensor> inputs;
+    std::vector<Tensor> inputs, same;
+    std::vector<NodeId> controls;
     for (Tensor input : graph.inputs(id)) {
-      if (input.is_control()) break;
-      inputs.push_back({match.same_[input.node], input.port});
+      if (poll.Tick()) return stop.status("verify");
+      if (input.is_control()) {
+        controls.push_back(input.node);
+        continue;
+      }
+      inputs.push_back(input);
+      same.push_back({match.same_[input.node], input.port});
     }
-    std::vector<NodeId>& nodes = match.nodes_[KeyOf(node_def, inputs)];
-    nodes.push_back(id);
-    match.same_[id] = nodes[0];
+    Class& of = match.classes_[KeyOf(node_def, same)];
+    of.nodes.push_back(id);
+    of.num_controls.insert(controls.size());
+    match.same_[id] = of.nodes[0];
+    match.kinds_[id] = of.by_key.try_emplace(match.KindOf(inputs, controls), id).first->second;
+    if (match.kinds_[id] == id) of.kinds.push_back(id);
   }
   return match;
 }
 
 absl::Span<const NodeId> CloneMatch::Find(absl::string_view node_def,
                                           std::vector<Tensor> inputs) const {
+  const Class* found = FindClass(node_def, std::move(inputs));
+  return found == nullptr ? absl::Span<const NodeId>() : found->nodes;
+}
+
+std::vector<NodeId> CloneMatch::FindKinds(absl::string_view node_def, std::vector<Tensor> inputs,
+                                          absl::Span<const NodeId> controls) const {
+  const Class* of = FindClass(node_def, inputs);
+  if (of == nullptr || of->kinds.size() <= kMaxKinds) {
+    return of == nullptr ? std::vector<NodeId>() : of->kinds;
+  }
+  std::vector<NodeId> found;
+  for (size_t count = 0; count <= controls.size(); ++count) {
+    if (!of->num_controls.contains(count)) continue;
+    const auto kind = of->by_key.find(KindOf(inputs, controls.subspan(0, count)));
+    if (kind != of->by_key.end()) found.push_back(kind->second);
+  }
+  return found;
+}
+
+const CloneMatch::Class* CloneMatch::FindClass(absl::string_view node_def,
+                                               std::vector<Tensor> inputs) const {
   for (Tensor& input : inputs) {
-    if (input.node == kNoNode) return {};
+    if (input.node == kNoNode) return nullptr;
     input.node = same_[input.node];
   }
-  const auto found = nodes_.find(KeyOf(node_def, inputs));
-  return found == nodes_.end() ? absl::Span<const NodeId>() : found->second;
+  const auto found = classes_.find(KeyOf(node_def, inputs));
+  return found == classes_.end() ? nullptr : &found->second;
+}
+
+// Of a node of a class: its ports are those of the class.
+std::string CloneMatch::KindOf(absl::Span<const Tensor> inputs,
+                               absl::Span<const NodeId> controls) const {
+  std::string key;
+  for (Tensor input : inputs) absl::StrAppend(&key, kinds_[input.node].value(), ",");
+  for (NodeId control : controls) absl::StrAppend(&key, "^", control.value());
+  return key;
 }
 
 // Each part with its size, so that different parts never give the same text.

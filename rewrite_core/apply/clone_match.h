@@ -32,15 +32,38 @@ class CloneMatch {
   // graph with the values of its data inputs.
   absl::Span<const NodeId> Find(absl::string_view node_def, std::vector<Tensor> inputs) const;
 
+  // The first node of each kind of those: of a kind are nodes that wait for the same nodes, too,
+  // and read what is of a kind, so that what is a clone of one is a clone of each. Of more than
+  // kMaxKinds only those that wait for the first of `controls`: for all of them, or for fewer, as a
+  // clone begins with the control inputs of its original. So very many equal nodes are not looked
+  // at for each of their clones.
+  std::vector<NodeId> FindKinds(absl::string_view node_def, std::vector<Tensor> inputs,
+                                absl::Span<const NodeId> controls) const;
+
   // The first node that has the same values, or the node itself.
   NodeId FirstLike(NodeId id) const { return same_[id]; }
 
+  // By node: the first one of its kind, or the node itself.
+  const std::vector<NodeId>& kinds() const { return kinds_; }
+
  private:
+  static constexpr size_t kMaxKinds = 64;
+  // Nodes with the same values.
+  struct Class {
+    std::vector<NodeId> nodes;
+    std::vector<NodeId> kinds;                        // The first node of each.
+    absl::flat_hash_map<std::string, NodeId> by_key;  // The same by KindOf.
+    absl::flat_hash_set<size_t> num_controls;         // Of some node.
+  };
+
   CloneMatch() = default;
   static std::string KeyOf(absl::string_view node_def, absl::Span<const Tensor> inputs);
+  const Class* FindClass(absl::string_view node_def, std::vector<Tensor> inputs) const;
+  std::string KindOf(absl::Span<const Tensor> inputs, absl::Span<const NodeId> controls) const;
 
   std::vector<NodeId> same_;  // By node: the first one with the same values.
-  absl::flat_hash_map<std::string, std::vector<NodeId>> nodes_;
+  std::vector<NodeId> kinds_;
+  absl::flat_hash_map<std::string, Class> classes_;
 };
 
 }  // namespace spillway::core

@@ -123,6 +123,7 @@ class Verifier {
     }
     auto match = CloneMatch::Create(before_, ops, fed, stop_);
     if (!match.ok()) return match.status();
+    kinds_ = match->kinds();
     // Each after those that it reads or waits for, perhaps through swap nodes.
     std::vector<std::pair<NodeId, size_t>> path;  // With the number of inputs not looked at.
     const auto visit = [&](NodeId id) {
@@ -177,7 +178,7 @@ class Verifier {
 
   // A swap-in of a tensor that shares a variable's memory may be read late. Of its readers, one has
   // to lead to each update that the tensor led to: then it was copied before. After Edges.
-  absl::Status LateReads(const Topology& topology) const {
+  absl::Status LateReads(const Topology& topology) {
     std::vector<Late> late;  // Swap nodes of one tensor are adjacent.
     for (NodeId id : changed_) {
       if (poll_.Tick(1 + static_cast<int64_t>(after_.readers(id).size()))) {
@@ -187,18 +188,12 @@ class Verifier {
       const NodeId tensor = stands_for_[BehindSwap({id, 0}).node];
       if (tensor == kNoNode) return Fail("data", after_.name(id), "swap nodes form a chain");
       if (!MayShare(tensor)) continue;
-      if (late.empty() || late.back().was != tensor) {
-        auto variables = ReadByReference(tensor);
-        if (!variables.ok()) return variables.status();
-        late.push_back({tensor, *std::move(variables), {}});
-      }
+      if (late.empty() || late.back().was != tensor) late.push_back({tensor, {}});
       late.back().nodes.push_back(id);
     }
-    std::vector<NodeId> now;
-    auto writers = WritersFor(late, &now);
-    if (!writers.ok()) return writers.status();
     std::vector<uint64_t> leads;
-    const auto begin = [&](const std::vector<NodeId>& updates) {
+    const auto begin = [&](const std::vector<NodeId>& updates, const std::vector<NodeId>& now,
+                           std::vector<uint64_t>*) {
       leads.assign(after_.num_nodes(), 0);
       for (size_t i = 0; i < updates.size(); ++i) leads[now[updates[i]]] = uint64_t{1} << i;
       return Spread(after_, topology, &leads);
@@ -208,12 +203,58 @@ class Verifier {
       for (NodeId reader : NextReaders(swap_node)) led |= leads[reader];
       return led;
     };
-    auto unsafe = FindUnsafe(late, *writers, begin, came_before);
+    auto unsafe = FindUnsafe(late, begin, came_before);
     if (!unsafe.ok()) return unsafe.status();
     if (unsafe->first == kNoNode) return absl::OkStatus();
     return Fail("variable", after_.name(unsafe->second),
                 absl::StrCat("it may be read after ", Quoted(before_.name(unsafe->first)),
                              " has changed the variable"));
+  }
+
+  // What a step runs it runs without the added control edges, too. (Then it ran before: what an
+  // original node or a clone reads, or waited for, stands for what it did.) After Edges.
+  absl::Status Step(const v1::Step& step, const std::vector<NodeId>& targets) const {
+    std::vector<bool> runs(after_.num_nodes(), false), is_changed(after_.num_nodes(), false);
+    absl::flat_hash_set<NodeId> fed, ends(targets.begin(), targets.end());  // In before_.
+    for (const v1::Feed& feed : step.feeds()) fed.insert(before_.Find(NodeOf(feed.name())));
+    for (const std::string& target : step.targets()) ends.insert(before_.Find(NodeOf(target)));
+    fed.erase(kNoNode);
+    ends.erase(kNoNode);
+    std::vector<NodeId> todo, waiting;
+    const auto visit = [&](NodeId id) {
+      if (poll_.Tick() || runs[id]) return;
+      runs[id] = true;
+      if (!fed.contains(original_[id])) todo.push_back(id);
+    };
+    for (NodeId id(0); id < after_.num_nodes(); ++id) {
+      if (ends.contains(original_[id])) visit(id);
+    }
+    for (NodeId id : changed_) is_changed[id] = true;
+    while (!todo.empty() && !poll_.stopped()) {
+      const NodeId id = todo.back();
+      todo.pop_back();
+      if (is_changed[id]) {
+        waiting.push_back(id);
+        for (Tensor input : OwnInputs(id)) visit(input.node);
+      } else {
+        for (Tensor input : after_.inputs(id)) visit(input.node);
+      }
+    }
+    while (!waiting.empty() && !poll_.stopped()) {
+      const NodeId id = waiting.back();
+      waiting.pop_back();
+      for (Tensor input : after_.inputs(id)) {
+        if (poll_.Tick() || runs[input.node]) continue;
+        if (original_[input.node] != kNoNode) {
+          return Fail(
+              "step", after_.name(input.node),
+              absl::StrCat("it would run only because ", Quoted(after_.name(id)), " waits for it"));
+        }
+        runs[input.node] = true;
+        waiting.push_back(input.node);
+      }
+    }
+    return stop_.status("verify");
   }
 
   // Parsing has shown that all original nodes exist.
@@ -238,6 +279,29 @@ class Verifier {
   }
 
  private:
+  // The inputs of a changed node without added control edges.
+  std::vector<Tensor> OwnInputs(NodeId id) const {
+    const absl::Span<const Tensor> now = after_.inputs(id);
+    if (const NodeId was = original_[id]; was != kNoNode) {
+      return {now.begin(), now.begin() + before_.inputs(was).size()};
+    }
+    absl::flat_hash_set<NodeId> kept;  // Control inputs of its originals.
+    const auto keep = [&](NodeId was) {
+      for (Tensor input : before_.inputs(was)) {
+        if (!poll_.Tick() && input.is_control()) kept.insert(input.node);
+      }
+    };
+    if (IsClone(id)) keep(stands_for_[id]);
+    if (const auto others = also_.find(id); others != also_.end()) {
+      for (NodeId was : others->second) keep(was);
+    }
+    std::vector<Tensor> own;
+    for (Tensor input : now) {
+      if (!input.is_control() || kept.contains(original_[input.node])) own.push_back(input);
+    }
+    return own;
+  }
+
   // Returns a node of `graph` that waits for itself if Exits wait for all nodes in their loop;
   // kNoNode if none. `was`: a node's id in before_.
   template <typename Was>
@@ -323,10 +387,17 @@ class Verifier {
 
   bool SameTensor(Tensor now, Tensor then) const {
     if (now.port != then.port) return false;
-    if (stands_for_[now.node] == then.node) return true;
-    const auto others = also_.find(now.node);
-    return others != also_.end() && others->second.contains(then.node);
+    return stands_for_[now.node] == then.node || (IsClone(now.node) && OfSameKind(now, then));
   }
+  // Whether they are outputs of nodes of one kind (CloneMatch::FindKinds), or of clones of such.
+  bool OfSameKind(Tensor now, Tensor then) const {
+    const NodeId was = stands_for_[now.node];
+    if (now.port != then.port || was == kNoNode) return false;
+    if (KindOf(was) == KindOf(then.node)) return true;
+    const auto others = also_.find(now.node);
+    return others != also_.end() && others->second.contains(KindOf(then.node));
+  }
+  NodeId KindOf(NodeId was) const { return kinds_.empty() ? was : kinds_[was]; }
 
   bool IsClone(NodeId id) const { return original_[id] == kNoNode && stands_for_[id] != kNoNode; }
 
@@ -346,23 +417,25 @@ class Verifier {
     return tensor;
   }
 
-  // Finds the nodes that the new node `id` is a clone of: it may be one of several, which have the
+  // Finds the kinds of nodes that the new node `id` is a clone of: one of several, which have the
   // same values. What it reads was looked at before. An Identity that is none may still be a swap
   // node.
   absl::Status FindOriginal(NodeId id, const CloneMatch& match,
                             const absl::flat_hash_set<NodeId>& fed) {
     std::vector<Tensor> inputs;
+    std::vector<NodeId> controls;  // The first ones, as far as they are original nodes.
     for (Tensor input : after_.inputs(id)) {
-      if (input.is_control()) break;
+      if (poll_.Tick()) return stop_.status("verify");
+      if (input.is_control()) {
+        if (original_[input.node] == kNoNode) break;
+        controls.push_back(original_[input.node]);
+        continue;
+      }
       const Tensor behind = BehindSwap(input);
       inputs.push_back({stands_for_[behind.node], behind.port});
     }
     absl::Status status = Fail("clone", after_.name(id), "it is a copy of no node");
-    size_t tried = 0;
-    for (NodeId original : match.Find(after_.node_bytes(id), inputs)) {
-      if (poll_.Tick()) return stop_.status("verify");
-      // Of very many, those after which it is named.
-      if (++tried > kMaxOriginals && !IsNamedAfter(id, original)) continue;
+    for (NodeId original : match.FindKinds(after_.node_bytes(id), inputs, controls)) {
       if (poll_.Tick(static_cast<int64_t>(inputs.size() + after_.readers(id).size()))) {
         return stop_.status("verify");
       }
@@ -379,14 +452,9 @@ class Verifier {
     }
     return stands_for_[id] != kNoNode || after_.op(id) == "Identity" ? absl::OkStatus() : status;
   }
-  static constexpr size_t kMaxOriginals = 64;
-
-  bool IsNamedAfter(NodeId id, NodeId original) const {
-    return absl::StrContains(after_.name(id), NameStem(before_.name(original)));
-  }
 
   // Checks that `id`, which has the op, attributes and data inputs of `original`, is a clone of it.
-  absl::Status Clone(NodeId id, NodeId original, const absl::flat_hash_set<NodeId>& fed) const {
+  absl::Status Clone(NodeId id, NodeId original, const absl::flat_hash_set<NodeId>& fed) {
     const absl::string_view name = after_.name(id);
     if (!after_.has_undo(id)) return Fail("undo", name, "a new node carries no undo record");
     if (RunAgainOf(before_.op_info(original)) == RunAgain::kNever) {
@@ -406,19 +474,13 @@ class Verifier {
     for (size_t i = 0; i < then.size(); ++i) {
       if (then[i].is_control()) {
         waits.push_back(then[i].node);
-      } else if (!SameTensor(BehindSwap(now[i]), then[i])) {
+      } else if (!OfSameKind(BehindSwap(now[i]), then[i])) {
         return Fail("clone", name, "it reads another tensor than its original");
-      } else if (!is_value(GetOutputType(before_, then[i]))) {
+      } else if (!is_value(TypeBefore(then[i]))) {
         return Fail("clone", name, "it reads a reference or a resource");
       }
     }
-    std::vector<int32_t> ports;
-    const Graph::Readers readers = after_.readers(id);
-    for (uint32_t i = 0; i < readers.size(); ++i) {
-      const int32_t port = readers[i].port;
-      if (port != kControl && (ports.empty() || ports.back() != port)) ports.push_back(port);
-    }
-    for (OutputType type : GetOutputTypes(before_, original, ports)) {
+    for (OutputType type : GetOutputTypes(before_, original, PortsRead(after_, id))) {
       if (!is_value(type)) return Fail("clone", name, "it outputs a reference or a resource");
     }
     bool differs = false;
@@ -486,11 +548,11 @@ class Verifier {
   }
 
   // The variable behind a reference; kNoNode if `tensor` is none.
-  NodeId VariableOf(Tensor tensor) const {
+  NodeId VariableOf(Tensor tensor) {
     for (int hop = 0; hop < kMaxReferences; ++hop) {
-      if (!GetOutputType(before_, tensor).is_ref) return kNoNode;
+      if (!TypeBefore(tensor).is_ref) return kNoNode;
       const absl::Span<const Tensor> inputs = before_.inputs(tensor.node);
-      if (inputs.empty() || inputs[0].is_control() || !GetOutputType(before_, inputs[0]).is_ref) {
+      if (inputs.empty() || inputs[0].is_control() || !TypeBefore(inputs[0]).is_ref) {
         return tensor.node;
       }
       tensor = inputs[0];
@@ -502,7 +564,7 @@ class Verifier {
   using Writers = absl::flat_hash_map<NodeId, std::vector<NodeId>>;  // By variable.
 
   // Returns the nodes of before_ that write to variables by reference; `now`: their ids in after_.
-  absl::StatusOr<Writers> FindWriters(std::vector<NodeId>* now) const {
+  absl::StatusOr<Writers> FindWriters(std::vector<NodeId>* now) {
     Writers writers;
     now->assign(before_.num_nodes(), kNoNode);
     for (NodeId id(0); id < after_.num_nodes(); ++id) {
@@ -522,44 +584,69 @@ class Verifier {
     return writers;
   }
 
-  // A node of before_ that reads the memory of variables, and the new nodes that read it again.
+  // A node of before_ that may read the memory of variables, and the new nodes that read it again.
   struct Late {
     NodeId was;
-    std::vector<NodeId> variables;
     std::vector<NodeId> nodes;
   };
 
-  // FindWriters, unless none of `late` reads a variable.
-  absl::StatusOr<Writers> WritersFor(const std::vector<Late>& late,
-                                     std::vector<NodeId>* now) const {
-    const bool any =
-        std::any_of(late.begin(), late.end(), [](const Late& of) { return !of.variables.empty(); });
-    return any ? FindWriters(now) : Writers();
+  // How memory of variables comes to nodes of before_, perhaps through others that hand it on.
+  struct Sharing {
+    std::vector<NodeId> nodes;                                 // Those that are reached.
+    absl::flat_hash_map<NodeId, std::vector<NodeId>> readers;  // Of a variable or of one of them.
+  };
+
+  // Finds it for all of `late` in one walk back.
+  absl::StatusOr<Sharing> FindSharing(const std::vector<Late>& late) {
+    Sharing sharing;
+    absl::flat_hash_set<NodeId> seen;
+    for (const Late& of : late) {
+      if (seen.insert(of.was).second) sharing.nodes.push_back(of.was);
+    }
+    for (size_t done = 0; done < sharing.nodes.size(); ++done) {
+      const NodeId id = sharing.nodes[done];
+      const absl::Span<const Tensor> inputs = before_.inputs(id);
+      for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+        const Tensor input = inputs[i];
+        if (poll_.Tick()) return stop_.status("verify");
+        if (!ReadsInput(before_, id, static_cast<int32_t>(i))) continue;
+        // From another device comes a copy, which all readers on this one share.
+        if (AreOtherDevices(before_.device(input.node), before_.device(id))) continue;
+        if (const NodeId variable = VariableOf(input); variable != kNoNode) {
+          sharing.readers[variable].push_back(id);
+        } else if (MayShare(input.node)) {
+          sharing.readers[input.node].push_back(id);
+          if (seen.insert(input.node).second) sharing.nodes.push_back(input.node);
+        }
+      }
+    }
+    return sharing;
   }
 
   // Returns the first update of a variable, and of the new nodes in `late` that may read it late
   // the first that does not come before, though its original leads to the update; kNoNode if there
-  // is none. Calls `begin` with 64 updates at a time, one bit each, and then `came_before` for the
-  // bits of those that a new node comes before. Pairs of nodes and updates are not listed: a
-  // variable may have very many of both.
+  // is none. Calls `begin` with 64 updates at a time, one bit each, the ids that nodes have now,
+  // and the bits to which each leads, and then `came_before` for the bits of those that a new node
+  // comes before. Pairs of nodes and updates are not listed: a variable may have very many of both.
   template <typename Begin, typename CameBefore>
   absl::StatusOr<std::pair<NodeId, NodeId>> FindUnsafe(const std::vector<Late>& late,
-                                                       const Writers& writers, const Begin& begin,
-                                                       const CameBefore& came_before) const {
+                                                       const Begin& begin,
+                                                       const CameBefore& came_before) {
+    std::pair<NodeId, NodeId> first(kNoNode, kNoNode);
+    auto sharing = FindSharing(late);
+    if (!sharing.ok()) return sharing.status();
+    if (sharing->readers.empty()) return first;
+    std::vector<NodeId> now;
+    auto writers = FindWriters(&now);
+    if (!writers.ok()) return writers.status();
     std::vector<std::pair<NodeId, NodeId>> updates;  // And their variables.
-    absl::flat_hash_set<NodeId> seen;
-    for (const Late& of : late) {
-      for (NodeId variable : of.variables) {
+    for (const auto& [variable, of] : *writers) {
+      if (!sharing->readers.contains(variable)) continue;
+      for (NodeId update : of) {
         if (poll_.Tick()) return stop_.status("verify");
-        const auto found = writers.find(variable);
-        if (found == writers.end() || !seen.insert(variable).second) continue;
-        for (NodeId update : found->second) {
-          if (poll_.Tick()) return stop_.status("verify");
-          updates.emplace_back(update, variable);
-        }
+        updates.emplace_back(update, variable);
       }
     }
-    std::pair<NodeId, NodeId> first(kNoNode, kNoNode);
     if (updates.empty()) return first;
     auto topology = Topology::Build(before_, stop_);
     if (!topology.ok()) return Blame("acyclic", topology.status());
@@ -568,8 +655,8 @@ class Verifier {
     }
     for (size_t next = 0; next < updates.size() && first.first == kNoNode;) {
       std::vector<uint64_t> leads(before_.num_nodes(), 0);
-      absl::flat_hash_map<NodeId, uint64_t> by_variable;
-      std::vector<NodeId> of_bits;
+      std::vector<uint64_t> reads(before_.num_nodes(), 0);  // By variable: its updates.
+      std::vector<NodeId> of_bits, todo;
       for (; next < updates.size(); ++next) {
         const auto [update, variable] = updates[next];
         if (of_bits.empty() || of_bits.back() != update) {
@@ -578,18 +665,24 @@ class Verifier {
         }
         const uint64_t bit = uint64_t{1} << (of_bits.size() - 1);
         leads[update] |= bit;
-        by_variable[variable] |= bit;
+        if (reads[variable] == 0) todo.push_back(variable);
+        reads[variable] |= bit;
+      }
+      // To all that read the memory. A node comes again where it gets more bits: mostly once.
+      for (size_t done = 0; done < todo.size(); ++done) {
+        const auto readers = sharing->readers.find(todo[done]);
+        if (readers == sharing->readers.end()) continue;
+        for (NodeId reader : readers->second) {
+          if (poll_.Tick()) return stop_.status("verify");
+          const uint64_t bits = reads[reader] | reads[todo[done]];
+          if (std::exchange(reads[reader], bits) != bits) todo.push_back(reader);
+        }
       }
       if (absl::Status s = Spread(before_, *topology, &leads); !s.ok()) return s;
-      if (absl::Status s = begin(of_bits); !s.ok()) return s;
+      if (absl::Status s = begin(of_bits, now, &leads); !s.ok()) return s;
       for (const Late& of : late) {
-        uint64_t led = 0;
-        for (NodeId variable : of.variables) {
-          if (poll_.Tick()) return stop_.status("verify");
-          const auto found = by_variable.find(variable);
-          if (found != by_variable.end()) led |= found->second;
-        }
-        led &= leads[of.was];
+        if (poll_.Tick()) return stop_.status("verify");
+        const uint64_t led = reads[of.was] & leads[of.was];
         for (size_t i = 0; led != 0 && i < of.nodes.size(); ++i) {
           const NodeId node = of.nodes[i];
           if (poll_.Tick(1 + static_cast<int64_t>(after_.readers(node).size()))) {
@@ -609,25 +702,21 @@ class Verifier {
 
   // A clone of a node that reads a variable by reference has to read it before the updates that
   // come after the node: these must wait for the clone.
-  absl::Status Variables(const std::vector<NodeId>& clones) const {
+  absl::Status Variables(const std::vector<NodeId>& clones) {
     std::vector<Late> late;
     absl::flat_hash_map<NodeId, size_t> index;  // In `late`.
     for (NodeId id : clones) {
       if (poll_.Tick()) return stop_.status("verify");
       if (!IsClone(id)) continue;
       const auto [found, is_new] = index.try_emplace(stands_for_[id], late.size());
-      if (is_new) {
-        auto variables = ReadByReference(stands_for_[id]);
-        if (!variables.ok()) return variables.status();
-        late.push_back({stands_for_[id], *std::move(variables), {}});
-      }
+      if (is_new) late.push_back({stands_for_[id], {}});
       late[found->second].nodes.push_back(id);
     }
-    std::vector<NodeId> now;
-    auto writers = WritersFor(late, &now);
-    if (!writers.ok()) return writers.status();
     absl::flat_hash_map<NodeId, uint64_t> waited;  // By clone: the updates that wait for it.
-    const auto begin = [&](const std::vector<NodeId>& updates) {
+    const auto begin = [&](const std::vector<NodeId>& updates, const std::vector<NodeId>& now,
+                           std::vector<uint64_t>* leads) {
+      // A clone of a kind may be one of each node of it.
+      for (NodeId id(0); id < before_.num_nodes(); ++id) (*leads)[KindOf(id)] |= (*leads)[id];
       waited.clear();
       for (size_t i = 0; i < updates.size(); ++i) {
         for (Tensor input : after_.inputs(now[updates[i]])) {
@@ -641,42 +730,12 @@ class Verifier {
       const auto found = waited.find(clone);
       return found == waited.end() ? 0 : found->second;
     };
-    auto unsafe = FindUnsafe(late, *writers, begin, came_before);
+    auto unsafe = FindUnsafe(late, begin, came_before);
     if (!unsafe.ok()) return unsafe.status();
     if (unsafe->first == kNoNode) return absl::OkStatus();
     return Fail("variable", after_.name(unsafe->second),
                 absl::StrCat("it may read a variable after ", Quoted(before_.name(unsafe->first)),
                              " has changed it"));
-  }
-
-  // The variables whose memory the node reads, perhaps through nodes that hand it on.
-  absl::StatusOr<std::vector<NodeId>> ReadByReference(NodeId node) const {
-    std::vector<NodeId> variables, todo = {node};
-    absl::flat_hash_set<NodeId> seen = {node};
-    while (!todo.empty()) {
-      const NodeId id = todo.back();
-      todo.pop_back();
-      const absl::Span<const Tensor> inputs = before_.inputs(id);
-      for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
-        const Tensor input = inputs[i];
-        if (poll_.Tick()) return stop_.status("verify");
-        if (!ReadsInput(before_, id, static_cast<int32_t>(i))) continue;
-        // From another device comes a copy, which all readers on this one share.
-        if (AreOtherDevices(before_.device(input.node), before_.device(id))) continue;
-        if (const NodeId variable = VariableOf(input); variable != kNoNode) {
-          variables.push_back(variable);
-          continue;
-        }
-        if (MayShare(input.node) && seen.insert(input.node).second) {
-          todo.push_back(input.node);
-        }
-      }
-    }
-    if (!PolledSort(variables.begin(), variables.end(), std::less<>(), &poll_)) {
-      return stop_.status("verify");
-    }
-    variables.erase(std::unique(variables.begin(), variables.end()), variables.end());
-    return variables;
   }
 
   // The nodes other than swap nodes that read the output of a swap node.
@@ -769,6 +828,29 @@ class Verifier {
     return WaitsForOriginal(node, reader_was, name);
   }
 
+  // The type of a tensor of before_ that is read. A node may have very many outputs, and is looked
+  // at once.
+  OutputType TypeBefore(Tensor tensor) {
+    const auto [found, is_new] = types_before_.try_emplace(tensor.node);
+    auto& [ports, types] = found->second;
+    if (is_new) {
+      ports = PortsRead(before_, tensor.node);
+      types = GetOutputTypes(before_, tensor.node, ports);
+    }
+    return types[std::lower_bound(ports.begin(), ports.end(), tensor.port) - ports.begin()];
+  }
+
+  // Ascending, each once.
+  static std::vector<int32_t> PortsRead(const Graph& graph, NodeId id) {
+    std::vector<int32_t> ports;
+    const Graph::Readers readers = graph.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      const int32_t port = readers[i].port;
+      if (port != kControl && (ports.empty() || ports.back() != port)) ports.push_back(port);
+    }
+    return ports;
+  }
+
   // The type of a tensor that is read. Caches the last node's types: swaps of one node are
   // adjacent, and it may have very many outputs.
   OutputType TypeOf(Tensor tensor) {
@@ -776,14 +858,7 @@ class Verifier {
     if (stands_for_[tensor.node] == kNoNode) return {TypeOfNew(tensor.node), /*is_ref=*/false};
     if (typed_node_ != tensor.node) {
       typed_node_ = tensor.node;
-      typed_ports_.clear();
-      const Graph::Readers readers = after_.readers(tensor.node);
-      for (uint32_t i = 0; i < readers.size(); ++i) {
-        const int32_t port = readers[i].port;
-        if (port != kControl && (typed_ports_.empty() || typed_ports_.back() != port)) {
-          typed_ports_.push_back(port);
-        }
-      }
+      typed_ports_ = PortsRead(after_, tensor.node);
       types_ = GetOutputTypes(after_, tensor.node, typed_ports_);
     }
     const auto it = std::lower_bound(typed_ports_.begin(), typed_ports_.end(), tensor.port);
@@ -821,13 +896,16 @@ class Verifier {
   const std::vector<NodeId> original_;  // Per node of after_: its id in before_, or kNoNode.
   // The same, and for a clone that of its original. Set by Clones.
   std::vector<NodeId> stands_for_;
-  absl::flat_hash_map<NodeId, absl::flat_hash_set<NodeId>> also_;  // Further originals of clones.
+  absl::flat_hash_map<NodeId, absl::flat_hash_set<NodeId>> also_;  // Further kinds of clones.
   const std::vector<NodeId> changed_;  // Nodes of after_ that are new or edited.
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
   mutable StopPoller poll_;
   // Swap nodes that any reader may wait for.
   mutable absl::flat_hash_set<NodeId> sound_;
+  std::vector<NodeId> kinds_;  // By node of before_ (CloneMatch::kinds); empty without clones.
+  absl::flat_hash_map<NodeId, std::pair<std::vector<int32_t>, std::vector<OutputType>>>
+      types_before_;             // Ports that are read, and their types.
   NodeId typed_node_ = kNoNode;  // TypeOf: the last node, its ports that are read, their types.
   std::vector<int32_t> typed_ports_;
   std::vector<OutputType> types_;
@@ -836,7 +914,8 @@ class Verifier {
 }  // namespace
 
 absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
-                           absl::string_view after, const v1::Step& step, const StopToken& stop) {
+                           absl::string_view after, const v1::Step& step, const StopToken& stop,
+                           const std::vector<NodeId>& targets) {
   Graph::Edited edited;
   auto graph = Graph::ParseEdited(after, before, NoLimits(), stop, &edited);
   if (!graph.ok()) return Blame("parse", graph.status());
@@ -848,6 +927,7 @@ absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& contr
   if (!topology.ok()) return Blame("acyclic", topology.status());
   if (absl::Status s = verifier.Loops(); !s.ok()) return s;
   if (absl::Status s = verifier.LateReads(*topology); !s.ok()) return s;
+  if (absl::Status s = verifier.Step(step, targets); !s.ok()) return s;
   return verifier.Names(step);
 }
 

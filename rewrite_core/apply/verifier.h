@@ -3,6 +3,8 @@
 #ifndef SPILLWAY_REWRITE_CORE_APPLY_VERIFIER_H_
 #define SPILLWAY_REWRITE_CORE_APPLY_VERIFIER_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/flow/control_flow.h"
@@ -25,11 +27,15 @@ namespace spillway::core {
 //   acyclic      no cycles except for the loops' own back edges
 //   frames       no swap and no added control edge leads from one loop frame to another
 //   deadness     a node that waits for more nodes than before is dead whenever one of these is
+//   step         no original node runs that the step did not run, or only because another one waits
+//                for it over an added control edge
 //   names        targets and fed nodes exist; fed nodes are unedited
 // Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug in this program, never a
-// wrong graph. `control_flow` is the analysis of `before`.
+// wrong graph. `control_flow` is the analysis of `before`. `targets`: of before, what the step runs
+// (active_nodes.h) if `step` does not say; if neither does, the check `step` is left out.
 absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
-                           absl::string_view after, const v1::Step& step, const StopToken& stop);
+                           absl::string_view after, const v1::Step& step, const StopToken& stop,
+                           const std::vector<NodeId>& targets = {});
 
 }  // namespace spillway::core
 

@@ -23,6 +23,10 @@ namespace {
 // Takes about as long to copy as a poller's stride of steps.
 constexpr size_t kCopiedAtOnce = size_t{256} << 10;
 
+// Inputs that are compared one by one for each control input that is added. (Most nodes have
+// fewer.)
+constexpr size_t kFewInputs = 16;
+
 absl::Status BadEdit(absl::string_view what, absl::string_view node) {
   return absl::InternalError(absl::StrCat("edit of node ", Quoted(node), ": ", what));
 }
@@ -200,14 +204,22 @@ absl::Status GraphEdit::TooLarge() const {
 }
 
 void GraphEdit::AddControlInput(NodeId node, absl::string_view source, v1::EdgeKind kind) {
-  const auto [known, is_new] = control_inputs_.try_emplace(node);
-  // Read only once: a node may have very many inputs, and get very many added control inputs.
-  if (is_new && node >= 0 && node < graph_.num_nodes()) {
-    for (Tensor input : graph_.inputs(node)) {
-      if (input.is_control()) known->second.insert(graph_.name(input.node));
+  absl::Span<const Tensor> inputs;
+  if (node >= 0 && node < graph_.num_nodes()) inputs = graph_.inputs(node);
+  if (inputs.size() <= kFewInputs) {
+    // A set for each of very many nodes would take long to move and to free, without a look at a
+    // stop.
+    for (Tensor input : inputs) {
+      if (input.is_control() && graph_.name(input.node) == source) return;
     }
+  } else {
+    // Read only once: a node may have very many inputs, and get very many added control inputs.
+    const auto [known, is_new] = control_inputs_.try_emplace(node);
+    for (size_t i = 0; is_new && i < inputs.size(); ++i) {
+      if (inputs[i].is_control()) known->second.insert(graph_.name(inputs[i].node));
+    }
+    if (known->second.contains(source)) return;
   }
-  if (known->second.contains(source)) return;
   if (Fits(source.size())) controls_.push_back({node, std::string(source), kind});
 }
 

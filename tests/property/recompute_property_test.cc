@@ -12,9 +12,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/graph/strip.h"
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "rewrite_core/plan/clone_writer.h"
+#include "rewrite_core/rewriter.h"
 #include "rewrite_core/strategy/order/ordered_step.h"
 #include "rewrite_core/strategy/recompute/clone_planner.h"
 #include "rewrite_core/strategy/recompute/postpone.h"
@@ -25,6 +28,7 @@
 #include "tests/testing/proto_graph.h"
 #include "tests/testing/random.h"
 #include "tests/testing/random_graph.h"
+#include "tests/testing/sanitizers.h"
 
 namespace spillway::core {
 namespace {
@@ -116,7 +120,8 @@ void Check(const TestGpuStep& step, const OrderedStep& ordered, const testing::G
   const std::vector<std::string> names =
       ValueOrDie(WriteClones(*step.graph, plan, {}, &edit), "write");
   const std::string after = ValueOrDie(edit.Apply({}), "apply");
-  EXPECT_THAT(VerifyRewrite(*step.graph, step.facts.control_flow(), after, step.step, {}),
+  EXPECT_THAT(VerifyRewrite(*step.graph, step.facts.control_flow(), after, step.step, {},
+                            step.facts.active_nodes().targets),
               testing::IsOk());
   if (::testing::Test::HasFailure()) std::cout << testing::DescribeGraph(after) << "\n";
   const TestGraph written = TestGraph::FromBytes(after);
@@ -173,6 +178,97 @@ void TryAll(const testing::RandomGraphOptions& kind, int seeds) {
   EXPECT_GT(seen.fit, seeds / 10);
   EXPECT_GT(seen.plans, seeds / 20);
   EXPECT_GE(seen.postponed, seeds / 20);
+}
+
+// A training step of activations of one size, some of which are sums of siblings: one of these may
+// wait for another.
+std::string SumsOfSiblings(Random* random) {
+  const std::string type = " @/gpu:0 {T=float32, _output_shapes=[(64,56,56,16)]}\n";
+  std::string text =
+      "x = Placeholder() @/gpu:0 {dtype=float32, shape=(64,56,56,16)}\n"
+      "v = VariableV2() @/gpu:0 {dtype=float32, shape=(64,56,56,16)}\n"
+      "lr = Const() @/gpu:0 {dtype=float32, _output_shapes=[()]}\n"
+      "r = Identity(v) @/gpu:0 {T=float32, _output_shapes=[(64,56,56,16)]}\n";
+  std::vector<std::string> made = {"x"}, kept;  // Kept: read backward.
+  const auto add = [&](const std::string& made_by, absl::string_view more = "") {
+    const std::string name = absl::StrCat("f", made.size());
+    absl::StrAppend(&text, name, " = ", made_by, " @/gpu:0 {T=float32", more,
+                    ", _output_shapes=[(64,56,56,16)]}\n");
+    made.push_back(name);
+  };
+  for (int i = random->Between(8, 25); i > 0; --i) {
+    const std::string last = made.back();
+    if (random->OneIn(3)) {
+      std::vector<std::string> siblings;
+      for (int k = random->Between(2, 4); k > 0; --k) {
+        add(absl::StrCat(random->OneIn(2) ? "Sigmoid(" : "Tanh(", last, ")"));
+        siblings.push_back(made.back());
+      }
+      add(absl::StrCat("AddN(", absl::StrJoin(siblings, ", "), ")"),
+          absl::StrCat(", N=", siblings.size()));
+    } else if (random->OneIn(3)) {
+      add(absl::StrCat("Mul(", last, ", ",
+                       random->OneIn(2) || kept.empty() ? "r" : random->Pick(kept), ")"));
+    } else {
+      add(absl::StrCat(random->OneIn(2) ? "Tanh(" : "Neg(", last, ")"));
+    }
+    kept.push_back(made.back());
+  }
+  std::string last = made.back();
+  for (size_t i = kept.size(); i-- > 0;) {
+    if (random->OneIn(4)) continue;
+    const std::string name = absl::StrCat("gradients/g", i);
+    absl::StrAppend(&text, name, " = Mul(", last, ", ", kept[i], ")", type);
+    last = name;
+  }
+  return testing::GraphBytes(
+      absl::StrCat(text, "u = ApplyGradientDescent(v, lr, ", last, ")", type));
+}
+
+// Returns whether the plan has clones. Saved and applied, it gives the same bytes.
+bool ApplySaved(uint64_t seed) {
+  Random random(seed);
+  const std::string bytes = SumsOfSiblings(&random);
+  v1::RewriteOptions options;
+  options.mutable_step()->add_targets("u");
+  v1::Hardware& hardware = *options.mutable_step()->mutable_hardware();
+  hardware.set_preset(random.OneIn(2) ? "p100_pcie" : "a100_40gb_pcie4");
+  hardware.set_allocator_reserve(0);
+  hardware.set_gpu_memory_bytes(int64_t{1} << 50);
+  v1::SimulateOptions ample;
+  *ample.mutable_step() = options.step();
+  const int64_t peak = ValueOrDie(SimulateGraph(bytes, ample, DefaultLimits(), {}), "simulate")
+                           .forecast()
+                           .devices(0)
+                           .peak_bytes();
+  hardware.set_gpu_memory_bytes(peak * random.Between(25, 90) / 100);
+  v1::BudgetStrategy& budget = *options.mutable_budget();
+  budget.set_recompute(random.OneIn(2) ? v1::RECOMPUTE_CHEAP : v1::RECOMPUTE_ALL);
+  budget.set_planning_effort(v1::PLANNING_EFFORT_LOW);
+  for (v1::Output output : {v1::OUTPUT_GRAPH, v1::OUTPUT_PLAN}) options.add_outputs(output);
+  const auto made = Rewrite(bytes, options, DefaultLimits(), {});
+  if (!made.ok()) {
+    EXPECT_FALSE(absl::IsInternal(made.status())) << made.status();
+    return false;
+  }
+  if (made->plan().clones().empty()) return false;
+  v1::RewriteOptions apply;
+  apply.add_outputs(v1::OUTPUT_GRAPH);
+  made->plan().SerializeToString(apply.mutable_apply()->mutable_plan());
+  const auto applied = Rewrite(bytes, apply, DefaultLimits(), {});
+  EXPECT_THAT(applied.status(), testing::IsOk()) << "seed " << seed;
+  if (applied.ok()) {
+    EXPECT_TRUE(applied->graph_def() == made->graph_def()) << "seed " << seed;
+  }
+  return true;
+}
+
+TEST(RecomputePropertyTest, SavedPlansApply) {
+  int plans = 0;
+  const int seeds = (testing::kAddressSanitizer ? 50 : 300) * testing::LongRunFactor(10);
+  for (int i = 0; i < seeds; ++i) plans += ApplySaved(i);
+  std::cout << plans << " plans with clones\n";
+  EXPECT_GT(plans, seeds / 4);
 }
 
 TEST(RecomputePropertyTest, Plain) { TryAll({40, false, false, true, false}, 200); }

@@ -376,6 +376,22 @@ std::string ManyIntoOne(int count) {
   return GraphBytes(text);
 }
 
+// `count` nodes read a tensor at once, and wait for its swap-out, which one at the end of a chain
+// reads as a swap-in.
+std::string ManyThatWait(int count) {
+  const std::string type = " @/gpu:0 {T=float32, _output_shapes=[(64,64)]}\n";
+  std::string text =
+      absl::StrCat("p = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\nx = Relu(p)", type);
+  for (int i = 0; i < count; ++i) absl::StrAppend(&text, "r", i, " = Neg(x)", type);
+  std::string last = "r0";
+  for (int i = 0; i < 10; ++i) {
+    absl::StrAppend(&text, "late", i, " = Tanh(", last, ")", type);
+    last = absl::StrCat("late", i);
+  }
+  absl::StrAppend(&text, "end = AddV2(x, ", last, ")", type);
+  return GraphBytes(text);
+}
+
 // A node with `count` outputs on a GPU, which waits for memory while as many tensors are copied to
 // the host, one after another: it is tried again at the end of each copy.
 std::string WaitsForCopies(int count) {
@@ -540,6 +556,13 @@ const std::vector<Case>& Cases() {
       {"LevelGiven", [] { return Rewriting(Training(), absl::StrCat(kAll, kGiven, "}")); }},
       {"LevelSync1",
        [] { return Rewriting(Training(), absl::StrCat(kAll, kGiven, "sync_mode: 1 }")); }},
+      {"LevelSync1ManyReaders",
+       [] {
+         return Rewriting(ManyThatWait(kAddressSanitizer ? kMany : 250'000),
+                          absl::StrCat(kAll,
+                                       "outputs: OUTPUT_PLAN level { swapout_threshold: 2 "
+                                       "swapin_ahead: 1 swapin_groupby: 5 sync_mode: 1 }"));
+       }},
       {"LevelSync2",
        [] { return Rewriting(Training(), absl::StrCat(kAll, kGiven, "sync_mode: 2 }")); }},
       {"LevelSync3",

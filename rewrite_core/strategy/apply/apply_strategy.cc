@@ -154,8 +154,13 @@ v1::Step ApplyStep(const v1::RewriteOptions& options) {
 absl::StatusOr<SwapPlan> ReadOnClones(const v1::Plan& plan, const ClonePlan& clones,
                                       const StrategyInput& input) {
   const Graph& graph = input.facts.graph();
-  auto subject =
-      StepSubject::WithClones(graph, clones, input.facts.step(), input.limits, input.stop);
+  v1::Step step = input.facts.step();
+  // What clones leave without readers is no target.
+  if (const ActiveNodes& active = input.facts.active_nodes();
+      active.source == TargetSource::kUpdates) {
+    for (NodeId target : active.targets) step.add_targets(std::string(graph.name(target)));
+  }
+  auto subject = StepSubject::WithClones(graph, clones, step, input.limits, input.stop);
   if (!subject.ok()) return subject.status();
   const StepFacts& facts = (*subject)->facts();
   if (absl::Status s = facts.Compute({Fact::kTopology}, input.stop); !s.ok()) {

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/plan/clone_needs.h"
 #include "rewrite_core/plan/clone_rules.h"
 #include "rewrite_core/plan/soundness.h"
 #include "rewrite_core/strategy/apply/bad_plan.h"
@@ -32,6 +33,12 @@ class CloneReader {
       absl::Status s = ReadClone(from, &result_.clones.back());
       if (!s.ok()) return s;
     }
+    auto needed = FindNeeded(facts_, result_, stop_);
+    if (!needed.ok()) return needed.status();
+    const ExtraWait extra = FindExtraWait(graph_, result_, *needed);
+    if (extra.node != kNoNode) {
+      return CheckWait(graph_, extra.source, extra.node, EdgeFault::kExtra);
+    }
     return std::move(result_);
   }
 
@@ -44,9 +51,17 @@ class CloneReader {
     auto node = FindNode(from.node());
     if (!node.ok()) return node.status();
     clone->original = *node;
-    const auto [known, is_new] = run_again_.try_emplace(*node, RunAgain::kNever);
-    if (is_new) known->second = rules_.Of(*node);  // It looks at all inputs and readers.
-    if (known->second == RunAgain::kNever) return Bad(from.node(), "may not run again");
+    const auto [known, is_new] = originals_.try_emplace(*node);
+    Original& original = known->second;
+    if (is_new) {  // All inputs and readers are looked at.
+      original.run_again = rules_.Of(*node);
+      original.updates = rules_.UpdatesOf(*node);
+      for (Tensor input : graph_.inputs(*node)) {
+        if (absl::Status s = Polled(); !s.ok()) return s;
+        if (input.is_control()) original.controls.insert(input.node);
+      }
+    }
+    if (original.run_again == RunAgain::kNever) return Bad(from.node(), "may not run again");
     if (!facts_.active_nodes().needed[*node]) return Bad(from.node(), "is not run by the step");
     for (const v1::CloneInput& input : from.inputs()) {
       if (absl::Status s = ReadInput(from, input, clone); !s.ok()) return s;
@@ -62,13 +77,13 @@ class CloneReader {
       clone->updates.push_back(*update);
       if (absl::Status s = CheckEdge(*node, *update); !s.ok()) return s;
     }
-    for (NodeId update : rules_.UpdatesOf(*node)) {
+    for (NodeId update : original.updates) {
       if (!updates.contains(update)) {
         return Bad(graph_.name(update), absl::StrCat("writes a variable that ", Quoted(from.node()),
                                                      " reads, and does not wait for it"));
       }
     }
-    return ReadTrigger(from, clone);
+    return ReadTrigger(from, original.controls, clone);
   }
 
   absl::Status ReadInput(const v1::PlannedClone& from, const v1::CloneInput& input,
@@ -104,7 +119,8 @@ class CloneReader {
     return absl::OkStatus();
   }
 
-  absl::Status ReadTrigger(const v1::PlannedClone& from, PlannedClone* clone) {
+  absl::Status ReadTrigger(const v1::PlannedClone& from,
+                           const absl::flat_hash_set<NodeId>& waits_for, PlannedClone* clone) {
     if (from.trigger().empty()) {
       if (!clone->inputs.empty()) return absl::OkStatus();
       return Bad(from.node(), "would run again at once, for its clone has no trigger");
@@ -112,12 +128,9 @@ class CloneReader {
     auto trigger = FindNode(from.trigger());
     if (!trigger.ok()) return trigger.status();
     clone->trigger = *trigger;
-    for (Tensor input : graph_.inputs(clone->original)) {
-      if (absl::Status s = Polled(); !s.ok()) return s;
-      if (input.is_control() && input.node == *trigger) {
-        return Bad(from.node(), absl::StrCat("waits for ", Quoted(from.trigger()),
-                                             " as it is, which is no trigger for its clone"));
-      }
+    if (waits_for.contains(*trigger)) {
+      return Bad(from.node(), absl::StrCat("waits for ", Quoted(from.trigger()),
+                                           " as it is, which is no trigger for its clone"));
     }
     if (absl::Status s = CheckEdge(*trigger, clone->original); !s.ok()) return s;
     for (const InputPosition& consumer : clone->consumers) {
@@ -149,7 +162,13 @@ class CloneReader {
   const Graph& graph_;
   const StepFacts& facts_;
   const CloneRules& rules_;
-  absl::flat_hash_map<NodeId, RunAgain> run_again_;
+  // What is the same for all clones of a node.
+  struct Original {
+    RunAgain run_again = RunAgain::kNever;
+    std::vector<NodeId> updates;           // Of variables that it reads.
+    absl::flat_hash_set<NodeId> controls;  // What it waits for.
+  };
+  absl::flat_hash_map<NodeId, Original> originals_;
   const Soundness soundness_;
   const StopToken& stop_;
   StopPoller poll_;

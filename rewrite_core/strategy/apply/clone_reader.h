@@ -8,7 +8,8 @@
 //              an original that does not read the node, is served twice, is fed, or is in a loop
 //   updates    a clone that reads a variable by reference, for which some update does not wait
 //   triggers   none for a clone that reads no other one; one that its original waits for, or for
-//              which the original, or what reads the clone, may not wait (soundness.h)
+//              which the original, or what reads the clone, may not wait (soundness.h); one that
+//              the step would run for nothing else, since clones take over what reads it
 //
 // Cycles are searched for in the graph with all clones.
 //

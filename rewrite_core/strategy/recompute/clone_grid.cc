@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "rewrite_core/plan/clone_needs.h"
 #include "rewrite_core/strategy/recompute/clone_planner.h"
 #include "rewrite_core/strategy/recompute/postpone.h"
 
@@ -120,6 +121,10 @@ absl::StatusOr<std::optional<CloneGrid::Plan>> CloneGrid::PlanOf(const CloneSwee
   absl::Status status =
       PostponeOriginals(*facts_, *needs_, ordered_->ranks, &all.clones, &all.controls, *stop_);
   if (!status.ok()) return status;
+  auto needed = FindNeeded(*facts_, all.clones, *stop_);
+  if (!needed.ok()) return needed.status();
+  // The clones of one GPU may have taken all readers of a trigger of another one's.
+  if (FindExtraWait(facts_->graph(), all.clones, *needed).node != kNoNode) return std::nullopt;
   return all;
 }
 

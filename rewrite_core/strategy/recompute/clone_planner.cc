@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "rewrite_core/base/polled_sort.h"
+#include "rewrite_core/plan/clone_needs.h"
 #include "rewrite_core/plan/soundness.h"
 
 namespace spillway::core {
@@ -129,9 +130,9 @@ class ClonePlanner {
   // A clone waits for the node launched before its place, or an earlier one. Returns false if there
   // is none.
   bool FindTriggers() {
-    for (const PlannedClone& clone : plan_.clones) {
-      num_moved_[clone.original] += static_cast<int64_t>(clone.consumers.size());
-    }
+    auto needed = FindNeeded(facts_, plan_, stop_);
+    if (!needed.ok()) return false;
+    needed_ = *std::move(needed);
     // By clone: the originals that wait for it, directly or through clones.
     std::vector<std::vector<NodeId>> waiting(plan_.clones.size());
     size_t total = 0;
@@ -168,7 +169,7 @@ class ClonePlanner {
     const Slot own = order_.slot(clone.original);
     for (Slot slot(at - 1); slot > own && slot >= at - kTriggerReach; --slot) {
       const NodeId node = order_.node(slot);
-      if (ranks_[node] >= ranks_[first] || IsUnread(node) || IsWaitedFor(clone.original, node) ||
+      if (ranks_[node] >= ranks_[first] || !needed_[node] || IsWaitedFor(clone.original, node) ||
           soundness_.WaitInOrder(node, clone.original) != EdgeFault::kNone) {
         continue;
       }
@@ -180,13 +181,6 @@ class ClonePlanner {
       }
     }
     return kNoNode;
-  }
-
-  // Whether all that reads the node reads clones of it: it may be postponed (postpone.h).
-  bool IsUnread(NodeId node) const {
-    const auto moved = num_moved_.find(node);
-    return moved != num_moved_.end() &&
-           moved->second == static_cast<int64_t>(facts_.graph().readers(node).size());
   }
 
   // Whether the node has the other one as a control input.
@@ -211,7 +205,9 @@ class ClonePlanner {
   std::vector<Slot> at_;            // By clone of the plan: the slot before which it runs.
   std::vector<bool> hands_on_;      // By clone of the plan: it hands on what another one makes.
   std::vector<CloneIndex> clones_;  // By clone of the sweep.
-  absl::flat_hash_map<NodeId, int64_t> num_moved_;  // Inputs of originals that read its clones.
+  // What the step runs, whatever waits for it: what only clones' originals are read by may be
+  // postponed (postpone.h), or is not run.
+  NodeFlags needed_;
   // By clone and node that hands its output on: that node's clone.
   absl::flat_hash_map<std::pair<CloneIndex, NodeId>, CloneIndex> handing_on_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "rewrite_core/plan/clone_needs.h"
 
 namespace spillway::core {
 namespace {
@@ -36,9 +37,9 @@ class Postponer {
     is_small_ = num_inputs <= kMaxInputs;
     if (!is_small_) return;
     for (NodeId target : facts.active_nodes().targets) ++kept_for_[target];
+    // An order edge keeps nothing: where nothing but clones reads its source, it goes.
     for (const ControlEdge& edge : edges_) {
-      ++kept_for_[edge.from];
-      if (edge.kind == v1::EDGE_KIND_ORDER) waits_for_[edge.to].push_back(edge.from);
+      if (edge.kind != v1::EDGE_KIND_ORDER) ++kept_for_[edge.from];
     }
     for (CloneIndex i(0); i < num_clones(); ++i) {
       const PlannedClone& clone = clones_[i];
@@ -64,11 +65,11 @@ class Postponer {
     }
     DropSame();
     SortReads();
+    // A clone's trigger comes later than what its original waited for.
     edges_.erase(std::remove_if(edges_.begin(), edges_.end(),
                                 [this](const ControlEdge& edge) {
                                   return edge.kind == v1::EDGE_KIND_ORDER &&
-                                         originals_.contains(edge.to) &&
-                                         originals_.at(edge.to).is_postponed;
+                                         (IsPostponed(edge.to) || IsPostponed(edge.from));
                                 }),
                  edges_.end());
     for (CloneIndex i(0); i < num_clones() && !poll_.Tick(); ++i) {
@@ -154,11 +155,6 @@ class Postponer {
     const NodeId original = clones_[i].original;
     is_postponed_[i] = originals_[original].is_postponed = true;
     CountReads(i, -1);
-    // The clone's trigger comes later than what it waited for.
-    const auto waits_for = waits_for_.find(original);
-    if (waits_for != waits_for_.end()) {
-      for (NodeId from : waits_for->second) --kept_for_[from];
-    }
     ReadOriginal(i);
     const absl::Span<const Tensor> inputs = graph_.inputs(original);
     auto moved = clones_[i].inputs.begin();
@@ -169,6 +165,11 @@ class Postponer {
       if (from != kNoClone) clones_[from].consumers.push_back({original, k});
       Move({original, k}, from);
     }
+  }
+
+  bool IsPostponed(NodeId node) const {
+    const auto original = originals_.find(node);
+    return original != originals_.end() && original->second.is_postponed;
   }
 
   bool IsKept(NodeId original) const {
@@ -229,7 +230,6 @@ class Postponer {
   StopPoller poll_;
   bool is_small_ = false;
   absl::flat_hash_map<NodeId, int32_t> kept_for_;  // How often it is waited for, or fetched.
-  absl::flat_hash_map<NodeId, std::vector<NodeId>> waits_for_;  // Over order edges.
   absl::flat_hash_map<NodeId, Original> originals_;
   absl::flat_hash_map<std::pair<NodeId, int32_t>, CloneIndex> read_;  // By input.
   // By clone: the triggers that it waits for, also through clones; at most kMaxTriggers + 1.
@@ -245,6 +245,18 @@ absl::Status PostponeOriginals(const StepFacts& facts, const Needs& needs,
   Postponer postponer(facts, needs, ranks, plan, controls, stop);
   postponer.Run();
   if (postponer.poll()->stopped()) return stop.status("strategy");
+  DropUnread(plan);
+  auto needed = FindNeeded(facts, *plan, stop);
+  if (!needed.ok()) return needed.status();
+  controls->erase(std::remove_if(controls->begin(), controls->end(),
+                                 [&](const ControlEdge& edge) {
+                                   return (*needed)[edge.to] && !(*needed)[edge.from];
+                                 }),
+                  controls->end());
+  const int32_t num_nodes = facts.graph().num_nodes();
+  for (size_t i = 0; i < plan->clones.size(); ++i) {
+    if (!(*needed)[num_nodes + i]) plan->clones[i].consumers.clear();
+  }
   DropUnread(plan);
   return absl::OkStatus();
 }

@@ -23,10 +23,11 @@
 
 namespace spillway::core {
 
-// Takes such clones, and those that are read by none then, out of a plan (PlanClones). `controls`:
-// the edges of the step that it is for; with these order edges then, and without those that held
-// back what waits for longer now. `needs`, `ranks`: as for PlanClones. Errors: those of `stop`.
-// REQUIRES: kActiveNodes, kBackwardPart.
+// Takes such clones, and those that are read by none then, out of a plan (PlanClones), and those
+// that are read only by what the step does not run any more. `controls`: the edges of the step that
+// it is for; with these order edges then, and without those that held back what waits for longer
+// now, or for which alone the step would run their source. `needs`, `ranks`: as for PlanClones.
+// Errors: those of `stop`. REQUIRES: kActiveNodes, kBackwardPart.
 absl::Status PostponeOriginals(const StepFacts& facts, const Needs& needs,
                                absl::Span<const int32_t> ranks, ClonePlan* plan,
                                std::vector<ControlEdge>* controls, const StopToken& stop);

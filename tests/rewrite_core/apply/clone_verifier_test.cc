@@ -333,6 +333,112 @@ INSTANTIATE_TEST_SUITE_P(
                   "deadness"}),
     testing::CaseName());
 
+// u is made again for r, the only node that reads it; the original is pruned.
+constexpr char kReadOnce[] = R"(
+    a = Placeholder() {dtype=float32}
+    w = VariableV2() {dtype=float32}
+    init = Assign(w, a) {T=float32}
+    t = Tanh(a) {T=float32}
+    s = Exp(t) {T=float32}
+    u = Relu(a, ^w) {T=float32}
+    v = Neg(a) {T=float32}
+    r = AddN(v, u, s) {T=float32, N=3}
+)";
+
+class CloneOfWhatIsReadOnceTest : public ::testing::TestWithParam<CloneCase> {};
+
+TEST_P(CloneOfWhatIsReadOnceTest, IsJudged) {
+  v1::Step step;
+  step.add_targets("r");
+  const std::string after = absl::StrCat(
+      absl::StrReplaceAll(kReadOnce,
+                          {{"r = AddN(v, u, s) {T=float32, N=3}",
+                            "r = AddN(v, u2, s) {T=float32, N=3, _spillway_undo=[\"1=u\"]}"}}),
+      "u2 = Relu(a, ^w, ^t) {T=float32, _spillway_undo=[\"added\"]}\n");
+  Expect(kReadOnce, after, GetParam(), step);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, CloneOfWhatIsReadOnceTest,
+    ::testing::Values(
+        CloneCase{"AsItIs", {}, ""},
+        CloneCase{
+            "AnEdgeMakesTheOriginalRun",
+            {{"v = Neg(a) {T=float32}", "v = Neg(a, ^u) {T=float32, _spillway_undo=[\"^u\"]}"}},
+            "step"},
+        CloneCase{
+            "AnEdgeFromWhatRunsAnyway",
+            {{"v = Neg(a) {T=float32}", "v = Neg(a, ^t) {T=float32, _spillway_undo=[\"^t\"]}"}},
+            ""},
+        CloneCase{
+            "AnEdgeFromTheClone",
+            {{"v = Neg(a) {T=float32}", "v = Neg(a, ^u2) {T=float32, _spillway_undo=[\"^u2\"]}"}},
+            ""},
+        CloneCase{"AnEdgeToWhatDoesNotRun",
+                  {{"init = Assign(w, a) {T=float32}",
+                    "init = Assign(w, a, ^u) {T=float32, _spillway_undo=[\"^u\"]}"}},
+                  ""},
+        CloneCase{"AnEdgeFromWhatTheStepDidNotRun",
+                  {{"v = Neg(a) {T=float32}",
+                    "v = Neg(a, ^init) {T=float32, _spillway_undo=[\"^init\"]}"}},
+                  "step"},
+        CloneCase{"ATriggerThatOnlyAClonesOriginalReads",
+                  {{"AddN(v, u2, s) {T=float32, N=3, _spillway_undo=[\"1=u\"]}",
+                    "AddN(v, u2, s2) {T=float32, N=3, _spillway_undo=[\"1=u\", \"2=s\"]}\n"
+                    "t2 = Tanh(a, ^v) {T=float32, _spillway_undo=[\"added\"]}\n"
+                    "s2 = Exp(t2) {T=float32, _spillway_undo=[\"added\"]}"}},
+                  "step"},
+        CloneCase{"ATriggerThatAnotherCloneReads",
+                  {{"AddN(v, u2, s) {T=float32, N=3, _spillway_undo=[\"1=u\"]}",
+                    "AddN(v, u2, s2) {T=float32, N=3, _spillway_undo=[\"1=u\", \"2=s\"]}\n"
+                    "s2 = Exp(t, ^v) {T=float32, _spillway_undo=[\"added\"]}"}},
+                  ""},
+        CloneCase{"ASwapInThatMakesTheOriginalRun",
+                  {{"AddN(v, u2, s) {T=float32, N=3, _spillway_undo=[\"1=u\"]}",
+                    "AddN(in, u2, s) {T=float32, N=3, _spillway_undo=[\"0=v\", \"1=u\"]}\n"
+                    "out = Identity(v) {T=float32, _spillway_undo=[\"added\"], "
+                    "_grappler_do_not_remove=true}\n"
+                    "in = Identity(out, ^u) {T=float32, _spillway_undo=[\"added\"], "
+                    "_grappler_do_not_remove=true}"}},
+                  "step"}),
+    testing::CaseName());
+
+// A step that runs both does not run one of them only for the other.
+TEST(CloneVerifierTest, AnEdgeFromAnotherTarget) {
+  v1::Step step;
+  for (const char* target : {"r", "u"}) step.add_targets(target);
+  const std::string after = absl::StrCat(
+      absl::StrReplaceAll(
+          kReadOnce,
+          {{"r = AddN(v, u, s) {T=float32, N=3}",
+            "r = AddN(v, u2, s) {T=float32, N=3, _spillway_undo=[\"1=u\"]}"},
+           {"v = Neg(a) {T=float32}", "v = Neg(a, ^u) {T=float32, _spillway_undo=[\"^u\"]}"}}),
+      "u2 = Relu(a, ^w, ^t) {T=float32, _spillway_undo=[\"added\"]}\n");
+  Expect(kReadOnce, after, {"", {}, ""}, step);
+}
+
+// More equal nodes than are looked at one by one, each with a control input of its own: the clone
+// of the last is found by what it waits for.
+TEST(CloneVerifierTest, VeryManyEqualNodes) {
+  std::string net = "a = Placeholder() {dtype=float32}\n", inputs;
+  constexpr int kCount = 100;
+  for (int i = 0; i < kCount; ++i) {
+    absl::StrAppend(&net, "p", i, " = Placeholder() {dtype=float32}\n", "b", i, " = Relu(a, ^p", i,
+                    ") {T=float32}\n");
+  }
+  const std::string last = absl::StrCat("b", kCount - 1), wait = absl::StrCat("^p", kCount - 1);
+  absl::StrAppend(&net, "c = Neg(", last, ") {T=float32}\n");
+  const std::string before = absl::StrCat(net, "d = AddV2(c, ", last, ") {T=float32}\n");
+  const std::string after =
+      absl::StrCat(net, "d = AddV2(c, again) {T=float32, _spillway_undo=[\"1=", last, "\"]}\n",
+                   "again = Relu(a, ", wait, ", ^c) {T=float32, _spillway_undo=[\"added\"]}\n");
+  Expect(before, after, {"", {}, ""});
+  Expect(before, after,
+         {"", {{absl::StrCat("again = Relu(a, ", wait), "again = Relu(a, ^p1"}}, "data"});
+  Expect(before, after,
+         {"", {{absl::StrCat("again = Relu(a, ", wait), "again = Relu(a"}}, "clone"});
+}
+
 TEST(CloneVerifierTest, InALoop) {
   constexpr char kLoop[] = R"(
     a = Placeholder() {dtype=float32}

@@ -210,6 +210,37 @@ TEST_F(ApplyStrategyTest, ACloneThatReadsAVariableRunsBeforeItsUpdate) {
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "'u' is in one list of updates twice"));
 }
 
+// What clones take over all readers of is not run any more, but for something that waits for it.
+TEST_F(ApplyStrategyTest, NothingWaitsForWhatOnlyClonesOriginalsRead) {
+  const std::string bytes = GraphBytes(absl::StrCat(kGraph,
+                                                    "t = Tanh(x) @/gpu:0 {T=float32}\n"
+                                                    "y = Exp(t) @/gpu:0 {T=float32}\n"
+                                                    "z = Mul(y, o) @/gpu:0 {T=float32}\n"
+                                                    "u = AssignSub(v, z) @/gpu:0 {T=float32}\n"));
+  const std::string of_a =
+      "clones { node: 'a' trigger: 't' consumers { node: 'd' input_index: 1 } } ";
+  const std::string for_z = "consumers { node: 'z' input_index: 0 } } ";
+  EXPECT_THAT(ApplyTo(bytes, WithClones(of_a)), IsOk());
+  EXPECT_THAT(ApplyTo(bytes, WithClones(of_a + "clones { node: 'y' trigger: 'c' " + for_z)),
+              IsOk());
+  const std::string both = "clones { node: 't' trigger: 'c' } clones { node: 'y' inputs { clone: ";
+  EXPECT_THAT(ApplyTo(bytes, WithClones(of_a + both + "1 } " + for_z)),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "node 'a' may not wait for 't'"));
+  // So does an edge of the plan.
+  v1::Plan plan = PlanOf(WithClones(both + "0 } " + for_z +
+                                    "controls { source: 't' node: 'b' kind: EDGE_KIND_ORDER }"));
+  plan.mutable_step()->set_targets(0, "u");
+  plan.set_graph_sha256(ValueOrDie(CanonicalSha256(bytes, {}), "hash"));
+  v1::RewriteOptions options;
+  plan.SerializeToString(options.mutable_apply()->mutable_plan());
+  EXPECT_THAT(Rewrite(bytes, options, DefaultLimits(), StopToken()),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "node 'b' may not wait for 't'"));
+  // An update may wait for a clone that the step needs.
+  EXPECT_THAT(ApplyTo(bytes, WithClones("clones { node: 'e' trigger: 'm' updates: 'u' "
+                                        "updates: 'init' }")),
+              IsInvalid(v1::ERROR_REASON_BAD_PLAN, "node 'u' may not wait for 'e'"));
+}
+
 // It waits for a node of a side that may not be taken: then the original does not run either, and a
 // Merge takes its other input. Any other reader would not run where it ran before.
 TEST_F(ApplyStrategyTest, AMergeMayReadACloneOfASide) {
