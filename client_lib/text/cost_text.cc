@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client_lib/text/forecast_parts.h"
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/rewrite_figures.h"
@@ -44,15 +45,22 @@ std::string MemoryText(const core::RewriteFigures& figures) {
   return absl::StrCat(used, " of ", core::BytesText(*gpu->budget_bytes));
 }
 
+// First of all, as one line has no heading.
+std::string MayRunOutClause(const v1::RewriteReport& report) {
+  const std::string text = MayRunOutText(report);
+  return text.empty() ? "" : absl::StrCat(text, "; ");
+}
+
 }  // namespace
 
 std::string CostText(const v1::RewriteReport& report) {
   const core::RewriteFigures figures = core::FiguresOf(report);
-  const char* const dry_run = report.outcome() == v1::OUTCOME_DRY_RUN ? "dry run: " : "";
+  const std::string start = absl::StrCat(
+      MayRunOutClause(report), report.outcome() == v1::OUTCOME_DRY_RUN ? "dry run: " : "");
   std::vector<std::string> parts;
   if (figures.swapped_tensors == 0 && figures.recomputed_nodes == 0) {
     parts.push_back(
-        absl::StrCat(dry_run, FitVerb(figures.fit),
+        absl::StrCat(start, FitVerb(figures.fit),
                      report.outcome() == v1::OUTCOME_REWRITTEN ? " without swaps" : ""));
     if (std::string memory = MemoryText(figures); !memory.empty()) parts.push_back(memory);
     return absl::StrJoin(parts, ", ");
@@ -63,7 +71,7 @@ std::string CostText(const v1::RewriteReport& report) {
     means.push_back(absl::StrCat(FormatCount(figures.recomputed_nodes, "node"), " run again"));
   }
   parts.push_back(
-      absl::StrCat(dry_run, FitVerb(figures.fit), " with ", absl::StrJoin(means, " and ")));
+      absl::StrCat(start, FitVerb(figures.fit), " with ", absl::StrJoin(means, " and ")));
   if (figures.swapped_tensors > 0) {
     parts.push_back(KnownBytes(figures.swap_out_bytes, figures.unknown_size_tensors));
   }
@@ -82,7 +90,7 @@ std::string CostText(const v1::RewriteReport& report) {
 std::string ReportLine(const v1::RewriteReport& report) {
   const bool planned =
       report.outcome() == v1::OUTCOME_REWRITTEN || report.outcome() == v1::OUTCOME_DRY_RUN;
-  return planned ? CostText(report) : report.summary();
+  return planned ? CostText(report) : absl::StrCat(MayRunOutClause(report), report.summary());
 }
 
 }  // namespace spillway::text

@@ -10,8 +10,9 @@ namespace spillway::text {
 
 // `fits with 14 swaps, 3.10 GiB, 5 % slower, host memory 3.20 GiB`; of a graph that is returned
 // unchanged `fits, 8.10 GiB of 14.40 GiB`. A fit that was not computed is reported as unknown,
-// never as fitting. The bytes are those that a step copies to the host. If the step may compute
-// other bits even without Grappler, the line says so.
+// never as fitting; a warning that TensorFlow may run out of memory comes first. The bytes are
+// those that a step copies to the host. If the step may compute other bits even without Grappler,
+// the line says so.
 std::string CostText(const v1::RewriteReport& report);
 
 // Returns the cost of a rewrite; of a graph that is returned unchanged, the report's summary.

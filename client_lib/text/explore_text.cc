@@ -228,7 +228,8 @@ std::string FormatExploration(const v1::ExploreReport& report, Style style) {
   AddWarningsOf(report, style, &facts);
   return absl::StrCat(
       FormatSizes({report.sizes().begin(), report.sizes().end()}, report.size_is_batch(), style),
-      HeadlineText(ExplorationHeadline(report), style), FormatFacts(facts, style));
+      HeadlineText(ExplorationHeadline(report), style), MayRunOutLine(report, style),
+      FormatFacts(facts, style));
 }
 
 }  // namespace spillway::text

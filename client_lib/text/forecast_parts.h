@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/text/machine_text.h"
 #include "client_lib/text/style.h"
+#include "client_lib/text/text_table.h"
 #include "spillway/v1/report.pb.h"
 #include "spillway/v1/simulate.pb.h"
 
@@ -63,11 +64,33 @@ std::string TargetsText(const Names& targets) {
   return absl::StrCat(text, targets.size() == 1 ? " needs" : " need");
 }
 
+// The warning that TensorFlow may run out of memory; empty if there is none.
+template <typename Report>
+std::string MayRunOutText(const Report& report) {
+  for (const v1::Warning& warning : report.warnings()) {
+    if (warning.code() == v1::WARNING_CODE_MAY_RUN_OUT) return warning.message();
+  }
+  return "";
+}
+
+// The same as the line below a heading, where there is always room for it.
+template <typename Report>
+std::string MayRunOutLine(const Report& report, Style style) {
+  const std::string text = style.WithOptions(MayRunOutText(report));
+  if (text.empty()) return "";
+  return absl::StrCat(style.Warning(Shortened(absl::StrCat("  warning  ", text), style.width())),
+                      "\n");
+}
+
+// All others.
 template <typename Report>
 void AddWarningsOf(const Report& report, Style style, Rows* facts) {
   const auto add = [&](bool about_the_plan) {
     for (const v1::Warning& warning : report.warnings()) {
-      if ((warning.code() == v1::WARNING_CODE_LITTLE_SWAPPED) != about_the_plan) continue;
+      if ((warning.code() == v1::WARNING_CODE_LITTLE_SWAPPED) != about_the_plan ||
+          warning.code() == v1::WARNING_CODE_MAY_RUN_OUT) {
+        continue;
+      }
       facts->push_back({"warning", style.WithOptions(warning.message())});
     }
   };

@@ -369,7 +369,8 @@ std::string FormatSimulation(const v1::SimulateReport& report, Style style) {
       gpus.empty() ? ""
                    : FormatMemoryTable({"peak memory", "of a step", "limit"}, gpus,
                                        {forecast.host_peak_bytes(), host_bytes}, style);
-  return absl::StrCat(HeadlineText(Headline(report), style), table, FormatFacts(facts, style));
+  return absl::StrCat(HeadlineText(Headline(report), style), MayRunOutLine(report, style), table,
+                      FormatFacts(facts, style));
 }
 
 std::string FormatSimulationDetails(const v1::SimulateReport& report, Style style) {
@@ -380,8 +381,8 @@ std::string FormatSimulationDetails(const v1::SimulateReport& report, Style styl
   facts.push_back({"step", StepText(report)});
   if (report.has_inlining()) facts.push_back({"calls", InliningText(report.inlining())});
   AddWarningsOf(report, style, &facts);
-  return absl::StrCat(HeadlineText(Headline(report), style), GpuTables(forecast, style),
-                      FormatFacts(facts, style));
+  return absl::StrCat(HeadlineText(Headline(report), style), MayRunOutLine(report, style),
+                      GpuTables(forecast, style), FormatFacts(facts, style));
 }
 
 std::string FormatMemory(const v1::SimulateReport& report, int top, Style style) {
@@ -422,7 +423,7 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
   if (!distances.empty()) absl::StrAppend(&text, "\n", distances);
   Rows facts = {{"step", StepText(report)}};
   AddWarningsOf(report, style, &facts);
-  return absl::StrCat(text, "\n", FormatFacts(facts, style));
+  return absl::StrCat(MayRunOutLine(report, style), text, "\n", FormatFacts(facts, style));
 }
 
 }  // namespace spillway::text

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "client_lib/text/fit_text.h"
+#include "client_lib/text/forecast_parts.h"
 #include "client_lib/text/forecast_text.h"
 #include "client_lib/text/level_text.h"
 #include "client_lib/text/memory_table.h"
@@ -50,7 +51,7 @@ std::string HeadingText(const v1::RewriteReport& report, absl::string_view name,
     absl::StrAppend(&heading, " (strategy ",
                     NameOrNumber(core::StrategyName(report.strategy()), report.strategy()), ")");
   }
-  std::string text = absl::StrCat(style.Heading(heading), "\n");
+  std::string text = absl::StrCat(style.Heading(heading), "\n", MayRunOutLine(report, style));
   if (!report.summary().empty()) {
     absl::StrAppend(&text, Paragraph(style.WithOptions(report.summary()), 2, style));
   }

@@ -469,7 +469,8 @@ TEST(BudgetRewriteTest, FiltersAreChecked) {
 }
 
 // 16 MiB of 16.1: the variable of 4 and two tensors of 6. Behind the hole that the variable's
-// initializer may leave, only one of them fits, and neither can be swapped.
+// initializer may leave, only one of them fits, and neither can be swapped: that takes 20 MiB,
+// which are there with 20.7 where a variation has seven tenths of the reserve or more, as 12 do.
 TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
   const std::string bytes = testing::GraphBytes(
       "w = VariableV2() {dtype=float32, shape=(1024,1024), _output_shapes=[(1024,1024)]}\n"
@@ -488,8 +489,65 @@ TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
         [](const v1::Warning& warning) { return warning.code() == v1::WARNING_CODE_MAY_RUN_OUT; });
   };
   constexpr int64_t kMib = 1 << 20;
-  EXPECT_EQ(warned(1785 * kMib / 100), 1);
+  EXPECT_EQ(warned(207 * kMib / 10), 1);
   EXPECT_EQ(warned(26 * kMib), 0);
+  const std::string unfit = absl::StrCat(
+      "step { targets: 'sum' hardware { gpu_memory_bytes: ", 1785 * kMib / 100, " } }");
+  const absl::Status refused = TryBudget(bytes, unfit).status();
+  EXPECT_THAT(refused, FailsWith(absl::StatusCode::kFailedPrecondition,
+                                 v1::ERROR_REASON_DOES_NOT_FIT, "10 of 20 variations"));
+  int64_t enough = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &enough));
+  EXPECT_LE(warned(enough), 1) << "what the error names suffices";
+}
+
+// What is returned fits in half of the variations on each GPU: in half of its memory another plan
+// is taken than the one that fits in 8; in a third, there is none.
+TEST(BudgetRewriteTest, WhatFitsInFewVariationsIsNoPlan) {
+  const std::string bytes = ReadTestGraph("resnet26_2tower_b2/graph.pb");
+  const v1::RewriteReport ample = WithBudget(bytes, OnGpu(2, int64_t{1} << 50)).report();
+  const auto memory = [&ample](int percent) {
+    return OnGpu(2, ample.fits(0).unswapped_peak_bytes() / 100 * percent);
+  };
+  const v1::RewriteReport half = WithBudget(bytes, memory(50)).report();
+  ASSERT_EQ(half.budget().devices_size(), 2);
+  for (const v1::BudgetDevice& device : half.budget().devices()) {
+    EXPECT_EQ(device.variation_count(), kNumVariations);
+    EXPECT_LE(device.unfit_variation_count(), kNumVariations / 2);
+  }
+  EXPECT_THAT(TryBudget(bytes, memory(35)).status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        "10 of 20 variations"));
+}
+
+// A fan: `count` nodes are read by two AddN, of which one alone takes more than the budget. That is
+// known before anything is searched, so a graph of twice the size takes twice the steps.
+TEST(BudgetRewriteTest, WhatAnOpAloneForbidsIsNotSearchedFor) {
+  const auto steps_of = [](int count, const std::string& recompute) {
+    std::string text = "f = Placeholder() @/gpu:0 {dtype=float32, _output_shapes=[(1024)]}\n", all;
+    for (int i = 0; i < count; ++i) {
+      absl::StrAppend(&text, "f", i, " = Relu(f) @/gpu:0 {T=float32, _output_shapes=[(1024)]}\n");
+      absl::StrAppend(&all, i == 0 ? "f" : ", f", i);
+    }
+    for (const auto& [node, inputs] : {std::make_pair("a", all), {"b", "a, " + all}}) {
+      absl::StrAppend(
+          &text, "gradients/", node, " = AddN(", *node == 'b' ? "gradients/" + inputs : inputs,
+          ") @/gpu:0 {N=", count + (*node == 'b'), ", T=float32, _output_shapes=[(1024)]}\n");
+    }
+    const StopToken stop;
+    const auto refused = Rewrite(
+        GraphBytes(text),
+        BudgetOptions(absl::StrCat("budget { recompute: ", recompute, " } step { hardware { ",
+                                   "gpu_memory_bytes: ", count * 4096 * 4 / 10, " } }")),
+        DefaultLimits(), stop);
+    EXPECT_THAT(refused.status(),
+                FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                          "node 'gradients/b' alone takes"));
+    return stop.steps();
+  };
+  for (const char* recompute : {"RECOMPUTE_OFF", "RECOMPUTE_CHEAP", "RECOMPUTE_ALL"}) {
+    EXPECT_LT(steps_of(400, recompute), 3 * steps_of(200, recompute)) << recompute;
+  }
 }
 
 // Neither chained nor planned for less memory a plan of swaps fits in all variations here; a search

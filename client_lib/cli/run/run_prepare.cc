@@ -127,7 +127,8 @@ v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
     brief.set_strategy(report.strategy());
     for (const v1::Warning& warning : report.warnings()) {
       if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS ||
-          warning.code() == v1::WARNING_CODE_BATCH_SIZE_UNUSED) {
+          warning.code() == v1::WARNING_CODE_BATCH_SIZE_UNUSED ||
+          warning.code() == v1::WARNING_CODE_MAY_RUN_OUT) {
         *brief.add_warnings() = warning;
       }
     }

@@ -47,14 +47,15 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
       absl::StrCat(notes.empty() ? "" : absl::StrCat(" (", absl::StrJoin(notes, ", "), ")"),
                    SessionText(report.advice()));
   if (!prepared.graph_path.empty()) {
-    return absl::StrCat(graph, " -> ", prepared.graph_path, ": ", text::CostText(report), end);
+    return absl::StrCat(graph, " -> ", prepared.graph_path, ": ", InFlags(text::CostText(report)),
+                        end);
   }
   // Reporting that it fits unchanged is enough: the summary would only repeat it.
   const bool says_fit = core::FiguresOf(report).fit == v1::FIT_FITS && report.fits_size() > 0 &&
                         report.fits(0).not_needed();
   const bool says_all = says_fit || report.outcome() == v1::OUTCOME_DRY_RUN;
-  return absl::StrCat(graph, " stays as it is: ", text::CostText(report), says_all ? "" : "; ",
-                      says_all ? "" : InFlags(report.summary()), end);
+  return absl::StrCat(graph, " stays as it is: ", InFlags(text::CostText(report)),
+                      says_all ? "" : "; ", says_all ? "" : InFlags(report.summary()), end);
 }
 
 }  // namespace spillway::cli

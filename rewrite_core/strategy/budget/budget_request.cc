@@ -72,10 +72,11 @@ BudgetRequest::BudgetRequest(const StrategyInput& from, SearchBudget* steps)
 
 std::vector<int64_t> BudgetRequest::OtherBudgets(GpuIndex gpu) const {
   const int64_t budget = budget_bytes(gpu);
-  const int64_t rest = facts.HardwareOf(gpu).gpu_memory_bytes - budget;
+  const int64_t memory = facts.HardwareOf(gpu).gpu_memory_bytes;
+  const int64_t rest = memory - budget;
   std::vector<int64_t> budgets;
   for (int i = 1; i <= kOtherSizes && rest >= kOtherSizes; ++i) {
-    budgets.push_back(budget + rest / kOtherSizes * i);
+    budgets.push_back(i < kOtherSizes ? budget + rest / kOtherSizes * i : memory);
   }
   return budgets;
 }
@@ -103,20 +104,31 @@ std::vector<VariedStep> BudgetRequest::VariedSteps(int64_t budget_bytes) const {
 }
 
 absl::StatusOr<int> BudgetRequest::CountUnfit(const SwapPlan& plan, GpuIndex gpu, int most,
-                                              std::vector<VariedStep>* varied) {
+                                              std::vector<VariedStep>* varied,
+                                              const std::vector<int64_t>& sizes,
+                                              PlanSimulator* by) {
+  if (by == nullptr) by = &simulator;
   int count = 0;
   size_t last = 0;
   for (size_t i = 0; i < varied->size() && count < most; ++i) {
     StepTerms terms = StepTerms::OneGpu(gpu, (*varied)[i].bytes);
     terms.placed_alone = true;
     terms.variation = (*varied)[i].variation;
-    auto outcome = simulator.Simulate(plan, terms, stop);
+    auto outcome = by->Simulate(plan, terms, stop);
     if (!outcome.ok()) return outcome.status();
     if (outcome->fits) continue;
     ++count;
     last = i;
+    unfit = *std::move(outcome);
   }
   if (count > 0) std::rotate(varied->begin(), varied->begin() + last, varied->begin() + last + 1);
+  for (size_t i = 0; i < sizes.size() && count < most; ++i) {
+    auto outcome = by->Simulate(plan, StepTerms::OneGpu(gpu, sizes[i]), stop);
+    if (!outcome.ok()) return outcome.status();
+    if (outcome->fits) continue;
+    unfit = *std::move(outcome);
+    return kDoesNotFitSizes;
+  }
   return count;
 }
 

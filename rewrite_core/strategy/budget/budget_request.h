@@ -29,8 +29,11 @@ namespace spillway::core {
 // Plans simulated for one GPU with PLANNING_EFFORT_LOW (documented in options.proto).
 inline constexpr int kLowSimulations = 32;
 
-// Variations of the step that is simulated first.
+// Variations of the step that is simulated first. What does not fit in more than kMaxUnfit of them
+// is no plan; and kDoesNotFitSizes is the count of what does not fit in another size of memory.
 inline constexpr int kNumVariations = 20;
+inline constexpr int kMaxUnfit = kNumVariations / 2;
+inline constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
 struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. All must outlive it. `steps`: of the whole request.
@@ -47,9 +50,13 @@ struct BudgetRequest {
   // tried, each with that budget and a part of the reserve. REQUIRES: has_reserve().
   std::vector<VariedStep> VariedSteps(int64_t budget_bytes) const;
   // Returns in how many of `varied`, for GPU `gpu`, `plan` does not fit; it stops at `most`. Moves
-  // the last one that it found to the front. Errors: those of Simulate.
+  // the last one that it found to the front. Below `most`: kDoesNotFitSizes if it does not fit in
+  // all `sizes` of memory. What did not fit last is in `unfit`. `by`: null, or what simulates in
+  // place of `simulator`, uncounted. Errors: those of Simulate.
   absl::StatusOr<int> CountUnfit(const SwapPlan& plan, GpuIndex gpu, int most,
-                                 std::vector<VariedStep>* varied);
+                                 std::vector<VariedStep>* varied,
+                                 const std::vector<int64_t>& sizes = {},
+                                 PlanSimulator* by = nullptr);
 
   // The number of plans simulated for one GPU: that of the effort, or fewer if several GPUs are
   // planned, so that each has its share of the request's steps.
@@ -78,6 +85,7 @@ struct BudgetRequest {
   // Plans are also made in other ways, so that an error need not say with how much memory there is
   // one.
   bool is_one_of_several = false;
+  StepResult unfit;  // Of CountUnfit.
   // The time of the user's graph with unlimited memory; 0: that of `unswapped`, which sets it.
   int64_t full_speed_ns = 0;
 };

@@ -67,16 +67,6 @@ absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
   return decisions;
 }
 
-// The warning MAY_RUN_OUT: `what` ("the plan for GPU ...") does not fit in `unfit` variations.
-std::string MayRunOutText(absl::string_view what, int unfit) {
-  return absl::StrCat(
-      "TensorFlow may run out of memory: ", what, " does not fit in ", unfit, " of ",
-      kNumVariations,
-      " steps that were simulated with other orders of ready operations, other times of operations "
-      "and copies, late reads of the host, and variables where their initializers may leave them; "
-      "plan for less of the memory (allocator_reserve)");
-}
-
 }  // namespace
 
 void BudgetRun::StartFrom(const SwapPlan& base, int64_t full_speed_ns) {
@@ -149,20 +139,27 @@ absl::Status BudgetRun::SimulateOn(size_t i) {
   return absl::OkStatus();
 }
 
-// Returns in how many variations the unswapped graph, which fits, does not fit. If it is far
-// below the budget, it fits in all.
+// Returns in how many variations the unswapped graph, which fits, does not fit, counting at most
+// kMaxUnfit + 1, or that it does not fit in all of the memory. If it is far below the budget, it
+// fits in all.
 absl::StatusOr<int> BudgetRun::CountUnfitUnswapped(size_t i) {
   const GpuIndex gpu = gpus_[i].index;
   const bool is_far = fits_[i].need_bytes() <= request_.budget_bytes(gpu) / kFarFromBudget;
   if (!request_.has_reserve() || request_.objective.saves_memory() || is_far) return 0;
   std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu));
-  return request_.CountUnfit(request_.base, gpu, kNumVariations, &steps);
+  return request_.CountUnfit(request_.base, gpu, kMaxUnfit + 1, &steps,
+                             {request_.facts.HardwareOf(gpu).gpu_memory_bytes});
 }
 
 int BudgetRun::unfit_variations() const {
   int unfit = 0;
   for (const auto& [i, of] : unswapped_fits_) unfit += of.unfit;
   return unfit;
+}
+
+bool BudgetRun::fits_most_variations() const {
+  return std::all_of(unswapped_fits_.begin(), unswapped_fits_.end(),
+                     [](const auto& of) { return of.second.unfit <= kMaxUnfit; });
 }
 
 absl::StatusOr<bool> BudgetRun::FitsElsewhere() {
@@ -201,17 +198,20 @@ absl::Status BudgetRun::PlanSwaps() {
   const absl::Status planned = plans_->Find();
   // Whether the graph may stay unswapped: it fits, and was planned only for less memory or more
   // variations.
-  const bool may_stay = !gpus_.empty() && unswapped_fits_.size() == gpus_.size();
+  const bool may_stay =
+      !gpus_.empty() && unswapped_fits_.size() == gpus_.size() && fits_most_variations();
   if (may_stay && (GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT ||
                    (planned.ok() && (plans_->plan().empty() || !IsSteadier())))) {
-    TakeUnplanned("the graph");
+    TakeUnplanned();
     return absl::OkStatus();
   }
   if (!planned.ok()) return planned;
   result_.plan = plans_->plan();
+  int unfit = 0;
   for (const v1::BudgetDevice& device : result_.report.budget().devices()) {
-    Warn("the plan", device.device(), device.unfit_variation_count());
+    unfit = std::max(unfit, device.unfit_variation_count());
   }
+  Warn(unfit);
   return absl::OkStatus();
 }
 
@@ -226,11 +226,15 @@ bool BudgetRun::IsSteadier() const {
   return planned < unfit_variations();
 }
 
-void BudgetRun::TakeUnplanned(absl::string_view what) {
-  for (const auto& [i, of] : unswapped_fits_) fits_[i] = of.fit;
+void BudgetRun::TakeUnplanned() {
+  int unfit = 0;
+  for (const auto& [i, of] : unswapped_fits_) {
+    fits_[i] = of.fit;
+    unfit = std::max(unfit, of.unfit);
+  }
   if (!request_.objective.saves_memory()) {
     result_.report.mutable_budget()->clear_devices();
-    for (const auto& [i, of] : unswapped_fits_) Warn(what, of.fit.device(), of.unfit);
+    Warn(unfit);
     return;
   }
   result_.why_nothing = absl::StrCat(
@@ -239,13 +243,15 @@ void BudgetRun::TakeUnplanned(absl::string_view what) {
       request_.objective.MaxSlowdownText());
 }
 
-void BudgetRun::Warn(absl::string_view what, absl::string_view device, int unfit) {
+// On the GPU where it fits in the fewest. The text is one line of every summary: the report has
+// the figures of each GPU.
+void BudgetRun::Warn(int unfit) {
   if (unfit == 0) return;
   v1::Warning& warning = *result_.report.add_warnings();
   warning.set_code(v1::WARNING_CODE_MAY_RUN_OUT);
-  const std::string subject =
-      device.empty() ? std::string(what) : absl::StrCat(what, " for GPU ", Quoted(device));
-  warning.set_message(MayRunOutText(subject, unfit));
+  warning.set_message(absl::StrCat("fits in ", kNumVariations - unfit, " of ", kNumVariations,
+                                   " variations: TensorFlow may run out of memory; raise "
+                                   "allocator_reserve"));
 }
 
 bool BudgetRun::may_run_out() const {

@@ -43,10 +43,12 @@ class BudgetRun {
   // that it does not fit, or since less memory is asked for.
   bool needs_plan() const { return !lacking_.empty(); }
   bool fits_unplanned() const { return unswapped_fits_.size() == lacking_.size(); }
-  // In how many variations the step does not fit, of all GPUs that it fits else.
+  // In how many variations the step does not fit, of all GPUs that it fits else; and whether these
+  // are few enough on each (kMaxUnfit).
   int unfit_variations() const;
-  // Takes the step as it is, of which that is true; `what` it is, for warnings.
-  void TakeUnplanned(absl::string_view what);
+  bool fits_most_variations() const;
+  // Takes the step as it is. REQUIRES: fits_unplanned(), fits_most_variations().
+  void TakeUnplanned();
 
   // Whether the step, which fits the budget of each GPU, fits in the other sizes, too, and on all
   // GPUs at once. Errors: those of the simulator.
@@ -94,7 +96,7 @@ class BudgetRun {
   absl::Status SimulateOn(size_t i);
   absl::StatusOr<int> CountUnfitUnswapped(size_t i);
   bool IsSteadier() const;
-  void Warn(absl::string_view what, absl::string_view device, int unfit);
+  void Warn(int unfit);
 
   BudgetRequest request_;
   std::vector<WantedGpu> gpus_;

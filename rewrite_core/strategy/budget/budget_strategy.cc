@@ -54,7 +54,9 @@ absl::StatusOr<std::string> LoopText(const StepFacts& facts, const StopToken& st
 // Plans for the GPUs that need it, and finds what a step would gain if more could run again.
 absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
   if (absl::Status s = run->Order(); !s.ok()) return s;
-  absl::Status status = RecomputeOf(input.options) != v1::RECOMPUTE_OFF
+  // Where an op alone takes too much, that is the answer, whatever runs again.
+  const bool may_fit = run->BoundNs() < kUnlimited;
+  absl::Status status = may_fit && RecomputeOf(input.options) != v1::RECOMPUTE_OFF
                             ? PlanJointly(input, steps, run)
                             : run->PlanSwaps();
   const bool fits = GetErrorReason(status) != v1::ERROR_REASON_DOES_NOT_FIT;
@@ -63,6 +65,7 @@ absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* ru
     const auto text = LoopText(input.facts, input.stop);
     if (!text.ok()) return text.status();
     if (!text->empty()) status = WithMoreText(status, *text);
+    if (!may_fit) return status;
   }
   auto more = FindMoreRecompute(input, fits ? run->StepTimeNs() : kUnlimited, steps, run);
   if (!more.ok()) return more.status();

@@ -53,8 +53,9 @@ class GpuPlans {
   std::vector<size_t> SlowestFirst() const;  // Indices in lacking_.
   // Plans lacking_[k] within a share of the budget. A plan that takes `enough_ns` is not improved.
   absl::Status PlanOne(size_t k, double share, int64_t enough_ns);
-  // Takes the next plan of lacking_[k]'s search; returns false if there is none.
-  bool TakeNext(size_t k);
+  // Takes the next plan of lacking_[k]'s search; returns false if there is none that is one
+  // (kMaxUnfit).
+  absl::StatusOr<bool> TakeNext(size_t k);
   absl::Status ReportFits();
   void Collect();
   std::vector<PlannedSwap> OtherSwaps(size_t k) const;

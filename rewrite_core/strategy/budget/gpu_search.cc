@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/plan/fit_error.h"
 #include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
@@ -38,11 +39,12 @@ constexpr size_t kKeptPlans = 16;
 // Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
 constexpr int64_t kChainedPart = 256;
 
-// Reported in place of a count for a plan that does not fit in the other sizes of memory.
-constexpr int kDoesNotFitSizes = kNumVariations + 1;
-
 // The smallest budget with a plan is found to within 1/kSmallestBudgetParts of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
+
+// The need of a step is raised by 1/kNeedSteps, so many times, until it fits in the variations.
+constexpr int64_t kNeedSteps = 32;
+constexpr int kNeedTries = 32;
 
 class GpuSearch {
  public:
@@ -62,7 +64,12 @@ class GpuSearch {
   // The fastest plan that fits, or the one for the least budget, as the objective asks for; in the
   // variations, too, if there is a reserve. Reports on it.
   absl::StatusOr<PlanSearchResult> Find() {
-    if (request_.objective.saves_memory()) return Least();
+    if (request_.objective.saves_memory()) {
+      auto least = Least();
+      if (!least.ok() || least->plans.empty()) return least;
+      if (absl::Status s = Judge(&*least); !s.ok()) return s;
+      if (!least->plans.empty()) return least;
+    }
     // With a reserve, the other sizes are left to MakeSteady: fitting in them depends on details as
     // small as in variations, so a search does better without them.
     auto found = Fastest(/*in_other_sizes=*/!request_.has_reserve());
@@ -77,6 +84,9 @@ class GpuSearch {
   absl::StatusOr<int64_t> SmallestBudget();
 
  private:
+  // The need of the step without swaps (FindNeed), with which it also fits in all of the memory and
+  // in half of the variations; 0 if none is found.
+  absl::StatusOr<int64_t> SteadyNeed(int64_t from_bytes);
   // Finds, with the lowest effort, the smallest budget with a plan that is fast enough, and then a
   // plan for that budget with the full effort. It fits the usable bytes and the other sizes, too.
   // If there is none, returns what Fastest finds.
@@ -86,8 +96,8 @@ class GpuSearch {
   // The reserve covers other orders and times, and other placements of variables. If a plan does
   // not fit in these variations, or in the other sizes, the operations with large buffers are
   // chained in its order. If that fails, this searches for the fastest plan
-  // that fits in all of them, or else in all sizes; if that fails too, `found` is left without a
-  // plan. REQUIRES: a best plan in `found`.
+  // that fits in all of them, or else in all sizes and in half of them; if that fails too, `found`
+  // is left without a plan. REQUIRES: a best plan in `found`.
   absl::Status MakeSteady(PlanSearchResult* found);
   absl::Status SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                             PlanSearchResult* found);
@@ -97,7 +107,12 @@ class GpuSearch {
   // Returns the number of variations in which the plan does not fit, counting at most `most`;
   // kDoesNotFitSizes if the step takes longer than `most_ns`, or does not fit in all sizes.
   absl::StatusOr<int> CountUnfit(const FoundPlan& found, int64_t most_ns, int most,
-                                 std::vector<VariedStep>* steps);
+                                 std::vector<VariedStep>* steps, PlanSimulator* by = nullptr);
+  // Leaves `found` without a plan if its best fits in too few variations (kMaxUnfit), or not in all
+  // sizes. The search may have taken all steps, so these few simulations are not counted.
+  absl::Status Judge(PlanSearchResult* found);
+  // Reports in how many variations the plan does not fit; kMaxUnfit is exceeded: it is none.
+  void Conclude(int unfit, PlanSearchResult* found);
 
   // A plan for `budget` must fit the usable bytes, too, and the other sizes, if requested.
   PlanSearchTerms TermsOf(int64_t budget, bool in_other_sizes) const;
@@ -223,37 +238,51 @@ absl::StatusOr<std::vector<ControlEdge>> GpuSearch::ChainOf(const FoundPlan& fou
 }
 
 absl::StatusOr<int> GpuSearch::CountUnfit(const FoundPlan& found, int64_t most_ns, int most,
-                                          std::vector<VariedStep>* steps) {
+                                          std::vector<VariedStep>* steps, PlanSimulator* by) {
+  if (by == nullptr) by = &request_.simulator;
   const SwapPlan plan = PlanOf(found);
-  auto count = request_.CountUnfit(plan, gpu_, most, steps);
-  if (!count.ok() || *count == most) return count;
-  std::vector<int64_t> budgets = request_.OtherBudgets(gpu_);
-  budgets.insert(budgets.begin(), usable_);
-  for (int64_t budget : budgets) {
-    auto outcome =
-        request_.simulator.Simulate(plan, StepTerms::OneGpu(gpu_, budget), request_.stop);
-    if (!outcome.ok()) return outcome.status();
-    if (!outcome->fits || (budget == usable_ && outcome->step_time_ns() > most_ns)) {
-      return kDoesNotFitSizes;
-    }
+  auto count = request_.CountUnfit(plan, gpu_, most, steps, request_.OtherBudgets(gpu_), by);
+  if (!count.ok() || *count >= most) return count;
+  auto outcome = by->Simulate(plan, StepTerms::OneGpu(gpu_, usable_), request_.stop);
+  if (!outcome.ok()) return outcome.status();
+  return outcome->fits && outcome->step_time_ns() <= most_ns ? *count : kDoesNotFitSizes;
+}
+
+absl::Status GpuSearch::Judge(PlanSearchResult* found) {
+  if (!request_.has_reserve()) return absl::OkStatus();
+  std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu_));
+  auto unfit =
+      CountUnfit(found->plans[0], kUnlimited, kMaxUnfit + 1, &steps, request_.input.simulator);
+  if (unfit.ok()) Conclude(*unfit, found);
+  return unfit.status();
+}
+
+void GpuSearch::Conclude(int unfit, PlanSearchResult* found) {
+  if (unfit > kMaxUnfit) {
+    found->plans.clear();
+    found->failure = std::move(request_.unfit);
+    found->is_unsteady = true;
+    return;
   }
-  return count;
+  device_.set_variation_count(kNumVariations);
+  device_.set_unfit_variation_count(unfit);
 }
 
 absl::Status GpuSearch::MakeSteady(PlanSearchResult* found) {
-  if (!request_.has_reserve() || found->cut_short) return absl::OkStatus();
+  if (!request_.has_reserve()) return absl::OkStatus();
+  if (found->cut_short) return Judge(found);
   const int64_t fastest_ns = found->plans[0].outcome.step_time_ns();
   std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu_));
   int unfit = 0;
   const absl::Status status = SearchSteady(fastest_ns, &steps, &unfit, found);
   if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && !found->plans.empty()) {
-    found->cut_short = true;  // The results so far stand, without the variations.
+    found->cut_short = true;  // The results so far stand, if they fit.
     device_.set_cut_short(true);
-    return absl::OkStatus();
+    return Judge(found);
   }
   if (!status.ok() || found->plans.empty()) return status;
-  device_.set_variation_count(kNumVariations);
-  device_.set_unfit_variation_count(unfit);
+  Conclude(unfit, found);
+  if (found->plans.empty()) return absl::OkStatus();
   if (fastest_ns < found->plans[0].outcome.step_time_ns()) {
     device_.set_fastest_step_time_ns(fastest_ns);
   }
@@ -302,26 +331,33 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
     return absl::OkStatus();
   }
   // Settle for the plan that fits in more of them, chained or not; or for one that fits in all
-  // sizes.
-  count = CountUnfit(fastest, kUnlimited, kNumVariations, steps);
+  // sizes; or for a slower one.
+  count = CountUnfit(fastest, kUnlimited, kMaxUnfit + 1, steps);
   if (!count.ok()) return count.status();
   *unfit = *count;
   if (!chain->empty()) {
-    count = CountUnfit(chained, fastest_ns, *unfit, steps);
+    count = CountUnfit(chained, fastest_ns, std::min(*unfit, kMaxUnfit + 1), steps);
     if (!count.ok()) return count.status();
     if (*count < *unfit) {
       *unfit = *count;
       fastest.controls = std::move(chained.controls);
     }
   }
-  if (*unfit < kDoesNotFitSizes) return absl::OkStatus();
+  if (*unfit <= kMaxUnfit) return absl::OkStatus();
   auto sized = Fastest(/*in_other_sizes=*/true);
   if (!sized.ok()) return sized.status();
-  *found = *std::move(sized);
-  if (found->plans.empty()) return absl::OkStatus();
-  count = request_.CountUnfit(PlanOf(found->plans[0]), gpu_, kNumVariations, steps);
-  if (count.ok()) *unfit = *count;
-  return count.status();
+  for (PlanSearchResult* result : {&*sized, found}) {
+    for (FoundPlan& plan : result->plans) {
+      count = CountUnfit(plan, kUnlimited, kMaxUnfit + 1, steps);
+      if (!count.ok()) return count.status();
+      if (*count > kMaxUnfit) continue;
+      *unfit = *count;
+      FoundPlan taken = std::move(plan);
+      found->plans = {std::move(taken)};
+      return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Takes the first of `plans`, the fastest first, that fits in all variations and sizes, if it takes
@@ -344,8 +380,7 @@ absl::Status GpuSearch::TakeSteady(std::vector<FoundPlan> plans, std::vector<Var
 absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
   if (request_.is_one_of_several) return 0;
   const int64_t peak = ordered_.step.peak_bytes(gpu_);
-  auto need =
-      FindNeed(&request_.simulator, ordered_.base, StepTerms::OneGpu(gpu_, 0), peak, request_.stop);
+  auto need = SteadyNeed(peak);
   if (!need.ok()) return need.status();
   const auto suffices = [&](int64_t budget) -> absl::StatusOr<bool> {
     PlanSearchTerms terms;
@@ -364,6 +399,21 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
   return LeastBudget(low, *need, peak / kSmallestBudgetParts + 1, suffices);
 }
 
+absl::StatusOr<int64_t> GpuSearch::SteadyNeed(int64_t from_bytes) {
+  for (int tries = 0; tries < kNeedTries; ++tries) {
+    auto need = FindNeed(&request_.simulator, ordered_.base, StepTerms::OneGpu(gpu_, 0), from_bytes,
+                         request_.stop);
+    if (!need.ok() || *need == 0 || !request_.has_reserve()) return need;
+    std::vector<VariedStep> steps = request_.VariedSteps(*need);
+    const int64_t memory = request_.facts.HardwareOf(gpu_).GpuMemoryFor(*need);
+    auto unfit = request_.CountUnfit(ordered_.base, gpu_, kMaxUnfit + 1, &steps, {memory});
+    if (!unfit.ok()) return unfit.status();
+    if (*unfit <= kMaxUnfit) return need;
+    from_bytes = SaturatingAdd(*need, *need / kNeedSteps + 1);
+  }
+  return 0;
+}
+
 // Returns a clause about the host's memory, if it cannot hold what the GPU lacks.
 std::string HostText(const BudgetRequest& request, const StepResult& step, GpuIndex gpu) {
   const StepFacts& facts = request.facts;
@@ -377,10 +427,10 @@ std::string HostText(const BudgetRequest& request, const StepResult& step, GpuIn
 }
 
 // DOES_NOT_FIT: no plan was found for `gpu`, or none exists. `step`: the one with order edges
-// alone. `failure`: that of the plan that got furthest. `smallest_budget_bytes`: a budget with
-// which a plan is found; 0: none is known.
+// alone. `failure`: that of the plan that got furthest; `is_unsteady`: it fits the budget.
+// `smallest_budget_bytes`: a budget with which a plan is found; 0: none is known.
 absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, GpuIndex gpu,
-                         const DeviceBounds& bounds, const StepResult& failure,
+                         const DeviceBounds& bounds, const StepResult& failure, bool is_unsteady,
                          int64_t smallest_budget_bytes) {
   const StepFacts& facts = request.facts;
   const std::string effect =
@@ -400,7 +450,10 @@ absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, G
   const bool is_proven = bounds.memory_bytes > budget;
   const std::string claim = absl::StrCat(
       is_proven ? "no plan can fit the " : "no plan was found that fits the ",
-      BudgetText(hardware, budget), " of ", GpuText(name), HostText(request, step, gpu));
+      BudgetText(hardware, budget), " of ", GpuText(name), HostText(request, step, gpu),
+      is_unsteady ? absl::StrCat(", all of its memory, and ", kNumVariations - kMaxUnfit, " of ",
+                                 kNumVariations, " variations of the step")
+                  : "");
   return DoesNotFitError(claim, why, hardware, budget, {smallest_budget_bytes, effect});
 }
 
@@ -445,7 +498,8 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
     auto smallest = search.SmallestBudget();
     if (!smallest.ok()) return smallest.status();
     if (found->plans.empty()) {
-      return NoPlanError(*request, ordered.step, gpu, terms.bounds, found->failure, *smallest);
+      return NoPlanError(*request, ordered.step, gpu, terms.bounds, found->failure,
+                         found->is_unsteady, *smallest);
     }
     return TooSlowError(request->objective, request->facts.placement().devices()[gpu],
                         found->plans[0].outcome.step_time_ns(), request->full_speed_ns,

@@ -298,12 +298,14 @@ class JointSearch {
     return *fits ? run->unfit_variations() : kNotAtAll;
   }
 
-  // Takes what fits in most variations, if nothing fits in all.
+  // Takes what fits in most variations, if nothing fits in all; not what fits in too few.
   void TakeUnsteady() {
     if (has_best() || unsteady_ == nullptr) return;
-    unsteady_->run.TakeUnplanned("the plan");
-    Take(std::move(unsteady_));
     least_unfit_ = kNotAtAll;
+    std::unique_ptr<Cloned> cloned = std::move(unsteady_);
+    if (!cloned->run.fits_most_variations()) return;
+    cloned->run.TakeUnplanned();
+    Take(std::move(cloned));
   }
 
   // Clones for targets beyond the budget.

@@ -57,8 +57,10 @@ struct PlanSearchResult {
   // The fastest plan, if there is one, and those that were the fastest before it was found, the
   // last one first.
   std::vector<FoundPlan> plans;
-  // If there is none: the outcome of the plan that got furthest.
+  // If there is none: the outcome of the plan that got furthest, and whether it fits the budget,
+  // but not enough of the variations, or not all of the memory.
   StepResult failure;
+  bool is_unsteady = false;
   int num_simulations = 0;
   int num_fitting = 0;  // Of these; a plan too slow to be simulated to its end counts as fitting.
   bool cut_short = false;  // The request's search steps (max_search_steps) ended it.

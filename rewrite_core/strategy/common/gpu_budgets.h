@@ -26,7 +26,8 @@ inline constexpr double kBudgetShares[] = {1.0, 0.95, 0.9, 0.8};
 absl::Status CheckKnownBatch(const StepFacts& facts, absl::string_view instead);
 
 // Whether `plan`, made for each GPU while the others had unlimited memory, fits on all GPUs at
-// once: they may wait for each other, and hold memory for longer. If not, sets `failure`. REQUIRES:
+// once, within their budgets and in all of their memory: they may wait for each other, and hold
+// memory for longer. If not, sets `failure`. REQUIRES:
 // kPlacement, kHardware; likewise below.
 absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& facts,
                                       PlanSimulator* simulator, const StopToken& stop,

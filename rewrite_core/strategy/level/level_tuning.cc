@@ -108,6 +108,7 @@ class Tuner {
     // one below, fragmentation may keep it from fitting.
     unswapped = Simulate(base_, budget_bytes_);
     if (!unswapped.ok()) return unswapped.status();
+    if (absl::Status s = TryInAllMemory(base_, &*unswapped); !s.ok()) return s;
     if (unswapped->fits) {
       tuned_.fit.set_not_needed(true);
       if (absl::Status s = Report(base_, *unswapped); !s.ok()) return s;
@@ -118,6 +119,7 @@ class Tuner {
       absl::Status status = is_small() ? TryAll() : Search();
       if (!status.ok()) return status;
     }
+    if (absl::Status s = TakeBestInAllMemory(); !s.ok()) return s;
     if (!has_best_) return DoesNotFit();
     auto swaps = planner_->Plan(Setting(best_));
     if (!swaps.ok()) return swaps.status();
@@ -136,6 +138,39 @@ class Tuner {
 
   absl::Status Report(const SwapPlan& plan, const StepResult& outcome) {
     return AddPlanned(plan, outcome, gpu_, facts_, simulator_, stop_, &tuned_.fit);
+  }
+
+  // The reserve is no memory that TensorFlow lacks, and a plan that fits in less need not fit in
+  // all of it: then `outcome`, with the budget, becomes that with all.
+  absl::Status TryInAllMemory(const SwapPlan& plan, StepResult* outcome) {
+    const int64_t memory = facts_.HardwareOf(gpu_).gpu_memory_bytes;
+    if (!outcome->fits || memory <= budget_bytes_) return absl::OkStatus();
+    auto in_all = Simulate(plan, memory);
+    if (in_all.ok() && !in_all->fits) *outcome = *std::move(in_all);
+    return in_all.status();
+  }
+
+  // Takes the best of the settings that fit in all of the memory, too; mostly the best of all.
+  absl::Status TakeBestInAllMemory() {
+    std::vector<std::pair<decltype(Rank({}, {})), Point>> ranked;
+    for (const auto& [p, outcome] : looked_) {
+      if (outcome->fits) ranked.emplace_back(Rank(*outcome, p), p);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    has_best_ = false;
+    for (size_t i = 0; i < ranked.size() && !has_best_; ++i) {
+      best_ = ranked[i].second;
+      best_outcome_ = *looked_[best_];
+      SwapPlan plan = base_;
+      auto swaps = planner_->Plan(Setting(best_));
+      if (!swaps.ok()) return swaps.status();
+      plan.swaps = *std::move(swaps);
+      StepResult outcome = best_outcome_;
+      if (absl::Status s = TryInAllMemory(plan, &outcome); !s.ok()) return s;
+      has_best_ = outcome.fits;
+      if (!has_best_) failure_ = std::move(outcome);
+    }
+    return absl::OkStatus();
   }
 
   bool uses_ahead(int mode) const { return modes_[mode] < 2; }

@@ -40,6 +40,18 @@ TEST(CostTextTest, ADryRunSaysSo) {
             "dry run: fits with 14 swaps, 3.00 GiB, 5 % slower, host memory 3.25 GiB");
 }
 
+TEST(CostTextTest, ThatItMayRunOutComesFirst) {
+  v1::RewriteReport report = CostlyReport();
+  report.add_warnings()->set_message("another");
+  report.add_warnings()->set_code(v1::WARNING_CODE_MAY_RUN_OUT);
+  report.mutable_warnings(1)->set_message("fits in 17 of 20 variations: ...");
+  EXPECT_THAT(CostText(report), StartsWith("fits in 17 of 20 variations: ...; fits with 14 swaps"));
+  EXPECT_EQ(ReportLine(report), CostText(report));
+  report.set_outcome(v1::OUTCOME_NOTHING_TO_DO);
+  report.set_summary("no swapping is needed");
+  EXPECT_EQ(ReportLine(report), "fits in 17 of 20 variations: ...; no swapping is needed");
+}
+
 TEST(CostTextTest, NothingFitsByIgnorance) {
   v1::RewriteReport report = CostlyReport();
   report.mutable_forecast_after()->set_fit(v1::FIT_UNKNOWN);

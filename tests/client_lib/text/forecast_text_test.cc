@@ -218,6 +218,19 @@ TEST(ForecastTextTest, BeforeAndAfter) {
 )");
 }
 
+TEST(ForecastTextTest, ThatItMayRunOutIsBelowTheHeadline) {
+  const v1::SimulateReport report = Parse<v1::SimulateReport>(std::string(kMachine) + R"(
+    forecast { fit: FIT_FITS devices { budget_bytes: 1 bounds { memory_bytes: 1 } } }
+    warnings { code: WARNING_CODE_LITTLE_SWAPPED message: "another" }
+    warnings { code: WARNING_CODE_MAY_RUN_OUT message: "fits in 17 of 20 variations" })");
+  for (const std::string& text :
+       {FormatSimulation(report, Style()), FormatSimulationDetails(report, Style())}) {
+    const std::string line = "\n  warning  fits in 17 of 20 variations\n";
+    EXPECT_EQ(text.find(line), text.find('\n')) << text;
+    EXPECT_EQ(text.find("17 of 20"), text.rfind("17 of 20")) << text;
+  }
+}
+
 TEST(ForecastTextTest, AShortSimulationSaysWhetherItFitsAndWhatSwappingCanDo) {
   EXPECT_EQ(FormatSimulation(Parse<v1::SimulateReport>(std::string(kMachine) + R"(
               forecast { fit: FIT_FITS step_time_ns: 200000000 host_peak_bytes: 1024

@@ -248,6 +248,40 @@ TEST(SummaryTest, ShortStaysShort) {
       ::testing::HasSubstr("advice   set TF_GPU_HOST_MEM_LIMIT_IN_MB=70000 in the training job\n"));
 }
 
+// As long as the service writes it, in 20 of 20 and with the flag's name.
+constexpr char kMayRunOut[] =
+    "fits in 10 of 20 variations: TensorFlow may run out of memory; raise --allocator-reserve";
+
+// Whatever else there is to say, and however long: the second line, whole, once.
+TEST(SummaryTest, ThatItMayRunOutIsNeverLeftOut) {
+  v1::RewriteReport report = Report(kPlanned);
+  const std::string longest(4000, 'x');
+  std::string words;
+  while (words.size() < 4000) words += "word ";
+  report.set_summary(words);
+  report.mutable_hardware()->set_preset_assumed(true);
+  report.set_stopped_early(true);
+  report.set_same_bits(v1::SAME_BITS_NO);
+  report.mutable_advice()->set_host_memory_variable(longest);
+  report.mutable_advice()->set_same_bits_config_proto_text(words);
+  report.mutable_budget()->mutable_more_recompute()->set_recompute(v1::RECOMPUTE_ALL);
+  for (int code = 1; code < v1::WarningCode_ARRAYSIZE; ++code) {
+    v1::Warning& warning = *report.add_warnings();
+    warning.set_code(static_cast<v1::WarningCode>(code));
+    warning.set_message(code == v1::WARNING_CODE_MAY_RUN_OUT ? kMayRunOut : words + longest);
+  }
+  const std::string line = absl::StrCat("\n  warning  ", kMayRunOut, "\n");
+  for (const std::string& text : {FormatSummary(report, longest), FormatDetails(report, longest)}) {
+    EXPECT_EQ(text.find(line), text.find('\n')) << text;
+    EXPECT_EQ(text.find(kMayRunOut), text.rfind(kMayRunOut)) << text;
+  }
+  // One line, which begins with the count, however narrow.
+  const std::string narrow = FormatSummary(report, "", Style(Style::Color::kOff, 60));
+  EXPECT_THAT(narrow, ::testing::ContainsRegex("^spillway[^\n]*\n  warning  fits in 10 of 20 "));
+  report.clear_warnings();
+  EXPECT_THAT(FormatSummary(report), ::testing::Not(::testing::HasSubstr("may run out")));
+}
+
 TEST(SummaryTest, ShortSaysWhetherItFitsWhereThatIsNotSure) {
   v1::RewriteReport report = Report(kPlanned);
   report.mutable_forecast_after()->set_fit(v1::FIT_UNKNOWN);

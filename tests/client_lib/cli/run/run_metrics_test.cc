@@ -214,6 +214,18 @@ TEST(RunTextTest, SaysWhatSwappingCosts) {
             "3.25 GiB (from the cache)");
 }
 
+TEST(RunTextTest, ThatItMayRunOutComesFirstWithTheFlag) {
+  PreparedGraph prepared;
+  prepared.graph_path = "/cache/x.pb";
+  prepared.report = CostlyReport();
+  v1::Warning& warning = *prepared.report.add_warnings();
+  warning.set_code(v1::WARNING_CODE_MAY_RUN_OUT);
+  warning.set_message("fits in 17 of 20 variations: ...; raise allocator_reserve");
+  EXPECT_THAT(
+      RunText("graph.pb", prepared),
+      HasSubstr("x.pb: fits in 17 of 20 variations: ...; raise --allocator-reserve; fits "));
+}
+
 TEST(RunTextTest, AGraphThatStaysFitsOrNot) {
   PreparedGraph prepared;
   prepared.report.set_outcome(v1::OUTCOME_NOTHING_TO_DO);

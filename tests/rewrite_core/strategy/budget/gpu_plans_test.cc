@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
 #include "rewrite_core/simulate/step_simulator.h"
+#include "rewrite_core/strategy/common/counted_simulator.h"
 #include "rewrite_core/strategy/common/device_fit.h"
 #include "tests/rewrite_core/strategy/budget/fake_plan_simulator.h"
 
@@ -43,10 +44,11 @@ std::string Towers(int count) {
 
 // Each GPU is simulated as it is; all together as `together` says.
 struct TestGpuPlans : testing::TestRequest {
-  explicit TestGpuPlans(int count, const std::string& more = "")
+  explicit TestGpuPlans(int count, const std::string& more = "",
+                        const std::string& memory = absl::StrCat("gpu_memory_bytes: ", kTowerMemory,
+                                                                 " allocator_reserve: 0"))
       : TestRequest(Towers(count),
-                    absl::StrCat("budget { ", more, " } step { hardware { gpu_memory_bytes: ",
-                                 kTowerMemory, " allocator_reserve: 0 } }")),
+                    absl::StrCat("budget { ", more, " } step { hardware { ", memory, " } }")),
         real(testing::ValueOrDie(StepSimulator::Create(facts, stop), "simulator")),
         gpus(FindWantedGpus(facts, eligibility)) {
     request.filters.emplace(
@@ -187,6 +189,86 @@ TEST(GpuPlansTest, TooSlowTogether) {
   slower.together = [&] { return Fits(slower.request.MaxStepTime() + 1); };
   EXPECT_THAT(slower.Find(), DoesNotFit("max_slowdown"));
   EXPECT_THAT(slower.turns, ElementsAre(0, 1, -1, -1, 0, -1, -1, 1, -1, -1, 0, -1, -1, 1, -1, -1));
+}
+
+// Twice the towers' memory, of which half is reserved.
+std::string WithReserve() {
+  return absl::StrCat("gpu_memory_bytes: ", 2 * kTowerMemory, " allocator_reserve: 0.5");
+}
+
+// One tower; its plans do not fit in `unfit` variations, nor in memory of `unfit_bytes`.
+struct UnsteadyTower : TestGpuPlans {
+  UnsteadyTower(int unfit, int64_t unfit_bytes, const std::string& more = "")
+      : TestGpuPlans(1, more, WithReserve()) {
+    simulator.answer = [=](const SwapPlan& plan, const StepTerms& terms) {
+      const bool is_unfit = terms.variation.is_none()
+                                ? terms.budget_bytes == unfit_bytes
+                                : static_cast<int>(terms.variation.seed) < unfit;
+      return is_unfit && !plan.swaps.empty() ? RunsOutAt(graph["m0"])
+                                             : real->Simulate(plan, terms, stop);
+    };
+  }
+};
+
+TEST(GpuPlansTest, WhatFitsInFewerThanHalfOfTheVariationsIsNoPlan) {
+  for (const char* objective :
+       {"", "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: 100"}) {
+    UnsteadyTower half(kNumVariations / 2, 0, objective);
+    ASSERT_THAT(half.Find(), IsOk());
+    EXPECT_EQ(half.report.devices(0).variation_count(), kNumVariations);
+    EXPECT_EQ(half.report.devices(0).unfit_variation_count(), kNumVariations / 2);
+    UnsteadyTower fewer(kNumVariations / 2 + 1, 0, objective);
+    EXPECT_THAT(fewer.Find(), DoesNotFit("10 of 20 variations"));
+    UnsteadyTower none(kNumVariations, 0, objective);
+    EXPECT_THAT(none.Find(), DoesNotFit("10 of 20 variations"));
+  }
+}
+
+// However many variations it fits in.
+TEST(GpuPlansTest, WhatDoesNotFitAllOfTheMemoryIsNoPlan) {
+  for (const int unfit : {0, 1, kNumVariations / 2, kNumVariations}) {
+    UnsteadyTower tower(unfit, 2 * kTowerMemory);
+    EXPECT_THAT(tower.Find(), DoesNotFit("no plan was found")) << unfit;
+  }
+}
+
+// Spent search steps are no reason to return what does not fit: the last simulations of a plan are
+// not counted.
+TEST(GpuPlansTest, APlanThatWasCutShortMustFitAllOfTheMemory) {
+  for (const bool fits : {true, false}) {
+    bool found = false;
+    for (int64_t simulations = 1; simulations < 64; ++simulations) {
+      UnsteadyTower tower(0, fits ? 0 : 2 * kTowerMemory);
+      tower.steps.Spend(tower.limits.max_search_steps() -
+                        simulations * CountedSimulator::kStepsPerNode * tower.graph->num_nodes());
+      const absl::Status status = tower.Find();
+      found |= status.ok() && tower.report.devices(0).cut_short();
+      EXPECT_TRUE(fits || !status.ok());
+    }
+    EXPECT_EQ(found, fits);
+  }
+}
+
+// Together the GPUs fit their budgets, but not all of their memory; nor do other plans.
+TEST(GpuPlansTest, AllOfTheMemoryOfAllGpus) {
+  TestGpuPlans two(2, "", WithReserve());
+  bool is_simulated = false;
+  two.simulator.answer = [&](const SwapPlan& plan, const StepTerms& terms) {
+    const bool is_all = terms.gpu_budgets == std::vector<int64_t>(2, 2 * kTowerMemory);
+    is_simulated |= is_all;
+    if (is_all) return absl::StatusOr<StepResult>(RunsOutAt(two.graph["m0"]));
+    return terms.budgets == StepTerms::Budgets::kAllGpus ? Fits(1)
+                                                         : two.real->Simulate(plan, terms, {});
+  };
+  EXPECT_THAT(two.Find(), DoesNotFit("not all at once"));
+  EXPECT_TRUE(is_simulated);
+}
+
+TEST(GpuPlansTest, WhereAnOpAloneTakesTooMuchNothingIsSearched) {
+  TestGpuPlans two(2);
+  two.simulator.bounds[1].memory_bytes = kTowerMemory + 1;
+  EXPECT_THAT(two.Find(), DoesNotFit("no plan can fit"));
+  EXPECT_EQ(std::count(two.turns.begin(), two.turns.end(), 0), 0) << "it has plans";
 }
 
 }  // namespace

@@ -75,6 +75,9 @@ class FakeSimulator : public PlanSimulator {
       simulated.push_back(setting);
       cost = cost_(setting);
     }
+    if (terms.budget_bytes == 2 * budget_bytes && cost.time_ns < least_in_all_ns) {
+      cost.peak_bytes = 2 * budget_bytes + 1;
+    }
     OutOfMemory oom;
     if (host_is_full) {
       oom.device = kHostPlace;
@@ -101,6 +104,7 @@ class FakeSimulator : public PlanSimulator {
 
   const int64_t budget_bytes;
   int64_t resident_bytes = 0;
+  int64_t least_in_all_ns = 0;  // Faster steps do not fit in twice the budget.
   bool host_is_full = false;
   int simulations = 0;
   std::vector<LevelSetting> simulated;
@@ -120,8 +124,10 @@ v1::Step StepWithBudget(int64_t budget_bytes) {
 }
 
 absl::StatusOr<TunedLevel> Tune(const LevelSetting& wanted, FakePlanner planner,
-                                FakeSimulator* simulator, const StopToken& stop = StopToken()) {
-  const testing::TestFacts f("the_node = NoOp() @/gpu:0", StepWithBudget(simulator->budget_bytes));
+                                FakeSimulator* simulator, const StopToken& stop = StopToken(),
+                                int64_t memory_per_budget = 1) {
+  const testing::TestFacts f("the_node = NoOp() @/gpu:0",
+                             StepWithBudget(memory_per_budget * simulator->budget_bytes));
   f.Compute({Fact::kGpuMemory});
   SwapPlan base;
   base.cpu_device = "/cpu:7";
@@ -174,6 +180,32 @@ uint64_t Hash(uint64_t seed, const LevelSetting& s) {
 constexpr Cost kTooMuch = {100, int64_t{1} << 50};
 
 // ---- Few settings: all are tried ----
+
+// The reserve is no memory that TensorFlow lacks.
+TEST(LevelTuningTest, WhatDoesNotFitInAllOfTheMemoryIsNotTaken) {
+  FakePlanner planner;
+  planner.thresholds = UpTo(1, 4);
+  planner.aheads = {1};
+  planner.groupbys = {0};
+  const CostFunction cost = [](const LevelSetting& s) {
+    return Cost{100 * s.threshold + s.sync_mode, 1};
+  };
+  FakeSimulator simulator(kTunedMiB, kTooMuch, cost);
+  simulator.least_in_all_ns = 200;
+  const auto tuned = Tune(kAll, planner, &simulator, StopToken(), /*memory_per_budget=*/2);
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->setting.threshold, 2);
+  EXPECT_EQ(tuned->setting.sync_mode, 0);
+  simulator.least_in_all_ns = 1000;
+  EXPECT_EQ(GetErrorReason(Tune(kAll, planner, &simulator, StopToken(), 2).status()),
+            v1::ERROR_REASON_DOES_NOT_FIT);
+  // Nor is it said of the graph as it is that nothing is needed.
+  FakeSimulator unswapped(kTunedMiB, {1, 1}, cost);
+  unswapped.least_in_all_ns = 200;
+  const auto planned = Tune(kAll, planner, &unswapped, StopToken(), 2);
+  ASSERT_TRUE(planned.ok()) << planned.status();
+  EXPECT_FALSE(planned->fit.not_needed());
+}
 
 TEST(LevelTuningTest, FindsTheLeastOfAllThatFitWhereThereAreFew) {
   int found = 0, impossible = 0;
