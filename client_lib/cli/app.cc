@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/base/exit_code.h"
 #include "client_lib/cli/base/file_error.h"
+#include "client_lib/cli/base/out_of_memory.h"
 #include "client_lib/cli/base/own_version.h"
 #include "client_lib/cli/base/session.h"
 #include "client_lib/cli/commands/add_commands.h"
@@ -123,7 +124,7 @@ int RunWords(const std::vector<std::string>& words, Session& session) {
     session.usage = core::InvalidError(v1::ERROR_REASON_BAD_OPTION, UsageText(app, error, words));
     return RunWords(rest, session);
   }
-  return Finish(session.run());
+  return Finish(OrOutOfMemory(session.run));
 }
 
 }  // namespace

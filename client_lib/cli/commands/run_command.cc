@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "client_lib/cli/base/out_of_memory.h"
 #include "client_lib/cli/files/output_file.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"
@@ -352,7 +353,8 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
                                                                               : call->timeout);
   PrepareRequest request;
   if (wrong.ok()) {
-    absl::StatusOr<v1::RewriteOptions> options = BuildOptions(flags, deadline);
+    absl::StatusOr<v1::RewriteOptions> options =
+        OrOutOfMemory([&] { return BuildOptions(flags, deadline); });
     wrong = options.status();
     if (options.ok()) request.options = *std::move(options);
   }

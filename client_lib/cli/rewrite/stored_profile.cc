@@ -107,8 +107,8 @@ std::string StoredProfiles::AddTo(absl::string_view graph_def, v1::Step* step) c
   const std::string name = FileNameOf(*sha256);
   if (!std::binary_search(names_.begin(), names_.end(), name)) return "";
   const std::string path = (std::filesystem::path(folder_) / name).string();
-  const absl::StatusOr<std::string> bytes =
-      ReadBytes(path, "delete it, or give --no-stored-profile", CancellationToken());
+  const absl::StatusOr<std::string> bytes = ReadBytes(
+      path, FileKind::kProfile, "delete it, or give --no-stored-profile", CancellationToken());
   if (!bytes.ok()) return std::string(bytes.status().message());
   v1::StoredProfile stored;
   if (!stored.ParseFromString(*bytes) || stored.graph_sha256() != *sha256) {
@@ -128,7 +128,8 @@ std::string StoredProfiles::Contents() const {
   std::string contents;
   for (const std::string& name : names_) {
     const absl::StatusOr<std::string> bytes =
-        ReadBytes((std::filesystem::path(folder_) / name).string(), "", CancellationToken());
+        ReadBytes((std::filesystem::path(folder_) / name).string(), FileKind::kProfile, "",
+                  CancellationToken());
     absl::StrAppend(&contents, name, ":", bytes.ok() ? bytes->size() : 0, ":",
                     bytes.ok() ? *bytes : std::string());
   }
