@@ -28,6 +28,7 @@
 #include "client_lib/cli/print/help_format.h"
 #include "client_lib/cli/usage_error.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/plain_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -72,7 +73,7 @@ int FinishParse(const CLI::App& app, const CLI::ParseError& error,
     app.exit(error, std::cout, std::cerr);
     return Finish(ExitCode::kDone);
   }
-  std::cerr << "spillway: " << UsageText(app, error, words) << " [USAGE]\n";
+  std::cerr << "spillway: " << core::PlainText(UsageText(app, error, words)) << " [USAGE]\n";
   return static_cast<int>(ExitCode::kUsage);
 }
 

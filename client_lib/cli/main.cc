@@ -1,12 +1,7 @@
 // The program `spillway`: see app.h.
-#include <unistd.h>
-
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <new>
-#include <stdexcept>
-#include <system_error>
 
 #include "client_lib/cli/app.h"
 #include "client_lib/cli/base/exit_code.h"
@@ -15,26 +10,17 @@
 #include "client_lib/cli/interrupt.h"
 #include "rewrite_core/base/standard_streams.h"
 
-namespace {
-
-// Memory that is not there where nobody catches it: in another thread, or for a thread.
-[[noreturn]] void EndWithoutMemory() {
+// Memory that is not there where nobody catches it: for a thread, or in one.
+[[noreturn]] static void EndWithoutMemory() {
   try {
     if (std::current_exception() != nullptr) throw;
-    std::abort();
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
-  } catch (const std::system_error&) {
-  } catch (...) {
-    std::abort();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "spillway: %s (%s) [LIMIT_EXCEEDED]\n", spillway::cli::kOutOfMemory,
+                 error.what());
+    std::_Exit(static_cast<int>(spillway::cli::ExitCode::kBadGraph));
   }
-  for (const char* text : {"spillway: ", spillway::cli::kOutOfMemory, " [LIMIT_EXCEEDED]\n"}) {
-    if (write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
-  }
-  _exit(static_cast<int>(spillway::cli::ExitCode::kBadGraph));
+  std::abort();
 }
-
-}  // namespace
 
 int main(int argc, char** argv) {
   std::set_terminate(EndWithoutMemory);

@@ -176,11 +176,8 @@ absl::Status CheckCommandAndGraph(const RunCommandFlags& flags, const Session& s
                       "there is no command; give it after --, as in: spillway run --graph "
                       "graph.pb -- python train.py");
   }
-  if (flags.graph == "-") {
+  if (flags.graph.empty() || flags.graph == "-") {
     return UsageError("--graph", "--graph takes a file: standard input is the command's");
-  }
-  if (flags.graph.empty()) {
-    return UsageError("--graph", "--graph is empty; give the file of the graph");
   }
   return absl::OkStatus();
 }
@@ -227,7 +224,7 @@ absl::StatusOr<v1::RewriteOptions> BuildOptions(const RunCommandFlags& flags,
   });
   if (!bytes.ok()) return bytes.status();
   v1::RewriteOptions options;
-  if (!options.ParseFromString(*bytes)) return absl::InternalError("the options cannot be read");
+  options.ParseFromString(*bytes);
   return options;
 }
 
@@ -317,23 +314,17 @@ std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
   return warning.ok() ? *warning : absl::StrCat("no metrics: ", ErrorText(warning.status()));
 }
 
-// Turns any message into one line.
-void PrintLine(std::string line) {
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  std::cerr << absl::StrCat("spillway: ", line, "\n");
-}
-
 void PrintOutcome(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& prepared,
                   const std::string& warning) {
   if (!prepared.ok()) {
-    PrintLine(
+    TellNote(
         absl::StrCat("the command runs with the original graph: ", ErrorText(prepared.status()),
                      warning.empty() ? "" : absl::StrCat("; ", warning)));
     return;
   }
-  if (!flags.quiet) PrintLine(RunText(flags.graph, *prepared));
-  if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) PrintLine(misfit);
-  if (!warning.empty()) PrintLine(warning);
+  if (!flags.quiet) TellNote(RunText(flags.graph, *prepared));
+  if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) TellNote(misfit);
+  if (!warning.empty()) TellNote(warning);
 }
 
 // Returns only if the command could not be run.
@@ -375,7 +366,7 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
   {
     const IgnoredSigpipe ignored;
     if (!prepared.ok() && flags.fail_closed) {
-      if (!warning.empty()) PrintLine(warning);
+      if (!warning.empty()) TellNote(warning);
       return prepared.status();
     }
     PrintOutcome(flags, prepared, warning);

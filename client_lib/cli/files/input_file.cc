@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -53,6 +54,8 @@ constexpr struct {
     {"a journal", 2048 * kMiB},
 };
 
+int64_t MaxBytesOf(FileKind kind) { return kFileLimits[static_cast<size_t>(kind)].max_bytes; }
+
 std::string NameOf(const InputPath& input) {
   return input.is_standard_input() ? "standard input" : core::Quoted(input.path());
 }
@@ -60,9 +63,9 @@ std::string NameOf(const InputPath& input) {
 absl::Status TooLarge(const InputPath& input, FileKind kind) {
   return core::Error(
       absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
-      absl::StrCat(NameOf(input), " has more bytes than ", NameOfKind(kind), " may have, ",
-                   MaxBytesOf(kind), " (", core::BytesText(MaxBytesOf(kind)),
-                   "); give the file that is meant"));
+      absl::StrCat(NameOf(input), " has more bytes than ",
+                   kFileLimits[static_cast<size_t>(kind)].name, " may have, ", MaxBytesOf(kind),
+                   " (", core::BytesText(MaxBytesOf(kind)), "); give the file that is meant"));
 }
 
 absl::StatusOr<std::string> ReadAll(const InputPath& input, FileKind kind, absl::string_view advice,
@@ -107,10 +110,6 @@ absl::StatusOr<std::string> ReadAll(const InputPath& input, FileKind kind, absl:
 }
 
 }  // namespace
-
-absl::string_view NameOfKind(FileKind kind) { return kFileLimits[static_cast<size_t>(kind)].name; }
-
-int64_t MaxBytesOf(FileKind kind) { return kFileLimits[static_cast<size_t>(kind)].max_bytes; }
 
 bool IsJson(absl::string_view bytes) {
   return absl::StartsWith(absl::StripLeadingAsciiWhitespace(bytes.substr(0, 4096)), "{");

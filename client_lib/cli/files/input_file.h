@@ -2,7 +2,6 @@
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_INPUT_FILE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_INPUT_FILE_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -43,10 +42,6 @@ class InputPath {
 // What a file is says how large it may be: a name may stand for anything, also for a file without
 // an end. Machines and tokens are small files (rewrite_core/base/small_file.h).
 enum class FileKind { kGraph, kGraphOrReport, kReport, kPlan, kProfile, kJournal };
-
-// For messages: `a plan`; and the limit.
-absl::string_view NameOfKind(FileKind kind);
-int64_t MaxBytesOf(FileKind kind);
 
 // Whether a file with these bytes is JSON, such as a report, rather than a graph: no graph begins
 // with a brace.
