@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_lib/cli/base/exit_code.h"
 #include "client_lib/cli/base/file_error.h"
+#include "client_lib/cli/base/out_of_memory.h"
 #include "client_lib/cli/base/own_version.h"
 #include "client_lib/cli/base/session.h"
 #include "client_lib/cli/commands/add_commands.h"
@@ -25,6 +27,8 @@
 #include "client_lib/cli/flags/flag_names.h"
 #include "client_lib/cli/print/help_format.h"
 #include "client_lib/cli/usage_error.h"
+#include "rewrite_core/base/error.h"
+#include "rewrite_core/base/plain_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -69,16 +73,11 @@ int FinishParse(const CLI::App& app, const CLI::ParseError& error,
     app.exit(error, std::cout, std::cerr);
     return Finish(ExitCode::kDone);
   }
-  std::cerr << "spillway: " << UsageText(app, error, words) << " [USAGE]\n";
+  std::cerr << "spillway: " << core::PlainText(UsageText(app, error, words)) << " [USAGE]\n";
   return static_cast<int>(ExitCode::kUsage);
 }
 
-}  // namespace
-
-int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation) {
-  Session session;
-  if (IsRunCommand(argc, argv)) argc = TakeCommand(argc, argv, &session);
-  session.cancellation = cancellation;
+int RunWords(const std::vector<std::string>& words, Session& session) {
   CLI::App app(
       "Large Model Support for TensorFlow: rewrites a training graph so that tensors wait in host "
       "memory, and training fits into less GPU memory. Works in this process, or on a server.",
@@ -112,16 +111,30 @@ int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation)
       "  spillway rewrite graph.pb -o out.pb\n\n",
       kExitCodeHelp,
       "\n\nspillway COMMAND --help shows a command's most common flags, --help-all all."));
-  if (argc == 1) {
+  if (words.empty()) {
     std::cout << app.help();
     return Finish(ExitCode::kUsage);
   }
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11's order.
   } catch (const CLI::ParseError& error) {
-    return FinishParse(app, error, {argv + 1, argv + argc});
+    const bool again = session.usage.ok() && error.get_exit_code() != 0;
+    const std::vector<std::string> rest =
+        again ? RestOfCommandLine(words, session) : std::vector<std::string>();
+    if (rest.empty()) return FinishParse(app, error, words);
+    session.usage = core::InvalidError(v1::ERROR_REASON_BAD_OPTION, UsageText(app, error, words));
+    return RunWords(rest, session);
   }
-  return Finish(session.run());
+  return Finish(OrOutOfMemory(session.run));
+}
+
+}  // namespace
+
+int RunCommandLine(int argc, char** argv, const CancellationToken& cancellation) {
+  Session session;
+  if (IsRunCommand(argc, argv)) argc = TakeCommand(argc, argv, &session);
+  session.cancellation = cancellation;
+  return RunWords({argv + std::min(argc, 1), argv + argc}, session);
 }
 
 }  // namespace spillway::cli

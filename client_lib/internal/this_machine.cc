@@ -20,6 +20,7 @@
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/plain_text.h"
 
 namespace spillway::internal {
 namespace {
@@ -124,7 +125,7 @@ std::vector<std::vector<std::string>> Cells(absl::string_view csv) {
   for (const absl::string_view line : absl::StrSplit(csv, '\n')) {
     if (absl::StripAsciiWhitespace(line).empty()) continue;
     std::vector<std::string> cells = absl::StrSplit(line, ',');
-    for (std::string& cell : cells) absl::StripAsciiWhitespace(&cell);
+    for (std::string& cell : cells) cell = core::PlainText(absl::StripAsciiWhitespace(cell));
     rows.push_back(std::move(cells));
   }
   return rows;
@@ -279,9 +280,9 @@ constexpr size_t kMaxLine = 200;
 // The first line with something in it, fit for a terminal, without a full stop.
 std::string FirstLine(absl::string_view text) {
   text = absl::StripLeadingAsciiWhitespace(text);
-  std::string line(absl::StripAsciiWhitespace(text.substr(0, text.find('\n')).substr(0, kMaxLine)));
-  for (char& c : line) c = absl::ascii_isprint(c) ? c : '?';
-  return std::string(absl::StripSuffix(line, "."));
+  const absl::string_view line =
+      absl::StripAsciiWhitespace(text.substr(0, text.find('\n')).substr(0, kMaxLine));
+  return core::PlainText(absl::StripSuffix(line, "."));
 }
 
 // nvidia-smi prints its errors to standard output.

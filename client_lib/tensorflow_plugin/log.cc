@@ -7,6 +7,8 @@
 #include <mutex>
 #include <set>
 
+#include "rewrite_core/base/plain_text.h"
+
 namespace spillway::tensorflow_plugin {
 namespace {
 
@@ -25,7 +27,7 @@ Said& TheSaid() {
 
 void Log(const std::string& line) {
   // One write, so that lines of several threads do not mix.
-  const std::string whole = "spillway: " + line + "\n";
+  const std::string whole = "spillway: " + core::PlainText(line) + "\n";
   std::fwrite(whole.data(), 1, whole.size(), stderr);
   std::fflush(stderr);
 }

@@ -8,12 +8,21 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/plain_text.h"
 
 namespace spillway::text {
 
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
+
+// Cells may have text from outside.
+Rows Plain(Rows rows) {
+  for (auto& row : rows) {
+    for (std::string& cell : row) cell = core::PlainText(cell);
+  }
+  return rows;
+}
 
 constexpr size_t kIndent = 2;    // Before each column.
 constexpr size_t kMinText = 20;  // However narrow the line.
@@ -57,7 +66,8 @@ std::string FormatTableRow(const std::vector<std::string>& cells,
 
 }  // namespace
 
-std::string FormatTable(const Rows& rows, Style style) {
+std::string FormatTable(const Rows& given, Style style) {
+  const Rows rows = Plain(given);
   std::vector<size_t> widths = Widths(rows);
   FitLine(style.width(), &widths);
   std::string text;
@@ -72,7 +82,8 @@ std::string FormatTable(const Rows& rows, Style style) {
   return text;
 }
 
-std::string FormatFacts(const Rows& rows, Style style) {
+std::string FormatFacts(const Rows& given, Style style) {
+  const Rows rows = Plain(given);
   const std::vector<size_t> widths = Widths(rows);
   const size_t label_width = widths.empty() ? 0 : widths[0];
   const size_t margin = 2 * kIndent + label_width;
@@ -108,7 +119,7 @@ std::string Paragraph(absl::string_view text, size_t indent, Style style) {
   constexpr size_t kHanging = 2;
   const std::string margin(indent, ' ');
   const size_t width = std::max(style.width(), indent + kHanging + kMinText) - indent - kHanging;
-  const std::string lines = Wrap(WithShortWords(text, width), width);
+  const std::string lines = Wrap(WithShortWords(core::PlainText(text), width), width);
   return absl::StrCat(
       margin,
       absl::StrReplaceAll(lines, {{"\n", absl::StrCat("\n", margin, std::string(kHanging, ' '))}}),

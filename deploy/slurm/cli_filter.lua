@@ -38,6 +38,10 @@ end
 
 -- Why the graph cannot be taken; nil if it can.
 local function wrong_with(graph)
+  if graph:find("%c") ~= nil then
+    return "SPILLWAY_JOB_GRAPH has a line break or another control character, which no TaskProlog can "
+      .. "export: rename the file"
+  end
   if graph:sub(1, 1) ~= "/" then
     return string.format("SPILLWAY_JOB_GRAPH is '%s': give an absolute path, for tasks may start in "
       .. "another folder", graph)

@@ -32,16 +32,28 @@ if [ -n "$share_mib" ]; then
   export TF_GPU_HOST_MEM_LIMIT_IN_MB="${TF_GPU_HOST_MEM_LIMIT_IN_MB:-$share_mib}"
 fi
 
+# The job's own graph, whatever becomes of `spillway`: missing, killed, or older than a flag here.
+# A value with a line break would be lines of the protocol, and is refused.
+newline='
+'
+case $SPILLWAY_JOB_GRAPH in
+  *"$newline"*)
+    echo "spillway: SPILLWAY_JOB_GRAPH has a line break, which no TaskProlog can export: rename the file" >&2
+    exit 0 ;;
+esac
+
 # Give the absolute path of `spillway` where it is not in the PATH of jobs.
-spillway run --graph "$SPILLWAY_JOB_GRAPH" --timeout 30s \
+lines=$(spillway run --graph "$SPILLWAY_JOB_GRAPH" --timeout 30s \
   ${SPILLWAY_JOB_BATCH_SIZE:+"--batch-size=$SPILLWAY_JOB_BATCH_SIZE"} \
   ${SPILLWAY_RECOMPUTE:+"--recompute=$SPILLWAY_RECOMPUTE"} ${SPILLWAY_DRY_RUN:+--dry-run} \
   ${share_mib:+"--host-memory-bytes=$((share_mib / 2))MiB"} -- /bin/sh -c '
   for name in SPILLWAY_GRAPH SPILLWAY_ORIGINAL_GRAPH SPILLWAY_REPORT TF_GPU_HOST_MEM_LIMIT_IN_MB; do
-    if value=$(printenv "$name"); then
-      printf "export %s=%s\n" "$name" "$value"
-    else
-      echo "unset $name"
-    fi
-  done'
+    value=$(printenv "$name") || { echo "unset $name"; continue; }
+    case $value in *"$0"*) echo "spillway: $name has a line break, and is not exported" >&2; exit 1 ;; esac
+    printf "export %s=%s\n" "$name" "$value"
+  done' "$newline") || lines=
+case $lines in
+  *"export SPILLWAY_GRAPH="*) printf '%s\n' "$lines" ;;
+  *) printf 'export SPILLWAY_GRAPH=%s\nunset SPILLWAY_REPORT\n' "$SPILLWAY_JOB_GRAPH" ;;
+esac
 exit 0

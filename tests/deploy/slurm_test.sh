@@ -330,6 +330,8 @@ filter() {
   check "an empty file" refused "it is empty" "${batch[@]}" --export="ALL,$name=$work/empty.pb"
   check "a relative path, from the environment" refused "is 'graph.pb': give an absolute path" \
     env "$name=graph.pb" "${batch[@]}"
+  check "a path with a line break" refused "a line break or another control character" \
+    env "$name=$work/a"$'\n'b "${batch[@]}"
   check "none of these is in the queue" no_job_is_left
   check "elsewhere no job needs a graph" passes "${batch[@]}"
   check "a graph opens the partition" passes env "$name=$graph" "${batch[@]}" -p gpu --export="$name,PATH"

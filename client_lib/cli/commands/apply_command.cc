@@ -67,8 +67,8 @@ absl::StatusOr<ExitCode> RunApply(const ApplyFlags& flags, const Session& sessio
   if (absl::Status s = CheckFiles(files, options->dry_run()); !s.ok()) return s;
   if (absl::Status s = CheckOutputs(flags.plan, files.Outputs()); !s.ok()) return s;
   absl::StatusOr<std::string> json =
-      ReadBytes(flags.plan, "give a plan that spillway rewrite --save-plan has written",
-                session.cancellation);
+      ReadBytes(flags.plan, FileKind::kPlan,
+                "give a plan that spillway rewrite --save-plan has written", session.cancellation);
   if (!json.ok()) return json.status();
   absl::StatusOr<SavedPlans> plans = SavedPlans::FromJson(*json);
   if (!plans.ok()) return plans.status();

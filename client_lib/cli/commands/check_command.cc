@@ -76,8 +76,9 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
   const auto filled = FillHardware(kNvidiaSmiTime, &options);
   if (!filled.ok()) return filled.status();
   TellNote(*filled);
-  const absl::StatusOr<std::string> run_metadata = ReadBytes(
-      flags.run_metadata, "give a file with a serialized RunMetadata", session.cancellation);
+  const absl::StatusOr<std::string> run_metadata =
+      ReadBytes(flags.run_metadata, FileKind::kProfile, "give a file with a serialized RunMetadata",
+                session.cancellation);
   if (!run_metadata.ok()) return run_metadata.status();
   std::string original;
   if (!flags.original.empty()) {

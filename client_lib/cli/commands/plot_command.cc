@@ -116,9 +116,10 @@ absl::StatusOr<PlotInput> ReadPlotInput(const InputPath& from, const PlotFlags& 
                                         const Session& session) {
   PlotInput input;
   input.from = from;
-  absl::StatusOr<std::string> bytes = ReadInput(from, session.cancellation);
+  absl::StatusOr<std::string> bytes =
+      ReadInput(from, session.cancellation, FileKind::kGraphOrReport);
   if (!bytes.ok()) return bytes.status();
-  if (IsReport(*bytes)) {
+  if (IsJson(*bytes)) {
     auto report = ReadReport(*bytes, from.name());
     if (!report.ok()) return report.status();
     input.report = *std::move(report);

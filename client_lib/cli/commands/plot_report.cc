@@ -40,10 +40,6 @@ absl::StatusOr<PlotReport> ReadAs(absl::string_view text, const std::string& pat
 
 }  // namespace
 
-bool IsReport(absl::string_view bytes) {
-  return absl::StartsWith(absl::StripLeadingAsciiWhitespace(bytes.substr(0, 4096)), "{");
-}
-
 absl::StatusOr<PlotReport> ReadReport(absl::string_view text, const std::string& path) {
   const json fields = Fields(text);
   if (!fields.is_object()) {

@@ -13,9 +13,6 @@ namespace spillway::cli {
 
 using PlotReport = absl::variant<v1::SimulateReport, v1::ExploreReport>;
 
-// Whether a file with these bytes is JSON rather than a graph: no graph begins with a brace.
-bool IsReport(absl::string_view bytes);
-
 // Parses the report in the file `path`, as printed by `simulate --json`, `inspect --memory --json`
 // and `explore --json`. BAD_OPTION, naming the command to use, if it is damaged, none of these, or
 // has no memory over time.

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "client_lib/cli/base/out_of_memory.h"
 #include "client_lib/cli/files/output_file.h"
 #include "client_lib/cli/flags/connection_flags.h"
 #include "client_lib/cli/flags/file_flags.h"
@@ -86,8 +88,8 @@ struct RunFlags {
     AddFormatFlag(command, &format);
     CLI::Option* open =
         add_flag("--fail-open", &fail_open,
-                 "After a failure, prints one warning and runs the command with the "
-                 "original graph. [default]");
+                 "After a failure, also that of a wrong or unknown flag, prints one warning and "
+                 "runs the command with the original graph. [default]");
     add_flag("--fail-closed", &fail_closed,
              "After a failure, does not run the command; the exit code says why.")
         ->excludes(open);
@@ -167,6 +169,19 @@ absl::Status UsageError(absl::string_view flag, absl::string_view message) {
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS, message, {{"flag", flag}});
 }
 
+// Without these there is nothing to run.
+absl::Status CheckCommandAndGraph(const RunCommandFlags& flags, const Session& session) {
+  if (session.command.empty()) {
+    return UsageError("--",
+                      "there is no command; give it after --, as in: spillway run --graph "
+                      "graph.pb -- python train.py");
+  }
+  if (flags.graph.empty() || flags.graph == "-") {
+    return UsageError("--graph", "--graph takes a file: standard input is the command's");
+  }
+  return absl::OkStatus();
+}
+
 // The command may change the working directory before it opens the graph.
 std::string AbsolutePath(const std::string& path) {
   std::error_code error;
@@ -184,6 +199,9 @@ bool SamePath(const std::string& a, const std::string& b) {
 }
 
 absl::Status CheckPaths(const RunCommandFlags& flags) {
+  if (flags.report == "-") {
+    return UsageError("--report", "--report takes a file: standard output is the command's");
+  }
   for (const auto& [flag, path] :
        {std::pair<absl::string_view, std::string>("--report", flags.report),
         {"--metrics-textfile", flags.metrics}}) {
@@ -195,19 +213,19 @@ absl::Status CheckPaths(const RunCommandFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFlags(const RunCommandFlags& flags, const Session& session) {
-  if (session.command.empty()) {
-    return UsageError("--",
-                      "there is no command; give it after --, as in: spillway run --graph "
-                      "graph.pb -- python train.py");
-  }
-  if (flags.graph == "-") {
-    return UsageError("--graph", "--graph takes a file: standard input is the command's");
-  }
-  if (flags.report == "-") {
-    return UsageError("--report", "--report takes a file: standard output is the command's");
-  }
-  return CheckPaths(flags);
+// In a child: some flags name files, which may hang or have no end.
+absl::StatusOr<v1::RewriteOptions> BuildOptions(const RunCommandFlags& flags,
+                                                const internal::Deadline& deadline) {
+  const auto bytes = RunInChild(deadline, [&](ChildStage& stage) -> absl::StatusOr<std::string> {
+    stage = "reading the files of the options";
+    const absl::StatusOr<v1::RewriteOptions> options = flags.options.Build();
+    if (!options.ok()) return options.status();
+    return options->SerializeAsString();
+  });
+  if (!bytes.ok()) return bytes.status();
+  v1::RewriteOptions options;
+  options.ParseFromString(*bytes);
+  return options;
 }
 
 std::string EnvironmentOf(const char* name) {
@@ -296,40 +314,41 @@ std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
   return warning.ok() ? *warning : absl::StrCat("no metrics: ", ErrorText(warning.status()));
 }
 
-// Turns any message into one line.
-void PrintLine(std::string line) {
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  std::cerr << absl::StrCat("spillway: ", line, "\n");
-}
-
 void PrintOutcome(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& prepared,
                   const std::string& warning) {
   if (!prepared.ok()) {
-    PrintLine(
+    TellNote(
         absl::StrCat("the command runs with the original graph: ", ErrorText(prepared.status()),
                      warning.empty() ? "" : absl::StrCat("; ", warning)));
     return;
   }
-  if (!flags.quiet) PrintLine(RunText(flags.graph, *prepared));
-  if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) PrintLine(misfit);
-  if (!warning.empty()) PrintLine(warning);
+  if (!flags.quiet) TellNote(RunText(flags.graph, *prepared));
+  if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) TellNote(misfit);
+  if (!warning.empty()) TellNote(warning);
 }
 
 // Returns only if the command could not be run.
 absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& session) {
-  if (absl::Status status = CheckFlags(flags, session); !status.ok()) return status;
-  PrepareRequest request;
-  absl::StatusOr<v1::RewriteOptions> options = flags.options.Build();
-  if (!options.ok()) return options.status();
-  request.options = *std::move(options);
-  absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
-  if (!call.ok()) return call.status();
-  if (!flags.ServerName().empty()) AddSchedulerNames(&*call);
+  if (absl::Status s = CheckCommandAndGraph(flags, session); !s.ok()) return s;
   const std::string& name = session.command[0];
   if (const int error = FindProgram(name); error != 0) return ReportNotRun(name, error);
 
+  // From here on every error is a failure like others: the job runs.
+  absl::Status wrong = session.usage;
+  wrong.Update(CheckPaths(flags));
+  absl::StatusOr<CallOptions> call = flags.connection.MakeCall(session);
+  wrong.Update(call.status());
+  if (!call.ok()) call.emplace();
+  if (!flags.ServerName().empty()) AddSchedulerNames(&*call);
   const internal::Deadline deadline(call->timeout == absl::InfiniteDuration() ? kDefaultTimeout
                                                                               : call->timeout);
+  PrepareRequest request;
+  if (wrong.ok()) {
+    absl::StatusOr<v1::RewriteOptions> options =
+        OrOutOfMemory([&] { return BuildOptions(flags, deadline); });
+    wrong = options.status();
+    if (options.ok()) request.options = *std::move(options);
+  }
   request.input = flags.graph;
   request.format = flags.format;
   request.cache_dir = flags.cache_dir;
@@ -340,13 +359,14 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
   request.call = *call;
   request.call.cancellation = CancellationToken();  // A signal ends the child.
   request.connect = [&flags] { return flags.connection.Connect(Verbosity::kQuiet); };
-  const absl::StatusOr<PreparedGraph> prepared = PrepareGraph(request, deadline);
+  const absl::StatusOr<PreparedGraph> prepared =
+      wrong.ok() ? PrepareGraph(request, deadline) : absl::StatusOr<PreparedGraph>(wrong);
   const std::string warning =
       WriteMetrics(flags, CountedRun(prepared, request, flags.fail_closed, deadline), deadline);
   {
     const IgnoredSigpipe ignored;
     if (!prepared.ok() && flags.fail_closed) {
-      if (!warning.empty()) PrintLine(warning);
+      if (!warning.empty()) TellNote(warning);
       return prepared.status();
     }
     PrintOutcome(flags, prepared, warning);
@@ -377,6 +397,26 @@ int TakeCommand(int argc, char** argv, Session* session) {
   if (dashes == end) return argc;
   session->command.assign(dashes + 1, end);
   return static_cast<int>(dashes - argv);
+}
+
+std::vector<std::string> RestOfCommandLine(const std::vector<std::string>& words,
+                                           const Session& session) {
+  std::string graph, metrics;  // The last ones count, as in other programs.
+  std::vector<std::string> rest = {"run"};
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (const auto& [flag, value] : {std::pair<const char*, std::string*>("--graph=", &graph),
+                                      {"--metrics-textfile=", &metrics}}) {
+      absl::string_view word = words[i];
+      if (absl::ConsumePrefix(&word, flag)) *value = std::string(word);
+      const bool has_next = i + 1 < words.size() && !absl::StartsWith(words[i + 1], "-");
+      if (has_next && absl::StrCat(word, "=") == flag) *value = words[i + 1];
+    }
+    if (absl::StartsWith(words[i], "--fail-closed")) rest.push_back(words[i]);
+  }
+  if (session.command.empty() || graph.empty()) return {};
+  rest.push_back(absl::StrCat("--graph=", graph));
+  if (!metrics.empty()) rest.push_back(absl::StrCat("--metrics-textfile=", metrics));
+  return rest;
 }
 
 }  // namespace spillway::cli

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -116,11 +115,8 @@ ordered_json Row(const std::string& name, const JournalSums& sums) {
           {"failed", sums.failed}};
 }
 
-// A name is a claim: characters that could move a terminal's cursor become question marks.
 std::vector<std::string> Cells(const ordered_json& row, bool with_dry_runs) {
-  std::string name = row["name"];
-  for (char& c : name) c = absl::ascii_isprint(c) ? c : '?';
-  std::vector<std::string> cells = {name};
+  std::vector<std::string> cells = {row["name"]};
   for (const auto& [key, heading] : kColumns) {
     if (!with_dry_runs && key == kDryRuns) continue;
     const ordered_json& value = row[key];

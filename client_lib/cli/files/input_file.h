@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "client_lib/format/graph_file.h"
 #include "spillway/cancellation.h"
@@ -38,14 +39,25 @@ class InputPath {
   bool is_folder_ = false;
 };
 
+// What a file is says how large it may be: a name may stand for anything, also for a file without
+// an end. Machines and tokens are small files (rewrite_core/base/small_file.h).
+enum class FileKind { kGraph, kGraphOrReport, kReport, kPlan, kProfile, kJournal };
+
+// Whether a file with these bytes is JSON, such as a report, rather than a graph: no graph begins
+// with a brace.
+bool IsJson(absl::string_view bytes);
+
 // Reads all of `input` into memory. The file is not mapped: if a mapped file is truncated
 // meanwhile, the program dies of SIGBUS. Errors: FileError with that advice for an unreadable file
-// or a folder; LIMIT_EXCEEDED above 2 GiB; CANCELLED if `token` is.
-absl::StatusOr<std::string> ReadBytes(const InputPath& input, absl::string_view advice,
-                                      const CancellationToken& token);
+// or a folder, or if there is no memory for it; LIMIT_EXCEEDED above the limit of its kind, of
+// which one byte more is read; CANCELLED if `token` is.
+absl::StatusOr<std::string> ReadBytes(const InputPath& input, FileKind kind,
+                                      absl::string_view advice, const CancellationToken& token);
 
-// Reads a graph. Errors: those of ReadBytes, and EMPTY_GRAPH if it is empty.
-absl::StatusOr<std::string> ReadInput(const InputPath& graph, const CancellationToken& token);
+// Reads a graph, or where a report may stand for one, that. Errors: those of ReadBytes, and
+// EMPTY_GRAPH if it is empty.
+absl::StatusOr<std::string> ReadInput(const InputPath& graph, const CancellationToken& token,
+                                      FileKind kind = FileKind::kGraph);
 
 // Reads and parses a graph, in `format`, or without one in the format that is recognised. Errors:
 // those of ReadInput and GraphFile::Read, the latter prefixed with the file's name.

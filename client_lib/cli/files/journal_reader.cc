@@ -102,7 +102,8 @@ absl::Status JournalReader::Read(const std::function<void(const JournalEntry&)>&
   for (const std::string& path : paths_) {
     std::string& bytes = kept_[path];
     if (bytes.empty()) {
-      absl::StatusOr<std::string> read = ReadBytes(path, kJournalAdvice, token_);
+      absl::StatusOr<std::string> read =
+          ReadBytes(path, FileKind::kJournal, kJournalAdvice, token_);
       if (!read.ok()) return read.status();
       bytes = *std::move(read);
     }

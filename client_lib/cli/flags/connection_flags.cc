@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client_lib/cli/flags/file_flags.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/plain_text.h"
 #include "rewrite_core/base/request_names.h"
 #include "rewrite_core/base/steady_time.h"
 #include "spillway/local_connection.h"
@@ -39,7 +40,7 @@ std::string ValidJobName(const std::string& text) {
 // One line on a failed attempt and the next one.
 void PrintRetry(const std::string& server, const RetryNotice& notice) {
   PrintAboveProgress(absl::StrFormat(
-      "spillway: %s%s; trying again in %.1f s (%d of %d)\n", server,
+      "spillway: %s%s; trying again in %.1f s (%d of %d)\n", core::PlainText(server),
       absl::IsUnavailable(notice.error) ? " cannot be reached" : " is overloaded",
       absl::ToDoubleSeconds(notice.pause), notice.next_attempt, notice.max_attempts));
 }

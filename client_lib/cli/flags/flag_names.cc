@@ -9,6 +9,7 @@
 #include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/flags/option_table.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/plain_text.h"
 
 namespace spillway::cli {
 namespace {
@@ -89,7 +90,7 @@ std::string MessageInFlags(const absl::Status& status) {
 std::string ErrorText(const absl::Status& status) {
   std::string reason = IsFileError(status) ? "FILE" : core::GetErrorInfo(status).reason();
   if (reason.empty()) reason = absl::StatusCodeToString(status.code());
-  return absl::StrCat(MessageInFlags(status), " [", reason, "]");
+  return core::PlainText(absl::StrCat(MessageInFlags(status), " [", reason, "]"));
 }
 
 }  // namespace spillway::cli

@@ -73,8 +73,9 @@ absl::Status SetScalar(absl::string_view flag, const std::string& text,
         reflection->SetString(message, field, text);
         return absl::OkStatus();
       }
+      // The one field of bytes that has a flag is a profile.
       absl::StatusOr<std::string> bytes =
-          ReadBytes(text, "give the path of a file", CancellationToken());
+          ReadBytes(text, FileKind::kProfile, "give the path of a file", CancellationToken());
       if (!bytes.ok()) return bytes.status();
       // An empty field would count as not given.
       if (bytes->empty()) return BadValue(flag, text, "a file with something in it");

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "rewrite_core/base/plain_text.h"
 #include "spillway/connection.h"
 
 namespace spillway::cli {
@@ -22,7 +23,7 @@ enum class Verbosity { kNormal, kQuiet };
 
 // Prints a note that is not an error, such as values that were filled in, unless it is empty.
 inline void TellNote(const std::string& line) {
-  if (!line.empty()) std::cerr << absl::StrCat("spillway: ", line, "\n");
+  if (!line.empty()) std::cerr << absl::StrCat("spillway: ", core::PlainText(line), "\n");
 }
 
 // Returns the line at `elapsed` after the start of the call: `spillway: sending 120 of 480 MiB`.

@@ -14,9 +14,6 @@
 namespace spillway::cli {
 namespace {
 
-// Enough for a graph with a million nodes.
-constexpr size_t kMaxPlanFileBytes = size_t{256} << 20;
-
 absl::Status NoPlan(absl::string_view why) {
   return core::InvalidError(
       v1::ERROR_REASON_BAD_PLAN,
@@ -43,10 +40,6 @@ absl::StatusOr<std::string> PlanFromJson(absl::string_view json) {
 }  // namespace
 
 absl::StatusOr<SavedPlans> SavedPlans::FromJson(absl::string_view json) {
-  if (json.size() > kMaxPlanFileBytes) {
-    return NoPlan(
-        absl::StrCat("it has ", json.size(), " bytes, and a plan at most ", kMaxPlanFileBytes));
-  }
   absl::StatusOr<std::string> single = PlanFromJson(json);
   if (single.ok()) return SavedPlans(*std::move(single));
   // Parsed only if it may be one of these, since parsing takes more memory.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "client_lib/internal/graph_identity.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "rewrite_core/base/error.h"
 #include "spillway/v1/check.pb.h"
 
 namespace spillway::cli {
@@ -61,11 +59,6 @@ absl::StatusOr<std::string> StoreProfile(const InputPath& beside, absl::string_v
   stored.set_graph_sha256(*sha256);
   *stored.mutable_step() = FedIn(step);
   stored.set_profile(profile.data(), profile.size());
-  if (stored.ByteSizeLong() > static_cast<size_t>(std::numeric_limits<int>::max())) {
-    return core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_LIMIT_EXCEEDED,
-                       "RUN_METADATA has nearly 2 GiB, too much to be stored beside the graph; "
-                       "trace one step alone");
-  }
   const std::string path = (std::filesystem::path(beside.Folder()) / FileNameOf(*sha256)).string();
   const auto outputs = CreateOutputs({path}, token);
   if (!outputs.ok()) return outputs.status();
@@ -107,8 +100,8 @@ std::string StoredProfiles::AddTo(absl::string_view graph_def, v1::Step* step) c
   const std::string name = FileNameOf(*sha256);
   if (!std::binary_search(names_.begin(), names_.end(), name)) return "";
   const std::string path = (std::filesystem::path(folder_) / name).string();
-  const absl::StatusOr<std::string> bytes =
-      ReadBytes(path, "delete it, or give --no-stored-profile", CancellationToken());
+  const absl::StatusOr<std::string> bytes = ReadBytes(
+      path, FileKind::kProfile, "delete it, or give --no-stored-profile", CancellationToken());
   if (!bytes.ok()) return std::string(bytes.status().message());
   v1::StoredProfile stored;
   if (!stored.ParseFromString(*bytes) || stored.graph_sha256() != *sha256) {
@@ -128,7 +121,8 @@ std::string StoredProfiles::Contents() const {
   std::string contents;
   for (const std::string& name : names_) {
     const absl::StatusOr<std::string> bytes =
-        ReadBytes((std::filesystem::path(folder_) / name).string(), "", CancellationToken());
+        ReadBytes((std::filesystem::path(folder_) / name).string(), FileKind::kProfile, "",
+                  CancellationToken());
     absl::StrAppend(&contents, name, ":", bytes.ok() ? bytes->size() : 0, ":",
                     bytes.ok() ? *bytes : std::string());
   }

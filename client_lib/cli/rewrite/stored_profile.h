@@ -17,7 +17,7 @@ namespace spillway::cli {
 
 // Writes `profile`, a serialized RunMetadata or StepStats of a step with the feeds of `step`, into
 // the folder of the graph file `beside`, for the graph `graph_def`. Returns the file's path.
-// Errors: FileErrors; RESOURCE_EXHAUSTED (LIMIT_EXCEEDED) above 2 GiB.
+// Errors: FileErrors. REQUIRES: `profile` was read as one (input_file.h), so that it has a limit.
 absl::StatusOr<std::string> StoreProfile(const InputPath& beside, absl::string_view graph_def,
                                          const v1::Step& step, absl::string_view profile,
                                          const CancellationToken& token);

@@ -14,6 +14,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "client_lib/cli/base/out_of_memory.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -45,7 +46,7 @@ void WriteAll(int fd, absl::string_view bytes) {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null_fd, fd);
   signal(SIGXFSZ, SIG_IGN);  // Exceeding the file size limit is then an ordinary error.
   signal(SIGPIPE, SIG_IGN);
-  WriteAll(result_fd, Encode(work(stage)));
+  WriteAll(result_fd, Encode(OrOutOfMemory([&] { return work(stage); })));
   _exit(0);
 }
 

@@ -24,9 +24,10 @@ from spillway._plot import plot
 from spillway._questions import capabilities, diff, explore, inspect, simulate
 from spillway._rewrite import RewriteResult, apply, rewrite, strip
 from spillway.errors import (AssumedMachineWarning, CancelledError, DeadlineExceededError,
-                             DoesNotFitError, InternalError, InvalidGraphError, InvalidOptionError,
-                             LimitExceededError, LiveGraphError, NativeLibraryError,
-                             NoBackwardPartError, SpillwayError, SpillwayWarning, UnavailableError)
+                             DoesNotFitError, InternalError, InvalidArgumentError, InvalidGraphError,
+                             InvalidOptionError, LimitExceededError, LiveGraphError,
+                             NativeLibraryError, NoBackwardPartError, SpillwayError,
+                             SpillwayWarning, UnavailableError)
 from spillway.messages import (Capabilities, ExploredSize, ExploreReport, GraphDiff, GraphSummary,
                                SimulateReport, TensorSummary)
 from spillway.patch import Patch
@@ -36,10 +37,10 @@ from spillway.report import Report
 __all__ = [
     "AssumedMachineWarning", "CancelledError", "Capabilities", "Check", "Client",
     "DeadlineExceededError", "DoesNotFitError", "ExploreReport", "ExploredSize", "GraphDiff",
-    "GraphSummary", "InternalError", "InvalidGraphError", "InvalidOptionError",
-    "LimitExceededError", "LiveGraphError", "NativeLibraryError", "NoBackwardPartError", "Patch",
-    "Plan", "Progress", "Report", "RewriteResult", "SimulateReport", "SpillwayError",
-    "SpillwayWarning", "TensorSummary", "UnavailableError", "__version__", "apply",
+    "GraphSummary", "InternalError", "InvalidArgumentError", "InvalidGraphError",
+    "InvalidOptionError", "LimitExceededError", "LiveGraphError", "NativeLibraryError",
+    "NoBackwardPartError", "Patch", "Plan", "Progress", "Report", "RewriteResult",
+    "SimulateReport", "SpillwayError", "SpillwayWarning", "TensorSummary", "UnavailableError", "__version__", "apply",
     "capabilities", "check", "diff", "explore", "inspect", "library_version", "plot", "rewrite",
     "simulate", "strip",
 ]

@@ -23,7 +23,8 @@ class Where:
     """In process (`server` None), or a server: `host:port`, `unix:/path`, or any name that gRPC
     resolves; several as a list or comma-separated. Also the metadata that the call sends.
 
-    Raises TypeError for arguments that conflict, InvalidOptionError for a value of a wrong type.
+    Raises InvalidArgumentError for arguments that conflict, InvalidOptionError for a value of a
+    wrong type.
     """
 
     server: Union[str, List[str], None] = None
@@ -64,10 +65,10 @@ class Where:
             given = [item.name for item in fields(self)
                      if getattr(self, item.name) is not None and getattr(self, item.name) is not False]
             if given:
-                raise TypeError("%s need%s server=" % (
+                raise errors.wrong_argument("%s need%s server=" % (
                     ", ".join(given), "s" if len(given) == 1 else ""))
         if server is not None and not server:
-            raise TypeError("server is empty; leave it out for a rewrite in this process")
+            raise errors.wrong_argument("server is empty; leave it out for a rewrite in this process")
         # As on the command line: naming a CA or a certificate implies TLS.
         if (self.tls_ca, self.tls_cert, self.tls_key, self.tls_server_name) != (None,) * 4:
             self._set("tls", True)
@@ -82,8 +83,8 @@ class Call:
     def __init__(self, where: Where, timeout: Optional[Duration],
                  progress: Optional[Progress], keep_best: bool = False) -> None:
         if progress is not None and not callable(progress):
-            raise TypeError("progress: %s cannot be called; give a function of (stage, done, total)"
-                            % errors.shown(progress))
+            raise errors.wrong_argument("progress: %s cannot be called; give a function of (stage, "
+                                        "done, total)" % errors.shown(progress))
         self._where, self._progress, self._keep_best = where, progress, keep_best
         self._timeout = seconds_of("timeout", timeout)
         self._failure: Optional[BaseException] = None

@@ -98,8 +98,8 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
       keep_best: when `timeout` has passed, return the best plan that the search of `budget` has found
         (`report.stopped_early`); it fits and is verified, but has not been tried in variations. In
         this process only.
-      fail_open: after a failure, warn (SpillwayWarning) and return the original graph. A wrong
-        keyword and Ctrl-C still raise.
+      fail_open: after a failure, also that of a wrong value, warn (SpillwayWarning) and return the
+        original graph. A keyword that does not exist and Ctrl-C still raise.
       patch: also return the edits, for a live graph.
       save_plan: also return the plan, for `apply`.
       tls: use TLS; `tls_ca`, `tls_cert`, `tls_key` are PEM files, `tls_server_name` is the name that

@@ -2,8 +2,8 @@
 
 Every error of a call is a `SpillwayError` with the service's code, reason and metadata. Errors that
 callers may want to catch separately have their own classes; if Python has a class of that kind,
-they derive from it, too (`ValueError`, `TimeoutError`, ...). A wrong keyword is a plain `TypeError`,
-as for any Python function.
+they derive from it, too (`ValueError`, `TimeoutError`, ...). A keyword that does not exist is a
+plain `TypeError`, as for any Python function.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ class NativeLibraryError(SpillwayError, ImportError):
 
 class InvalidOptionError(SpillwayError, ValueError):
     """An option's value is out of its range, contradicts another, or matches nothing."""
+
+
+class InvalidArgumentError(InvalidOptionError, TypeError):
+    """A keyword that exists has a value of a wrong kind, or contradicts another: a TypeError, too, as
+    one that does not exist is, but `fail_open` covers it."""
 
 
 class InvalidGraphError(SpillwayError, ValueError):
@@ -167,6 +172,11 @@ def bad_option(option: str, value: object, wrong: str) -> InvalidOptionError:
     return InvalidOptionError("%s: %s %s" % (option, shown(value), wrong), code="INVALID_ARGUMENT",
                               reason="BAD_OPTION",
                               metadata={"option": option, "value": shown(value)})
+
+
+def wrong_argument(message: str) -> InvalidArgumentError:
+    """Returns the error for keywords that exist and cannot be given so."""
+    return InvalidArgumentError(message, code="INVALID_ARGUMENT", reason="CONFLICTING_OPTIONS")
 
 
 def make_error(code: int, message: str, reason: str, metadata: Mapping[str, str]) -> SpillwayError:

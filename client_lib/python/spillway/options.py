@@ -64,12 +64,12 @@ def to_json(strategy: Optional[str], keywords: Mapping[str, Any],
             outputs: Iterable[str] = ()) -> str:
     """Returns the RewriteOptions as JSON. A keyword that is None counts as not given.
 
-    Raises TypeError for a keyword that does not exist, or is of another strategy, and
-    InvalidOptionError for a value that cannot be sent.
+    Raises TypeError for a keyword that does not exist, InvalidArgumentError for one of another
+    strategy, and InvalidOptionError for a value that cannot be sent.
     """
     known = (*STRATEGIES, *OTHERS)
     if strategy is not None and not (isinstance(strategy, str) and strategy in known):
-        raise TypeError("there is no strategy %s%s; there are %s" % (
+        raise errors.wrong_argument("there is no strategy %s%s; there are %s" % (
             errors.shown(strategy), _near.did_you_mean(strategy, known), _names(STRATEGIES)))
     chosen = strategy or DEFAULT_STRATEGY
     common: Dict[str, Any] = {}
@@ -131,8 +131,8 @@ def _check_name(name: str, chosen: str) -> None:
         return
     owners = [strategy for strategy, names in {**STRATEGIES, **OTHERS}.items() if name in names]
     if owners:
-        raise TypeError("%s is of the strategy %s, and %s was chosen; pass strategy=%r"
-                        % (name, owners[0], chosen, owners[0]))
+        raise errors.wrong_argument("%s is of the strategy %s, and %s was chosen; pass strategy=%r"
+                                    % (name, owners[0], chosen, owners[0]))
     known = _own(chosen) | COMMON | STEP | HARDWARE
     raise TypeError("there is no option %r%s; those of the strategy %s are %s" % (
         name, _near.did_you_mean(name, known), chosen, _names(known)))
@@ -219,7 +219,7 @@ def _machine(name: str, value: Any) -> Dict[str, Any]:
         if key == "preset":
             machine[key] = text_of("hardware['preset']", inner)
         elif key not in HARDWARE:
-            raise TypeError("hardware has no %s%s; it has preset, %s" % (
+            raise errors.wrong_argument("hardware has no %s%s; it has preset, %s" % (
                 errors.shown(key), _near.did_you_mean(key, HARDWARE), _names(HARDWARE)))
         elif inner is not None:
             machine[key] = _value(key, inner)

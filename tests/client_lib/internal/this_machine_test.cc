@@ -216,7 +216,7 @@ TEST_F(ThisMachineTest, OneThatDoesNotAnswerIsReported) {
             "--gpu-memory-bytes");
   EXPECT_EQ(why("echo No devices were found; exit 6"), "");
   EXPECT_THAT(why("exit 1"), HasSubstr("nvidia-smi failed; give"));
-  EXPECT_THAT(why("printf '\\033[31mx'; exit 1"), HasSubstr("nvidia-smi failed: ?[31mx; give"));
+  EXPECT_THAT(why("printf '\\033[31mx'; exit 1"), HasSubstr("nvidia-smi failed: \\x1b[31mx; give"));
   EXPECT_THAT(why("sleep 1000", kSoon), HasSubstr("nvidia-smi did not answer in 0.3 s; give"));
   EXPECT_THAT(
       why("case $1 in *uuid*) echo GPU-1, Enabled, 4, 16;; *name) echo NVIDIA H200;; *) "

@@ -186,6 +186,31 @@ class WrongValuesTest(unittest.TestCase):
             self.judge_all("rewrite", sorted(names), {"strategy": strategy})
         self.judge_all("rewrite", ["plan"], {"strategy": "apply"})
 
+    def test_with_fail_open_no_value_raises(self):
+        keywords = [name for name in keywords_of(spillway.rewrite) if name != "fail_open"]
+        self.assertIn("recompute", keywords)
+        raised, warned = [], 0
+        for keyword in keywords:
+            for what, make in {**VALUES, "newer": lambda: "of_a_newer_version"}.items():
+                value = make()
+                if keyword in _FUNCTIONS and callable(value):
+                    continue
+                given = {"server": "unix:/nowhere", "timeout": 0.005} if keyword in _PLACES else {}
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    try:
+                        result = spillway.rewrite(self.graph, fail_open=True,
+                                                  **{**given, keyword: value})
+                        self.assertEqual(result.graph_def, self.graph)
+                        if result.error is not None:
+                            self.assertEqual([warning.category for warning in caught],
+                                             [spillway.SpillwayWarning])
+                            warned += 1
+                    except Exception as error:  # pylint: disable=broad-except
+                        raised.append((keyword, what, repr(error)[:200]))
+        self.assertEqual(raised, [], "\n".join(map(str, raised)))
+        self.assertGreater(warned, len(keywords) * len(VALUES) // 2)
+
     def test_calls(self):
         for name in ("apply", "strip", "inspect", "simulate", "explore", "diff", "capabilities",
                      "plot", "check", "Client"):

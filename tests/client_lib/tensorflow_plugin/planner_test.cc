@@ -126,6 +126,40 @@ TEST_F(PlannerTest, AStandInForTheGpu) {
               HasSubstr("SPILLWAY_GPU_STAND_IN is 'CPU:0', but the graph has nodes on a GPU"));
 }
 
+// Each variable of the README, wrong, empty and of a newer version: a line at most, in which
+// nothing moves a terminal, and the program goes on.
+TEST_F(PlannerTest, WhateverASettingIsTheProgramGoesOn) {
+  std::ifstream readme(SPILLWAY_SOURCE_DIR "/client_lib/tensorflow_plugin/README.md");
+  std::vector<std::string> variables = {"SPILLWAY_SETTINGS"};
+  for (std::string line; std::getline(readme, line);) {
+    if (line.rfind("| `SPILLWAY_", 0) != 0) continue;
+    for (size_t at = 2; (at = line.find("`SPILLWAY_", at)) < line.find(" | ", 2); ++at) {
+      variables.push_back(line.substr(at + 1, line.find('`', at + 1) - at - 1));
+    }
+  }
+  EXPECT_GT(variables.size(), 18u);
+  for (const std::string& variable : variables) {
+    if (variable == "SPILLWAY_LIBRARY") continue;  // Is loaded once, and has been.
+    for (const char* value :
+         {"nonsense", "", "-1", "of_a_newer_version", "\x1b[31m\a\n", "/dev/zero",
+          R"({"of_a_newer_version": 1})", R"({"recompute": "ALL"})"}) {
+      setenv("SPILLWAY_JOB_BATCH_SIZE", "256", 1);
+      setenv("SPILLWAY_GPU_MEMORY_BYTES", "110MiB", 1);
+      setenv("SPILLWAY_TIMEOUT_S", "20", 1);
+      setenv(variable.c_str(), value, 1);
+      settings_ = ReadSettings();
+      for (const char* each : {"SPILLWAY_JOB_BATCH_SIZE", "SPILLWAY_GPU_MEMORY_BYTES",
+                               "SPILLWAY_TIMEOUT_S", variable.c_str()}) {
+        unsetenv(each);
+      }
+      EXPECT_FALSE(settings_.fail_closed);
+      Plan(graph_);
+      EXPECT_LE(std::count(lines_.begin(), lines_.end(), '\n'), 1) << variable << value << lines_;
+      EXPECT_EQ(lines_.find_first_of("\x1b\a"), std::string::npos) << variable << lines_;
+    }
+  }
+}
+
 TEST_F(PlannerTest, AnUnknownBatchIsAsked) {
   settings_.batch_size = 0;
   EXPECT_FALSE(Plan(Placed(ReadTestGraph("mnist_deep/graph.pb"), "GPU:0")).has_value());

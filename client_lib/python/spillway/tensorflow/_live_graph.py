@@ -42,11 +42,11 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
         (SESSION_HAS_RUN), or there is none (NO_GRAPH: eager execution, the body of a tf.function).
       SpillwayError, TypeError: as in `spillway.rewrite`.
     """
-    if str(keywords.get("already_rewritten")).lower() == "replan":
-        raise TypeError("a live graph cannot be replanned, since its first swaps would have to be "
-                        "taken out; build it anew")
     options: Dict[str, Any] = {name: value for name, value in keywords.items() if name != "patch"}
     try:
+        if str(keywords.get("already_rewritten")).lower() == "replan":
+            raise errors.wrong_argument("a live graph cannot be replanned, since its first swaps "
+                                        "would have to be taken out; build it anew")
         graph = check_editable(graph)
         graph_def = graph.as_graph_def(add_shapes=True)
         result = spillway.rewrite(graph_def, patch=True, **options)

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
@@ -250,16 +251,20 @@ TEST_F(RunTest, ACommandThatCannotRunIsFoundBeforeTheRewrite) {
   EXPECT_EQ(run(dir_ / "lost").exit_code, 127);
 }
 
-TEST_F(RunTest, WrongCommandLinesRunNothing) {
+// Only without a command or a graph there is nothing to run.
+TEST_F(RunTest, WithoutACommandOrAGraphNothingRuns) {
   for (const Words& words :
-       {Words{"--"}, Words{}, Words{"true"}, Words{"--no-such", "--", "true"},
-        Words{"--fail-open", "--fail-closed", "--", "true"}, Words{"--lb", "many", "--", "true"},
-        Words{"--timeout", "30", "--", "true"}, Words{"--report", "-", "--", "true"}}) {
-    const ChildResult result = RunMnist(dir_, words);
+       {Words{"--graph", kMnistPath, "--"}, Words{"--graph", kMnistPath},
+        Words{"--graph", kMnistPath, "true"}, Words{"--no-such", "--graph", kMnistPath},
+        Words{"--", "true"}, Words{"--no-such", "--", "true"}, Words{"--graph", "--", "true"},
+        Words{"--graph=", "--", "true"}, Words{"--graph", "", "--", "true"},
+        Words{"--graph", "", "--no-such", "--", "true"}, Words{"--graph", "-", "--", "true"},
+        Words{"--graph", "-", "--no-such", "--", "true"}}) {
+    const ChildResult result =
+        RunChild(Words{kProgram, "run", "--cache-dir", dir_ / "cache"} + words);
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_EQ(LineCount(result.err), 1) << result.err;
   }
-  EXPECT_EQ(RunChild({kProgram, "run", "--graph", "-", "--", "true"}).exit_code, 2);
   EXPECT_THAT(CacheNames(dir_), IsEmpty());
 }
 
@@ -293,8 +298,8 @@ void ExpectFailures(const TempDir& dir, const std::vector<Failure>& failures) {
   }
 }
 
-// Names that differ only in spelling are wrong command lines; links are found by the child, as
-// other failures are. Either way no file is written over another.
+// Names that differ only in spelling are found before anything is read; links are found by the
+// child. Either way no file is written over another.
 TEST_F(RunTest, NoOutputOverwritesTheGraphOrAnother) {
   const std::string bytes = ReadFile(kMnistPath);
   const std::string graph = dir_.Write("graph.pb", bytes);
@@ -303,10 +308,15 @@ TEST_F(RunTest, NoOutputOverwritesTheGraphOrAnother) {
        {Words{"--report", graph}, Words{"--report", other_name}, Words{"--metrics-textfile", graph},
         Words{"--metrics-textfile", other_name},
         Words{"--report", dir_ / "out", "--metrics-textfile", dir_ / "./out"}}) {
-    const ChildResult result = RunChild(RunWords(graph, dir_, words + kShowGraph));
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_EQ(result.out, "");
-    EXPECT_THAT(result.err, HasSubstr("would overwrite"));
+    const ChildResult closed =
+        RunChild(RunWords(graph, dir_, words + Words{"--fail-closed"} + kShowGraph));
+    EXPECT_EQ(closed.exit_code, 2) << closed.err;
+    EXPECT_EQ(closed.out, "");
+    const ChildResult open = RunChild(RunWords(graph, dir_, words + kShowGraph));
+    EXPECT_EQ(open.out, graph);
+    for (const std::string& err : {closed.err, open.err}) {
+      EXPECT_THAT(err, HasSubstr("would overwrite"));
+    }
   }
   std::filesystem::create_symlink(graph, dir_ / "soft");
   std::filesystem::create_hard_link(graph, dir_ / "hard");
@@ -321,6 +331,114 @@ TEST_F(RunTest, NoOutputOverwritesTheGraphOrAnother) {
     EXPECT_TRUE(ReadFile(dir_ / link) == bytes);
   }
   EXPECT_TRUE(ReadFile(graph) == bytes);
+}
+
+// The flags of `run`, from its help, so that a new one is among them: each with its value's syntax,
+// or "".
+std::vector<std::pair<std::string, std::string>> FlagsOfRun() {
+  std::vector<std::pair<std::string, std::string>> flags;
+  const ChildResult help = RunChild({kProgram, "run", "--help-all"});
+  for (absl::string_view line : absl::StrSplit(help.out, '\n')) {
+    // Texts beside and below a flag are indented further.
+    if (!absl::ConsumePrefix(&line, "  --")) continue;
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    flags.emplace_back("--" + words[0], words.size() > 1 ? words[1] : "");
+  }
+  return flags;
+}
+
+// A site's hook passes options to every job: whatever is wrong with one, in spelling, value or
+// version, costs a line and not the job.
+TEST_F(RunTest, WhateverIsWrongWithAFlagTheCommandRuns) {
+  const auto flags = FlagsOfRun();
+  EXPECT_GT(flags.size(), 70u);
+  for (const char* one : {"--graph", "--recompute", "--timeout", "--tls-key", "--job", "--color"}) {
+    EXPECT_TRUE(std::any_of(flags.begin(), flags.end(), [&](const auto& flag) {
+      return flag.first == one;
+    })) << one;
+  }
+  std::vector<Words> wrong = {{"--of-a-newer-version"},
+                              {"--of-a-newer-version=3"},
+                              {"--of-a-newer-version", "3"},
+                              {"-z"},
+                              {"stray"}};
+  for (const auto& [flag, syntax] : flags) {
+    if (flag == "--help" || flag == "--help-all" || flag == "--fail-closed") continue;
+    wrong.push_back({flag + "-of-a-newer-version"});
+    wrong.push_back({flag + "=nonsense\n\a"});  // No flag without a value has such a one, either.
+    if (syntax.empty() || flag == "--graph") continue;
+    wrong.push_back({flag, ""});
+    wrong.push_back({flag});  // Its value is missing.
+    wrong.push_back({flag, "1", flag, "1"});
+    if (absl::StrContains(syntax, '|')) wrong.push_back({flag, "of_a_newer_version"});
+  }
+  // A graph that is left as it is makes no other output of what is right.
+  const std::string graph = dir_.Write("cut.pb", ReadFile(kMnistPath).substr(0, 5000));
+  const auto run = [&](const Words& words) {
+    // Some write a file or a folder of a name that is left.
+    return RunChild(Words{"/usr/bin/env", "-C", dir_ / "", kProgram, "run"} + words +
+                    Words{"--graph", graph, "--quiet", "--timeout", "20s", "--retries", "0"} +
+                    kShowGraph);
+  };
+  setenv("SPILLWAY_SERVER", "unix:/nowhere", 1);  // So that flags of the connection are of use.
+  for (const Words& words : wrong) {
+    const ChildResult result = run(words);
+    const std::string what = ::testing::PrintToString(words) + result.err;
+    EXPECT_EQ(result.exit_code, 0) << what;
+    EXPECT_EQ(result.out, graph) << what;
+    EXPECT_THAT(result.err, StartsWith("spillway: the command runs with the original graph: "))
+        << what;
+    EXPECT_EQ(LineCount(result.err), 1) << what;
+  }
+  unsetenv("SPILLWAY_SERVER");
+}
+
+TEST_F(RunTest, WrongFlagsAreFailuresLikeOthers) {
+  ExpectFailures(dir_, {{kMnistPath, {"--no-such"}, 2, "BAD_OPTION"},
+                        {kMnistPath, {"stray"}, 2, "BAD_OPTION"},
+                        {kMnistPath, {"--lb", "many"}, 2, "BAD_OPTION"},
+                        {kMnistPath, {"--timeout", "30"}, 2, "BAD_OPTION"},
+                        {kMnistPath, {"--hardware", "nope"}, 2, "BAD_OPTION"},
+                        {kMnistPath, {"--report", "-"}, 2, "CONFLICTING_OPTIONS"}});
+  // They are counted, too.
+  const std::string file = dir_ / "m.prom";
+  for (const Words& words : {Words{"--no-such"}, Words{"--lb", "many"}}) {
+    RunMnist(dir_, words + Words{"--metrics-textfile", file} + kShowGraph);
+  }
+  EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_failures_total{reason=\"options\"} 2\n"));
+  const ChildResult both = RunMnist(dir_, Words{"--fail-open", "--fail-closed"} + kShowGraph);
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_EQ(both.out, "");
+}
+
+// Options may name files, which may hang.
+TEST_F(RunTest, AProfileThatHangsEndsWithTheTimeout) {
+  const std::string fifo = dir_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const int writer = open(fifo.c_str(), O_RDWR | O_CLOEXEC);  // Says nothing.
+  ExpectFailures(dir_, {{kMnistPath, {"--profile", fifo, "--timeout", "300ms"}, 6, "STOPPED"}});
+  close(writer);
+}
+
+// What the environment of a site or a job may have in it.
+TEST_F(RunTest, WhateverIsWrongWithAVariableTheCommandRuns) {
+  const std::string folder = dir_ / "";
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+           {"SPILLWAY_SERVER", "nonsense"},
+           {"SPILLWAY_SERVER", "a:7070,\n"},
+           {"SPILLWAY_SERVER", std::string(100'000, 'x')},
+           {"SPILLWAY_CACHE_DIR", "/dev/null"},
+           {"SPILLWAY_CACHE_DIR", "/nowhere/at/all"},
+           {"SPILLWAY_METRICS_TEXTFILE", folder},
+           {"SPILLWAY_METRICS_TEXTFILE", kMnistPath}}) {
+    const ChildResult result =
+        RunChild(Words{"/usr/bin/env", name + "=" + value, kProgram, "run", "--strategy", "scope",
+                       "--quiet", "--graph", kMnistPath} +
+                 kShowGraph);
+    EXPECT_EQ(result.exit_code, 0) << name;
+    EXPECT_EQ(LineCount(result.err), 1) << name << result.err;
+    EXPECT_THAT(result.out, EndsWith(".pb"));
+  }
 }
 
 TEST_F(RunTest, WrongGraphsAndOptions) {
