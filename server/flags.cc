@@ -263,8 +263,8 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       {"--max-caller-bytes", [&options] { return SizeText(MaxCallerBytes(options)); }});
   app.add_option(
          "--max-caller-bytes", options.max_caller_bytes,
-         "The maximum graph bytes in flight of one caller (a name in --access-file, or else a "
-         "connection), unless it is one request; further requests are rejected as OVERLOADED. If "
+         "The maximum graph bytes in flight of one caller (a name in --access-file, or else an "
+         "address), unless it is one request; further requests are rejected as OVERLOADED. If "
          "not given: half of --max-inflight-bytes")
       ->type_name("SIZE")
       ->transform(CLI::Validator(SizeAsNumber, ""))

@@ -1,6 +1,5 @@
 #include "server/net/acceptor.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/caller.h"
 #include "server/base/logging.h"
 
 namespace spillway::server {
@@ -40,17 +40,12 @@ constexpr absl::Duration kCheckInterval = absl::Milliseconds(100);
 // Minimum interval between log lines of one kind.
 constexpr absl::Duration kLogInterval = absl::Seconds(10);
 
-// The address of the other end without its port; empty on a Unix socket.
-std::string HostOf(int connection) {
+// The address of the other end; empty on a Unix socket.
+std::string HostOfPeer(int connection) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
-  char host[NI_MAXHOST];
-  auto* const other = reinterpret_cast<sockaddr*>(&address);
-  if (getpeername(connection, other, &size) != 0 || address.ss_family == AF_UNIX ||
-      getnameinfo(other, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) {
-    return "";
-  }
-  return host;
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  return HostOf(address);
 }
 
 // Returns the inode number of the socket `fd`, which is unique; 0 if `fd` is not a socket.
@@ -148,7 +143,7 @@ bool Acceptor::AcceptOne(const Source& source) {
 }
 
 bool Acceptor::Admit(int connection) {
-  std::string host = HostOf(connection);
+  std::string host = HostOfPeer(connection);
   const std::lock_guard lock(mu_);
   const auto full = [&] {
     const auto others = of_host_.find(host);

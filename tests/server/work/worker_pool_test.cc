@@ -139,7 +139,7 @@ class Holder {
  public:
   WorkQueue::Verdict Submit(WorkerPool& pool, const std::string& caller, absl::Duration expected) {
     Work work;
-    work.caller = work.peer = caller;
+    work.caller = caller;
     work.expected = expected;
     work.run = [this, caller] {
       {
