@@ -57,15 +57,12 @@ std::string Caller::host() const {
   if (!absl::ConsumePrefix(&text, "%5B")) absl::ConsumePrefix(&text, "[");
   const std::string host(text.substr(0, text.find_first_of("%]")));  // `%` also begins a zone.
   sockaddr_storage address = {};
-  address.ss_family = AF_INET;
-  if (inet_pton(AF_INET, host.c_str(), &reinterpret_cast<sockaddr_in&>(address).sin_addr) == 1) {
-    return HostOf(address);
-  }
-  address.ss_family = AF_INET6;
-  if (inet_pton(AF_INET6, host.c_str(), &reinterpret_cast<sockaddr_in6&>(address).sin6_addr) == 1) {
-    return HostOf(address);
-  }
-  return peer;
+  void* const v4 = &reinterpret_cast<sockaddr_in&>(address).sin_addr;
+  void* const v6 = &reinterpret_cast<sockaddr_in6&>(address).sin6_addr;
+  address.ss_family = inet_pton(AF_INET, host.c_str(), v4) == 1    ? AF_INET
+                      : inet_pton(AF_INET6, host.c_str(), v6) == 1 ? AF_INET6
+                                                                   : AF_UNSPEC;
+  return address.ss_family == AF_UNSPEC ? peer : HostOf(address);
 }
 
 Caller CallerOf(const grpc::ServerContextBase& context) {

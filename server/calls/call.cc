@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/steady_time.h"
 #include "rewrite_core/graph/graph_size.h"
@@ -157,15 +156,7 @@ absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes, int64_t fir
 }
 
 absl::Status Call::HoldGraphs(int64_t bytes) {
-  absl::Status status =
-      share_.yields()
-          ? core::Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
-                        absl::StrCat("the server is full: this graph is above the ",
-                                     core::BytesText(state_.options.max_caller_bytes),
-                                     " that one caller may have (--max-caller-bytes), which it may "
-                                     "only while no other needs the room; try again later"),
-                        {{"limit", absl::StrCat(state_.options.max_caller_bytes)}})
-          : ticket_.GrowTo(bytes);
+  absl::Status status = share_.yields() ? state_.shares.Yielded() : ticket_.GrowTo(bytes);
   if (status.ok()) return status;
   state_.shares.AskToYield(CallerKey());
   ticket_.Release();

@@ -134,8 +134,7 @@ class Call {
   std::string CallerKey() const;
   // Returns `work` with its CPU time charged to the caller.
   std::function<void()> Charged(std::function<void()> work) const;
-  // Reserves what a small request needs where all else is taken; the first error is that of
-  // `shared`.
+  // Reserves what a small request needs where all else is taken. Error: `shared`.
   absl::StatusOr<Admission::Ticket> ReserveSmall(const absl::Status& shared, int64_t bytes,
                                                  int64_t first_bytes, CallerShares::Share* share);
   // Refunds the caller's quota charges for a request that the server has no capacity for.

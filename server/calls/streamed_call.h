@@ -65,8 +65,7 @@ class StreamedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   // Ends the upload as soon as it is behind the minimum rate; otherwise it could hold its part of
   // the budget for as long as the whole graph may take.
   void LimitUpload();
-  // Ends the call from a timer, if the client's next message is being waited for; otherwise returns
-  // false.
+  // Ends the call from a timer. Returns false, and does nothing, unless a message is waited for.
   bool EndLate(absl::string_view message);
   // The client has half-closed or disconnected.
   absl::Status EndUpload();

@@ -11,8 +11,7 @@
 namespace spillway::server {
 namespace {
 
-// The part of the graphs' budget that small requests may have beyond it: with the default shares,
-// those of four callers (kPartOfShare of caller_shares.h).
+// What small requests may have beyond the graphs' budget: by default the shares of four callers.
 constexpr int64_t kPartForSmall = 8;
 
 absl::Status Full(absl::string_view holds, int64_t held, int64_t budget, int64_t bytes) {

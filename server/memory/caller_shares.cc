@@ -29,6 +29,15 @@ void CallerShares::AskToYield(const std::string& caller) {
   for (auto& [name, held] : held_) held.yields = held.yields || held.bytes > max_bytes_;
 }
 
+absl::Status CallerShares::Yielded() const {
+  return core::Error(
+      absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
+      absl::StrCat("the server is full: this graph is above the ", core::BytesText(max_bytes_),
+                   " that one caller may have (--max-caller-bytes), which it may only while no "
+                   "other needs the room; try again later"),
+      {{"limit", absl::StrCat(max_bytes_)}});
+}
+
 absl::StatusOr<CallerShares::Share> CallerShares::Take(const std::string& caller, int64_t bytes) {
   if (bytes == 0) return Share();
   const std::lock_guard lock(mu_);

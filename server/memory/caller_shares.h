@@ -59,8 +59,7 @@ class CallerShares {
 
   enum class Single { kMayHaveMore, kMayNot };
 
-  // `max_bytes`: what one caller may hold in all, but for a single request where that may have
-  // more.
+  // `max_bytes`: what one caller may hold in all, but for a single request, if that may have more.
   explicit CallerShares(int64_t max_bytes, Single single = Single::kMayHaveMore)
       : max_bytes_(max_bytes), single_(single) {}
   CallerShares(const CallerShares&) = delete;
@@ -72,6 +71,8 @@ class CallerShares {
   // `caller` was refused for lack of bytes. Unless it holds more than its share itself, those that
   // do have to yield.
   void AskToYield(const std::string& caller);
+  // The error of a request that yields: RESOURCE_EXHAUSTED (OVERLOADED).
+  absl::Status Yielded() const;
 
  private:
   struct Held {

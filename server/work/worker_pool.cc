@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace spillway::server {
-namespace {
-
-// Estimates are off by a factor of two or three (cost_estimate.h).
-constexpr int kMuchShorter = 4;
-
-}  // namespace
 
 WorkerPool::WorkerPool(int workers, size_t max_queued, absl::Duration target_wait,
                        const Clock& clock)
@@ -71,6 +65,7 @@ bool WorkerPool::AllLong() const {
 }
 
 bool WorkerPool::IsMuchShorter(const Work& work) const {
+  constexpr int kMuchShorter = 4;  // Estimates are off by two or three times (cost_estimate.h).
   return std::all_of(turns_.begin(), turns_.begin() + workers_, [&work](const Turn& turn) {
     return turn.is_long || kMuchShorter * work.expected <= turn.expected;
   });
