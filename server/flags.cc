@@ -264,9 +264,9 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       {"--max-caller-bytes", [&options] { return SizeText(MaxCallerBytes(options)); }});
   app.add_option(
          "--max-caller-bytes", options.max_caller_bytes,
-         "The maximum graph bytes in flight of one caller (a name in --access-file, or else a "
-         "connection), unless it is one request; further requests are rejected as OVERLOADED. If "
-         "not given: half of --max-inflight-bytes")
+         "The maximum graph bytes in flight of one caller (a name in --access-file, or else an "
+         "address), unless it is one request and no other caller needs them; further requests are "
+         "rejected as OVERLOADED. If not given: half of --max-inflight-bytes")
       ->type_name("SIZE")
       ->transform(CLI::Validator(SizeAsNumber, ""))
       ->check(CLI::PositiveNumber.description(""))
@@ -295,9 +295,10 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->group(capacity);
   settings.push_back(
       {"--max-host-connections", [&options] { return absl::StrCat(MaxHostConnections(options)); }});
-  app.add_option("--max-host-connections", options.max_host_connections,
-                 "The maximum number of open connections of one address. If not given: three "
-                 "quarters of --max-connections")
+  app.add_option(
+         "--max-host-connections", options.max_host_connections,
+         "The maximum number of open connections of one address (IPv6: /64). If not given: three "
+         "quarters of --max-connections")
       ->type_name("NUMBER")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->group(capacity);

@@ -71,8 +71,9 @@ struct Options {
   // (memory_budget.h).
   int64_t memory_budget_bytes = 0;
 
-  // Bytes of graphs that one caller (its account in access_file, or else its connection) may have
-  // in flight, a part of limits.max_inflight_bytes; a single request may have more. 0: half of it.
+  // Bytes of graphs that one caller (its account in access_file, or else its address) may have
+  // in flight, a part of limits.max_inflight_bytes; a single request may have more while no other
+  // caller needs it. 0: half of it.
   int64_t max_caller_bytes = 0;
 
   // Maximum size, in bytes, of the cache of recent rewrites' requests and answers, a part of

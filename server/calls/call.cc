@@ -74,6 +74,7 @@ Call::~Call() {
   }
   ticket_.Release();
   option_ticket_.Release();
+  option_share_.Release();
   share_.Release();
   state_.admission.resident().Look();
   if (is_in_account_) caller_account_->End();
@@ -117,7 +118,7 @@ absl::Status Call::Enter() {
   return status;
 }
 
-absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
+absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes, int64_t first_bytes) {
   strategy_ = strategy;
   first_message_.End();
   if (state_.tracker.closed()) {
@@ -126,16 +127,19 @@ absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
                                 "the server is stopping; try another one"));
   }
   auto share = state_.shares.Take(CallerKey(), graph_bytes);
-  if (!share.ok()) {
-    Refund();
-    return Rejected(RejectReason::kCallerBytes, share.status());
-  }
-  absl::StatusOr<Admission::Ticket> ticket = state_.admission.Reserve(graph_bytes);
+  const bool has_share = share.ok();
+  absl::StatusOr<Admission::Ticket> ticket =
+      has_share ? state_.admission.Reserve(graph_bytes, first_bytes, Admission::Room::kShared)
+                : absl::StatusOr<Admission::Ticket>(share.status());
+  if (has_share) share_ = *std::move(share);
+  if (!ticket.ok()) ticket = ReserveSmall(ticket.status(), graph_bytes, first_bytes, &share_);
   if (!ticket.ok()) {
+    if (has_share) state_.shares.AskToYield(CallerKey());
+    share_.Release();
     Refund();
-    return Rejected(RejectReason::kInflightBytes, ticket.status());
+    return Rejected(has_share ? RejectReason::kInflightBytes : RejectReason::kCallerBytes,
+                    ticket.status());
   }
-  share_ = *std::move(share);
   if (caller_account_ != nullptr) {
     absl::Status status =
         QuotaStatus(caller_account_->ChargeGraphs(graph_bytes, state_.access->now()));
@@ -146,8 +150,31 @@ absl::Status Call::Admit(v1::Strategy strategy, int64_t graph_bytes) {
   return absl::OkStatus();
 }
 
+absl::Status Call::HoldGraphs(int64_t bytes) {
+  absl::Status status = share_.yields() ? state_.shares.Yielded() : ticket_.GrowTo(bytes);
+  if (status.ok()) return status;
+  state_.shares.AskToYield(CallerKey());
+  ticket_.Release();
+  share_.Release();
+  Refund();
+  return Rejected(RejectReason::kInflightBytes, std::move(status));
+}
+
+absl::StatusOr<Admission::Ticket> Call::ReserveSmall(const absl::Status& shared, int64_t bytes,
+                                                     int64_t first_bytes,
+                                                     CallerShares::Share* share) {
+  auto small = state_.small_shares.Take(CallerKey(), bytes);
+  if (!small.ok()) return shared;
+  absl::StatusOr<Admission::Ticket> ticket =
+      state_.admission.Reserve(bytes, first_bytes, Admission::Room::kForSmall);
+  if (!ticket.ok()) return shared;
+  *share = *std::move(small);
+  return ticket;
+}
+
 absl::Status Call::HoldOptions(int64_t bytes) {
   absl::StatusOr<Admission::Ticket> ticket = state_.admission.Reserve(bytes);
+  if (!ticket.ok()) ticket = ReserveSmall(ticket.status(), bytes, bytes, &option_share_);
   if (!ticket.ok()) return Rejected(RejectReason::kInflightBytes, ticket.status());
   option_ticket_ = *std::move(ticket);
   return absl::OkStatus();
@@ -165,15 +192,14 @@ absl::Status Call::StopStatus(absl::string_view stage) const {
   return stop_.status(stage);
 }
 
-const std::string& Call::CallerKey() const {
-  return caller_account_ != nullptr ? caller_account_->name() : caller_.peer;
+std::string Call::CallerKey() const {
+  // A named caller has one share, regardless of its number of hosts.
+  return caller_account_ != nullptr ? caller_account_->name() : caller_.host();
 }
 
 Work Call::NewWork() const {
   Work work;
   work.id = id_;
-  // A named caller has one share, regardless of its number of hosts.
-  work.peer = caller_account_ != nullptr ? caller_account_->name() : caller_.host();
   work.caller = CallerKey();
   return work;
 }

@@ -57,11 +57,17 @@ class Call {
   // (OVERLOADED). Both count as rejections.
   absl::Status Enter();
 
-  // Admits the request: reserves `graph_bytes`, the total of its graphs, in the budget, and charges
-  // them to the caller's quota. `strategy` is the requested one (unspecified: none, or unknown to
-  // this build). Errors: UNAVAILABLE while the server drains; those of Admission::Reserve;
-  // RESOURCE_EXHAUSTED (OVERLOADED) beyond the quota. All of them count as rejections.
-  absl::Status Admit(v1::Strategy strategy, int64_t graph_bytes);
+  // Admits the request: reserves the `first_bytes` of `graph_bytes`, the total of its graphs, in
+  // the budget (the rest: HoldGraphs), and charges all of them to the caller's quota. `strategy` is
+  // the requested one (unspecified: none, or unknown to this build). Errors: UNAVAILABLE while the
+  // server drains; those of Admission::Reserve; RESOURCE_EXHAUSTED (OVERLOADED) beyond the quota.
+  // All of them count as rejections.
+  absl::Status Admit(v1::Strategy strategy, int64_t graph_bytes, int64_t first_bytes);
+
+  // Reserves what is missing to `bytes` of the graphs, as they arrive. An error (OVERLOADED) gives
+  // back all that is held of them: they do not fit any more, or others need what the caller holds
+  // above its share.
+  absl::Status HoldGraphs(int64_t bytes);
 
   // Reserves memory for the request's options. Errors: those of Admission::Reserve.
   absl::Status HoldOptions(int64_t bytes);
@@ -123,11 +129,14 @@ class Call {
 
  private:
   Work NewWork() const;  // For this call, without a function to run yet.
-  // Who calls, for what one caller may hold: the account, or else the connection (behind a proxy,
-  // what it says).
-  const std::string& CallerKey() const;
+  // Who calls, for what one caller may hold and take: the account, or else the address (behind a
+  // proxy, the one it says).
+  std::string CallerKey() const;
   // Returns `work` with its CPU time charged to the caller.
   std::function<void()> Charged(std::function<void()> work) const;
+  // Reserves what a small request needs where all else is taken. Error: `shared`.
+  absl::StatusOr<Admission::Ticket> ReserveSmall(const absl::Status& shared, int64_t bytes,
+                                                 int64_t first_bytes, CallerShares::Share* share);
   // Refunds the caller's quota charges for a request that the server has no capacity for.
   void Refund();
   absl::Status Rejected(RejectReason reason, absl::Status status);
@@ -156,9 +165,10 @@ class Call {
   std::atomic<bool> stopped_{false};    // Cancelled, or out of memory.
   const core::StopToken stop_;
   HalfOpenCalls::Wait first_message_;
+  CallerShares::Share option_share_;
   Admission::Ticket option_ticket_;
-  Admission::Ticket ticket_;
   CallerShares::Share share_;
+  Admission::Ticket ticket_;
   MemoryAccount account_{ticket_};
   v1::Strategy strategy_ = v1::STRATEGY_UNSPECIFIED;
   int64_t input_bytes_ = 0;

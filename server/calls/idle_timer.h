@@ -23,7 +23,7 @@ namespace spillway::server {
 
 class IdleTimer {
  public:
-  // Starts paused. An infinite `timeout` never fires. `on_idle` must not call or destroy the timer.
+  // Starts paused. An infinite `timeout` never fires. `on_idle` must not destroy the timer.
   // `clock` must outlive it.
   IdleTimer(Clock& clock, absl::Duration timeout, std::function<void()> on_idle);
   IdleTimer(const IdleTimer&) = delete;

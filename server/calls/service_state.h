@@ -27,6 +27,10 @@ struct ServiceState {
         metrics(shared_metrics),
         admission(all_options.limits.max_inflight_bytes(), all_options.memory_budget_bytes),
         shares(all_options.max_caller_bytes),
+        small_shares(
+            std::min(all_options.max_caller_bytes, all_options.limits.max_inflight_bytes()) /
+                CallerShares::kPartOfShare,
+            CallerShares::Single::kMayNot),
         answers(all_options.cache_bytes, admission),
         pool(all_options.limits.max_concurrent_requests(), all_options.max_queued_requests,
              all_options.target_wait, *all_options.clock),
@@ -40,6 +44,7 @@ struct ServiceState {
   std::unique_ptr<Journal> journal;    // Null: no journal.
   Admission admission;
   CallerShares shares;
+  CallerShares small_shares;  // For small requests that find all else taken.
   AnswerCache answers;
   RequestTracker tracker;
   CostEstimate costs;

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "rewrite_core/base/byte_text.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "server/base/wire.h"
 #include "server/memory/guarded.h"
@@ -19,6 +22,10 @@ namespace {
 
 // Time that an upload may be behind Options::min_upload_rate.
 constexpr absl::Duration kUploadGrace = absl::Seconds(5);
+
+// Of an upload, this is reserved when it is announced, and more as it arrives: one chunk as clients
+// send them, so that small graphs are not refused half-way.
+constexpr int64_t kFirstBytes = 1 << 20;
 
 // Of the bytes that follow an answer's messages. From 64 KiB to 1 MiB the rate is the same
 // (measured: 435 to 550 MB/s on loopback); this takes the fewest messages.
@@ -32,8 +39,13 @@ StreamedCall::StreamedCall(grpc::CallbackServerContext& context, ServiceState& s
       method_(method),
       call_(context, state, method.method),
       assembler_(state.options.limits),
-      idle_timer_(*state.options.clock, state.options.idle_timeout,
-                  [&context] { context.TryCancel(); }) {
+      idle_timer_(*state.options.clock, state.options.idle_timeout, [this] {
+        const bool ended =
+            EndLate(absl::StrCat("the upload stands still: nothing has arrived for ",
+                                 absl::FormatDuration(call_.state().options.idle_timeout),
+                                 " (--idle-timeout); send the graph without a pause"));
+        if (!ended) context_.TryCancel();  // A client that reads nothing would not see a status.
+      }) {
   const absl::Status status = Guarded([this] { return call_.Enter(); });
   if (status.ok()) {
     Read();
@@ -43,11 +55,13 @@ StreamedCall::StreamedCall(grpc::CallbackServerContext& context, ServiceState& s
 }
 
 void StreamedCall::Read() {
+  reading_ = true;
   idle_timer_.Wait();
   StartRead(&message_);
 }
 
 void StreamedCall::OnReadDone(bool ok) {
+  if (!reading_.exchange(false)) return;  // The call has ended.
   idle_timer_.Pause();
   absl::Status status = ok ? TakeMessage() : EndUpload();
   if (!status.ok()) return End(status);
@@ -65,8 +79,15 @@ absl::Status StreamedCall::TakeMessage() {
       call_.AddInputBytes(piece.size());
       uploaded_bytes_.fetch_add(static_cast<int64_t>(piece.size()), std::memory_order_relaxed);
     }
-    return assembler_.AddChunk(chunk);
+    absl::Status status = assembler_.AddChunk(chunk);
+    return status.ok() ? HoldGraphs() : status;
   });
+}
+
+absl::Status StreamedCall::HoldGraphs() {
+  const absl::Status status = call_.HoldGraphs(static_cast<int64_t>(assembler_.capacity_bytes()));
+  if (!status.ok()) assembler_.ReleaseGraphs();
+  return status;
 }
 
 absl::Status StreamedCall::TakeOther() {
@@ -95,7 +116,8 @@ absl::Status StreamedCall::TakeOther() {
     }
   }
   status = assembler_.Add(*request);
-  if (!status.ok() || !is_header) return status;
+  if (!status.ok()) return status;
+  if (!is_header) return HoldGraphs();
   header_ = std::move(request);
   // Before anything else is read, so that a rejected request costs nothing.
   v1::Strategy strategy = v1::STRATEGY_UNSPECIFIED;
@@ -103,7 +125,8 @@ absl::Status StreamedCall::TakeOther() {
     if (Simulates(rewrite->options())) call_.ExpectSimulation();
     strategy = StrategyOf(rewrite->options());
   }
-  status = call_.Admit(strategy, assembler_.total_size_bytes());
+  const int64_t total = assembler_.total_size_bytes();
+  status = call_.Admit(strategy, total, std::min(total, kFirstBytes));
   if (status.ok()) LimitUpload();
   return status;
 }
@@ -121,10 +144,22 @@ void StreamedCall::LimitUpload() {
     const absl::Time due = end + at_least(uploaded_bytes_.load(std::memory_order_relaxed));
     if (!uploading_.load(std::memory_order_relaxed)) return absl::InfiniteFuture();
     if (due > clock.Now()) return due;
-    context_.TryCancel();
-    return absl::InfiniteFuture();
+    const bool ended = EndLate(absl::StrCat(
+        "the upload is too slow: ", uploaded_bytes_.load(std::memory_order_relaxed), " of ",
+        assembler_.total_size_bytes(), " bytes have arrived, which is more than ",
+        absl::FormatDuration(kUploadGrace), " behind ",
+        core::BytesText(call_.state().options.min_upload_rate),
+        " per second (--min-upload-rate); send it faster, or again when the network is less busy"));
+    // If not, a message is just being read.
+    return ended ? absl::InfiniteFuture() : clock.Now() + kUploadGrace;
   };
   upload_timer_ = clock.CallAt(clock.Now() + grace, look);
+}
+
+bool StreamedCall::EndLate(absl::string_view message) {
+  if (!reading_.exchange(false)) return false;
+  End(core::Error(absl::StatusCode::kCancelled, v1::ERROR_REASON_STOPPED, message));
+  return true;
 }
 
 absl::Status StreamedCall::EndUpload() {

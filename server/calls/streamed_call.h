@@ -6,8 +6,8 @@
 // A message is sent as soon as it is made, while the worker makes the next ones; message_queue.h
 // lies between them. Bytes that are handed over with SendBytes no longer need a worker.
 //
-// Memory: the graphs until the work has ended, then what it left to send; and waiting messages of
-// at most as many bytes as the graphs, or one message.
+// Memory: the graphs, from their first bytes as they arrive until the work has ended, then what it
+// left to send; and waiting messages of at most as many bytes as the graphs, or one message.
 //
 // Created at the call's start; deletes itself at its end. The phases are sequential, so only one
 // thread at a time runs anything except OnCancel, the timers, and the sender of the answer
@@ -27,6 +27,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "google/protobuf/message.h"
 #include "server/calls/call.h"
@@ -59,9 +60,13 @@ class StreamedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   absl::Status TakeMessage();
   // Handles a header or an invalid message.
   absl::Status TakeOther();
-  // Cancels the upload as soon as it is behind the minimum rate; otherwise it could hold its part
-  // of the budget for as long as the whole graph may take.
+  // Reserves what the graphs take by now; an error also frees them.
+  absl::Status HoldGraphs();
+  // Ends the upload as soon as it is behind the minimum rate; otherwise it could hold its part of
+  // the budget for as long as the whole graph may take.
   void LimitUpload();
+  // Ends the call from a timer. Returns false, and does nothing, unless a message is waited for.
+  bool EndLate(absl::string_view message);
   // The client has half-closed or disconnected.
   absl::Status EndUpload();
 
@@ -90,6 +95,8 @@ class StreamedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   std::unique_ptr<google::protobuf::Message> header_;  // The message with the header.
   StreamAssembler assembler_;
   std::atomic<bool> uploading_{true};
+  // The client's next message is waited for. Whoever ends the wait, a message or a timer, goes on.
+  std::atomic<bool> reading_{false};
   std::atomic<int64_t> uploaded_bytes_{0};  // Read by upload_timer_.
 
   // Set by the worker; read by the sender once the queue is closed.

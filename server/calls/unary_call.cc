@@ -46,7 +46,7 @@ absl::Status UnaryCall::Start() {
   const int64_t graph_bytes = static_cast<int64_t>(graph_.size());
   call_.AddInputBytes(graph_bytes);
   if (Simulates(options_)) call_.ExpectSimulation();
-  absl::Status status = call_.Admit(StrategyOf(options_), graph_bytes);
+  absl::Status status = call_.Admit(StrategyOf(options_), graph_bytes, graph_bytes);
   if (!status.ok()) return status;
   return call_.RunOnWorker([this] { Run(); });
 }

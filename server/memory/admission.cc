@@ -9,11 +9,28 @@
 #include "server/base/limit_error.h"
 
 namespace spillway::server {
+namespace {
+
+// What small requests may have beyond the graphs' budget: by default the shares of four callers.
+constexpr int64_t kPartForSmall = 8;
+
+absl::Status Full(absl::string_view holds, int64_t held, int64_t budget, int64_t bytes) {
+  return core::Error(
+      absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
+      absl::StrCat("the server is full: ", holds, " ", held, " of ", budget,
+                   " bytes and this graph of ", bytes, " does not fit now; try again later"),
+      {{"inflight", absl::StrCat(held)},
+       {"limit", absl::StrCat(budget)},
+       {"value", absl::StrCat(bytes)}});
+}
+
+}  // namespace
 
 Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   if (this != &other) {
     Release();
     budget_ = std::move(other.budget_);
+    limit_ = other.limit_;
     bytes_ = std::exchange(other.bytes_, 0);
     work_bytes_ = std::exchange(other.work_bytes_, 0);
   }
@@ -69,7 +86,7 @@ bool Admission::TryAddMemory(int64_t bytes, Budget& budget) {
   return true;
 }
 
-absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes) {
+absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes, int64_t first, Room room) {
   if (bytes > budget_->graph_bytes) {
     return LimitError(
         absl::StrCat("the graph has ", bytes, " bytes and this server holds at most ",
@@ -77,24 +94,31 @@ absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes) {
                      " of all graphs: use a server with a larger --max-inflight-bytes"),
         bytes, budget_->graph_bytes);
   }
-  const auto full = [bytes](absl::string_view holds, int64_t held, int64_t budget) {
-    return core::Error(
-        absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_OVERLOADED,
-        absl::StrCat("the server is full: ", holds, " ", held, " of ", budget,
-                     " bytes and this graph of ", bytes, " does not fit now; try again later"),
-        {{"inflight", absl::StrCat(held)},
-         {"limit", absl::StrCat(budget)},
-         {"value", absl::StrCat(bytes)}});
-  };
-  if (!TryAdd(bytes, budget_->graph_bytes, budget_->graphs)) {
-    return full("requests in flight hold", inflight_bytes(), budget_->graph_bytes);
+  const int64_t more = room == Room::kForSmall ? budget_->graph_bytes / kPartForSmall : 0;
+  Ticket ticket(budget_, budget_->graph_bytes + more);
+  // What cannot be received is refused before it is sent.
+  if (bytes > ticket.limit_ - inflight_bytes()) {
+    return Full("requests in flight hold", inflight_bytes(), ticket.limit_, bytes);
   }
-  if (!TryAddMemory(bytes, *budget_)) {
-    budget_->graphs.fetch_sub(bytes, std::memory_order_relaxed);
-    return full("the work on other requests, and what it left, takes",
-                memory_bytes() + budget_->resident.counted_bytes(), budget_->memory_bytes);
+  if (absl::Status status = ticket.GrowTo(first); !status.ok()) return status;
+  return ticket;
+}
+
+absl::Status Admission::Ticket::GrowTo(int64_t bytes) {
+  const int64_t more = bytes - bytes_;
+  if (more <= 0) return absl::OkStatus();
+  if (!TryAdd(more, limit_, budget_->graphs)) {
+    return Full("requests in flight hold", budget_->graphs.load(std::memory_order_relaxed), limit_,
+                bytes);
   }
-  return Ticket(budget_, bytes);
+  if (!TryAddMemory(more, *budget_)) {
+    budget_->graphs.fetch_sub(more, std::memory_order_relaxed);
+    return Full("the work on other requests, and what it left, takes",
+                budget_->memory.load(std::memory_order_relaxed) + budget_->resident.counted_bytes(),
+                budget_->memory_bytes, bytes);
+  }
+  bytes_ = bytes;
+  return absl::OkStatus();
 }
 
 absl::Status Admission::OutOfBudget(const Ticket& ticket, int64_t wanted) const {

@@ -1,10 +1,14 @@
 // The memory budget of all requests. A request reserves the size of its graph before the graph is
-// read and holds a ticket until it is answered. Memory allocated for it on a worker is added to the
-// ticket as it is allocated (memory_account.h). When the budget is used up, requests are rejected,
-// so that the server says "later" instead of running out of memory.
+// read, or as it arrives, and holds a ticket until it is answered. Memory allocated for it on a
+// worker is added to the ticket as it is allocated (memory_account.h). When the budget is used up,
+// requests are rejected, so that the server says "later" instead of running out of memory.
 //
 // Graphs may take only a part of the budget, so that waiting graphs leave room for the work on
-// running ones.
+// running ones. Whatever large ones take, an eighth of that part is there in addition for small
+// ones (Room).
+//
+// Nobody waits for bytes, so uploads that each hold what the other lacks cannot stop each other:
+// the first whose next bytes do not fit is refused and gives back what it holds.
 //
 // Thread-safe, lock-free. A ticket may outlive its Admission, as does the part of an answer that
 // gRPC still holds.
@@ -28,6 +32,10 @@ class Admission {
   // false if there was none. Thread-safe; not charged to any request.
   using Reclaim = std::function<bool(int64_t bytes)>;
 
+  // kForSmall: beyond the graphs' part, but within the whole budget. For requests that are small
+  // (caller_shares.h).
+  enum class Room { kShared, kForSmall };
+
  private:
   struct Budget {
     Budget(int64_t of_graphs, int64_t of_memory)
@@ -48,6 +56,7 @@ class Admission {
     Ticket() = default;
     Ticket(Ticket&& other) noexcept
         : budget_(std::move(other.budget_)),
+          limit_(other.limit_),
           bytes_(std::exchange(other.bytes_, 0)),
           work_bytes_(std::exchange(other.work_bytes_, 0)) {}
     Ticket& operator=(Ticket&& other) noexcept;
@@ -55,6 +64,10 @@ class Admission {
 
     // Releases the bytes now. Idempotent.
     void Release();
+
+    // Reserves what is missing to `bytes` of graphs. Error: RESOURCE_EXHAUSTED, OVERLOADED.
+    // REQUIRES: a ticket from Reserve.
+    absl::Status GrowTo(int64_t bytes);
 
     // Adds `bytes` (not negative) of work. Returns false and adds nothing if the budget has fewer
     // left. REQUIRES: a ticket from Reserve.
@@ -71,10 +84,11 @@ class Admission {
 
    private:
     friend class Admission;
-    Ticket(std::shared_ptr<Budget> budget, int64_t bytes)
-        : budget_(std::move(budget)), bytes_(bytes) {}
+    Ticket(std::shared_ptr<Budget> budget, int64_t limit)
+        : budget_(std::move(budget)), limit_(limit) {}
 
     std::shared_ptr<Budget> budget_;  // Null once released.
+    int64_t limit_ = 0;               // Of all graphs.
     int64_t bytes_ = 0;               // Of graphs.
     int64_t work_bytes_ = 0;          // Beside them.
   };
@@ -96,7 +110,9 @@ class Admission {
 
   // Reserves `bytes` (not negative). Errors: RESOURCE_EXHAUSTED, with OVERLOADED if they do not fit
   // now, or LIMIT_EXCEEDED if they never will.
-  absl::StatusOr<Ticket> Reserve(int64_t bytes);
+  absl::StatusOr<Ticket> Reserve(int64_t bytes) { return Reserve(bytes, bytes, Room::kShared); }
+  // The same, but reserves only the `first` of them; the rest follows with GrowTo.
+  absl::StatusOr<Ticket> Reserve(int64_t bytes, int64_t first, Room room);
 
   // Returns the error of a request that ran out of memory: LIMIT_EXCEEDED if it had the whole
   // budget, otherwise OVERLOADED. `wanted`: the bytes that could not be allocated.

@@ -1,5 +1,9 @@
 // What each caller has in flight, so that none takes the whole budget of graphs from the others.
 //
+// A single request may be larger than its caller's share, while nobody else is refused for it: then
+// an upload that has not ended yet has to yield (AskToYield). Small requests have a share of their
+// own, in case all is held (kPartOfShare).
+//
 // Thread-safe. Must outlive its shares.
 #ifndef SPILLWAY_SERVER_MEMORY_CALLER_SHARES_H_
 #define SPILLWAY_SERVER_MEMORY_CALLER_SHARES_H_
@@ -36,6 +40,9 @@ class CallerShares {
     // Gives it back now. Idempotent.
     void Release();
 
+    // Whether it is above what one caller may hold, and others need it.
+    bool yields() const;
+
    private:
     friend class CallerShares;
     Share(CallerShares* shares, std::string caller, int64_t bytes)
@@ -46,18 +53,37 @@ class CallerShares {
     int64_t bytes_ = 0;
   };
 
-  // `max_bytes`: what one caller may hold in all, unless it is a single request.
-  explicit CallerShares(int64_t max_bytes) : max_bytes_(max_bytes) {}
+  // Small: of a caller's requests at most this part of its share. Most graphs are below a hundredth
+  // of what a server is made for.
+  static constexpr int64_t kPartOfShare = 16;
+
+  enum class Single { kMayHaveMore, kMayNot };
+
+  // `max_bytes`: what one caller may hold in all, but for a single request, if that may have more.
+  explicit CallerShares(int64_t max_bytes, Single single = Single::kMayHaveMore)
+      : max_bytes_(max_bytes), single_(single) {}
   CallerShares(const CallerShares&) = delete;
   CallerShares& operator=(const CallerShares&) = delete;
 
   // Error: RESOURCE_EXHAUSTED (OVERLOADED) if `caller` would hold more than its share.
   absl::StatusOr<Share> Take(const std::string& caller, int64_t bytes);
 
+  // `caller` was refused for lack of bytes. Unless it holds more than its share itself, those that
+  // do have to yield.
+  void AskToYield(const std::string& caller);
+  // The error of a request that yields: RESOURCE_EXHAUSTED (OVERLOADED).
+  absl::Status Yielded() const;
+
  private:
+  struct Held {
+    int64_t bytes = 0;
+    bool yields = false;
+  };
+
   const int64_t max_bytes_;
-  std::mutex mu_;                                   // Guards the rest.
-  absl::flat_hash_map<std::string, int64_t> held_;  // By caller; none at 0 bytes.
+  const Single single_;
+  mutable std::mutex mu_;                        // Guards the rest.
+  absl::flat_hash_map<std::string, Held> held_;  // By caller; none at 0 bytes.
 };
 
 }  // namespace spillway::server

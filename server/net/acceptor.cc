@@ -1,7 +1,6 @@
 #include "server/net/acceptor.h"
 
 #include <linux/tcp.h>  // Of netinet/tcp.h, tcp_info lacks what was received.
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/base/caller.h"
 #include "server/base/logging.h"
 
 namespace spillway::server {
@@ -42,17 +42,12 @@ constexpr absl::Duration kCheckInterval = absl::Milliseconds(100);
 // Minimum interval between log lines of one kind.
 constexpr absl::Duration kLogInterval = absl::Seconds(10);
 
-// The address of the other end without its port; empty on a Unix socket.
-std::string HostOf(int connection) {
+// The address of the other end; empty on a Unix socket.
+std::string HostOfPeer(int connection) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
-  char host[NI_MAXHOST];
-  auto* const other = reinterpret_cast<sockaddr*>(&address);
-  if (getpeername(connection, other, &size) != 0 || address.ss_family == AF_UNIX ||
-      getnameinfo(other, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) {
-    return "";
-  }
-  return host;
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  return HostOf(address);
 }
 
 // The port of the other end; 0 on a Unix socket.
@@ -174,7 +169,7 @@ bool Acceptor::AcceptOne(const Source& source) {
 }
 
 bool Acceptor::Admit(int connection) {
-  std::string host = HostOf(connection);
+  std::string host = HostOfPeer(connection);
   const std::lock_guard lock(mu_);
   const auto full = [&] {
     const auto others = of_host_.find(host);

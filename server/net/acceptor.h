@@ -44,8 +44,8 @@ class Acceptor {
     std::function<void(int connection)> take;
   };
 
-  // Connections beyond `max_connections`, or `max_of_one_host` of one address, are closed on
-  // arrival. `metrics` and `clock` must outlive it.
+  // Connections beyond `max_connections`, or `max_of_one_host` of one address (HostOf, caller.h),
+  // are closed on arrival. `metrics` and `clock` must outlive it.
   Acceptor(int max_connections, int max_of_one_host, Metrics& metrics, const Clock& clock);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;

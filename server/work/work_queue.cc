@@ -9,10 +9,10 @@ namespace {
 // A request may wait for the larger of the target wait and this many times its own cost.
 constexpr int kWaitsOfItsOwn = 2;
 
-// The part of max_waiting_ that is available in addition for peers without waiting requests.
+// The part of max_waiting_ that is available in addition for callers without waiting requests.
 constexpr size_t kRoomForOthers = 4;
 
-// The minimum cost of a request; without it, all of one peer's requests could go first.
+// The minimum cost of a request; without it, all of one caller's requests could go first.
 constexpr absl::Duration kMinExpected = absl::Milliseconds(1);
 
 }  // namespace
@@ -42,17 +42,18 @@ void WorkQueue::Observe(bool too_long, absl::Time now) {
 bool WorkQueue::HasRoom(const Work& work, size_t idle_workers) const {
   const size_t limit = max_waiting_ + idle_workers;
   if (waiting_.size() < limit) return true;
-  // A peer that fills the queue does not lock out peers with nothing in it.
+  // A caller that fills the queue does not lock out those with nothing in it.
   return waiting_.size() < limit + max_waiting_ / kRoomForOthers &&
-         std::none_of(waiting_.begin(), waiting_.end(),
-                      [&work](const auto& entry) { return entry.second.work.peer == work.peer; });
+         std::none_of(waiting_.begin(), waiting_.end(), [&work](const auto& entry) {
+           return entry.second.work.caller == work.caller;
+         });
 }
 
 WorkQueue::Verdict WorkQueue::Push(Work work, size_t idle_workers, bool taken_at_once,
                                    absl::Time now) {
   if (!taken_at_once && !HasRoom(work, idle_workers)) return Verdict::kFull;
   work.expected = std::max(work.expected, kMinExpected);
-  const Flow flow = {work.peer, work.is_long()};
+  const Flow flow = {work.caller, work.is_long()};
   const auto last = flows_.find(flow);
   const double from = last == flows_.end() ? served_ : std::max(last->second, served_);
   const Tag tag = {from + absl::ToDoubleSeconds(work.expected), pushed_++};
@@ -113,8 +114,8 @@ bool WorkQueue::Remove(uint64_t id, absl::Time now, Work* work) {
                                [id](const auto& entry) { return entry.second.work.id == id; });
   if (id == 0 || it == waiting_.end()) return false;
   *work = Take(it);
-  // The peer is not charged for work that was not done.
-  const auto flow = flows_.find({work->peer, work->is_long()});
+  // The caller is not charged for work that was not done.
+  const auto flow = flows_.find({work->caller, work->is_long()});
   if (flow != flows_.end()) flow->second -= absl::ToDoubleSeconds(work->expected);
   if (waiting_.empty()) Empty(now);
   return true;

@@ -1,9 +1,9 @@
 // The queue of requests that wait for a worker: which runs next, and whether one more may wait.
 //
-// Fair: requests are taken as if each peer had its own worker at an equal share of the speed
-// (self-clocked fair queueing: S. J. Golestani, INFOCOM 1994), separately for a peer's long and
-// short requests, by expected cost. So a busy peer only delays its own requests, and short requests
-// do not wait for long ones.
+// Fair: requests are taken as if each caller had its own worker at an equal share of the speed
+// (self-clocked fair queueing: S. J. Golestani, INFOCOM 1994), separately for a caller's long and
+// short requests, by expected cost. So a busy caller only delays its own requests, and short
+// requests do not wait for long ones.
 //
 // Bounded by time: a request whose expected wait exceeds `target_wait` and twice its own cost waits
 // too long; if that persists (kPatience), such requests are rejected. So bursts wait, while
@@ -27,9 +27,8 @@ namespace spillway::server {
 
 struct Work {
   std::function<void()> run;
-  uint64_t id = 0;     // For Remove; 0: none.
-  std::string peer;    // For fairness: the account, or the host.
-  std::string caller;  // Of one caller not everything may run at once: the account, or connection.
+  uint64_t id = 0;          // For Remove; 0: none.
+  std::string caller;       // The account, or the host.
   absl::Duration expected;  // Expected time on one worker.
 
   // Work is long from here on.
@@ -49,7 +48,7 @@ class WorkQueue {
   static constexpr absl::Duration kPatience = absl::Milliseconds(100);
   static constexpr absl::Duration kRelief = absl::Seconds(5);
 
-  // At most `max_waiting` requests (plus a quarter, for peers without waiting ones) wait for
+  // At most `max_waiting` requests (plus a quarter, for callers without waiting ones) wait for
   // `workers` (at least 1). `target_wait` may be infinite.
   WorkQueue(int workers, size_t max_waiting, absl::Duration target_wait)
       : workers_(workers), max_waiting_(max_waiting), target_wait_(target_wait) {}
@@ -74,7 +73,7 @@ class WorkQueue {
   absl::Duration expected_wait() const { return (waiting_work_ + running_ / 2) / workers_; }
 
  private:
-  using Flow = std::pair<std::string, bool>;  // Peer; whether long.
+  using Flow = std::pair<std::string, bool>;  // Caller; whether long.
   // Virtual finish time at an equal share of the speed, in seconds of work; then order of arrival.
   using Tag = std::pair<double, uint64_t>;
   struct Waiting {

@@ -31,7 +31,9 @@ WorkQueue::Verdict WorkerPool::TrySubmit(Work work) {
                                   [](const Turn& turn) { return !turn.busy; });
   bool at_once = false;
   for (size_t i = workers_; i < turns_.size(); ++i) {
-    at_once = at_once || (!turns_[i].busy && MayTake(i, work) && !Runs(work.caller));
+    const auto takes = [this, i](const Work& other) { return MayTake(i, other); };
+    at_once =
+        at_once || (!turns_[i].busy && takes(work) && (!Runs(work.caller) || !queue_.Has(takes)));
   }
   const WorkQueue::Verdict verdict = queue_.Push(std::move(work), idle, at_once, clock_.Now());
   // All of them: the one that wakes must be one that may take this.
@@ -55,10 +57,17 @@ absl::Duration WorkerPool::expected_wait() const {
   return queue_.expected_wait();
 }
 
-bool WorkerPool::AllLong(absl::Duration at_least) const {
+bool WorkerPool::AllLong() const {
   const absl::Time now = clock_.Now();
   return std::all_of(turns_.begin(), turns_.begin() + workers_, [&](const Turn& turn) {
-    return turn.busy && (turn.is_long || now - turn.since >= at_least);
+    return turn.busy && (turn.is_long || now - turn.since >= Work::kLong);
+  });
+}
+
+bool WorkerPool::IsMuchShorter(const Work& work) const {
+  constexpr int kMuchShorter = 4;  // Estimates are off by two or three times (cost_estimate.h).
+  return std::all_of(turns_.begin(), turns_.begin() + workers_, [&work](const Turn& turn) {
+    return turn.is_long || kMuchShorter * work.expected <= turn.expected;
   });
 }
 
@@ -76,8 +85,8 @@ bool WorkerPool::Runs(const std::string& caller) const {
 bool WorkerPool::MayTake(size_t thread, const Work& work) const {
   const auto workers = static_cast<size_t>(workers_);
   if (thread < workers) return true;
-  if (thread == workers) return !work.is_long() && AllLong(absl::InfiniteDuration());
-  return !Runs(work.caller) && (AllOfOneCaller() || (!work.is_long() && AllLong(Work::kLong)));
+  if (thread == workers) return !work.is_long() && AllLong() && IsMuchShorter(work);
+  return !Runs(work.caller) && (AllOfOneCaller() || (!work.is_long() && AllLong()));
 }
 
 void WorkerPool::Run(size_t thread) {
@@ -99,7 +108,7 @@ void WorkerPool::Run(size_t thread) {
     Work work;
     queue_.Pop(takes, clock_.Now(), &work);
     Turn& turn = turns_[thread];
-    turn = {true, work.is_long(), work.caller, clock_.Now()};
+    turn = {true, work.is_long(), work.caller, work.expected, clock_.Now()};
     if (queue_.size() > 0)
       changed_.notify_all();  // An extra thread may have become free to take it.
     lock.unlock();

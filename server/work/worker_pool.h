@@ -2,9 +2,10 @@
 // move messages. work_queue.h decides which request is next, and which are rejected.
 //
 // Two extra threads keep one caller, or long work, from holding up everyone else. One takes short
-// work while the workers are busy with long work. The other takes work of callers that have none
-// running: any while one caller has all workers; and short work while the workers are busy with
-// what is long, or has turned out to be.
+// work while the workers are busy with what is long, or has turned out to be: then only work that
+// is much shorter than that was expected to be, which may turn out alike. The other takes work of
+// callers that have none running: any while one caller has all workers; and short work while the
+// workers are busy with what is long, or has turned out to be.
 //
 // Thread-safe. Work must not throw. (std::mutex and not Abseil's, here and in request_tracker.h:
 // Debian's Abseil is not built for ThreadSanitizer, which then cannot track its mutexes.)
@@ -57,15 +58,17 @@ class WorkerPool {
     bool busy = false;
     bool is_long = false;  // Expected to be.
     std::string caller;
+    absl::Duration expected;
     absl::Time since;
   };
 
   void Run(size_t thread);
   // These REQUIRE that mu_ is held. Whether that thread may take that work.
   bool MayTake(size_t thread, const Work& work) const;
-  // Whether all workers are busy with work that is expected to be long, or has lasted for
-  // `at_least`.
-  bool AllLong(absl::Duration at_least) const;
+  // Whether all workers are busy with work that is expected to be long, or has lasted as long.
+  bool AllLong() const;
+  // Whether what workers are busy with was expected to be long, or much longer than `work`.
+  bool IsMuchShorter(const Work& work) const;
   bool AllOfOneCaller() const;
   bool Runs(const std::string& caller) const;
 

@@ -1,5 +1,12 @@
 #include "tests/server/test_client.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <fstream>
 #include <iterator>
 
@@ -98,6 +105,22 @@ TestClient::TestClient(const std::string& address) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
   channel_ = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  stub_ = v1::RewriteService::NewStub(channel_);
+}
+
+TestClient::TestClient(int port, int host) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
+  name.sin_port = htons(static_cast<in_port_t>(port));
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
+  EXPECT_EQ(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  channel_ = grpc::CreateCustomInsecureChannelFromFd("server", fd, arguments);
   stub_ = v1::RewriteService::NewStub(channel_);
 }
 

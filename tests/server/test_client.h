@@ -51,6 +51,8 @@ using Stream = grpc::ClientReaderWriter<v1::StreamRewriteRequest, v1::StreamRewr
 class TestClient {
  public:
   explicit TestClient(const std::string& address);
+  // Of 127.0.0.1, from the address 127.0.0.`host`. Does not connect again.
+  TestClient(int port, int host);
 
   grpc::Status Rewrite(const v1::RewriteRequest& request, v1::RewriteResponse* response);
   // Sends `graph` in chunks of `chunk_bytes` with the right size and digest.

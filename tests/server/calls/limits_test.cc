@@ -161,7 +161,7 @@ TEST_F(LimitsTest, BytesOfACaller) {
   EXPECT_EQ(InfoOf(second).reason(), "OVERLOADED");
   EXPECT_THAT(second.error_message(), HasSubstr("--max-caller-bytes"));
   EXPECT_EQ(Metric("spillway_rejected_requests_total{reason=\"caller_bytes\"}"), 1);
-  TestClient other(address());
+  TestClient other(server_->port(), /*host=*/2);
   EXPECT_TRUE(other.StreamRewrite(graph, ScopeOptions(), 100).status.ok());
   ASSERT_TRUE(half->Write(ChunkMessage(graph.substr(500))));
   half->WritesDone();

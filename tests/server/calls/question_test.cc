@@ -284,7 +284,10 @@ TEST_F(QuestionTest, BothGraphsOfADiffCountTogether) {
   const auto holding = client_->stub().Diff(&context, &response);
   ASSERT_TRUE(holding->Write(DiffQuestion(a, b)));
   EXPECT_TRUE(Eventually([&] { return server_->inflight_bytes() == 1000; }));
-  const auto refused = Inspect(*client_, {Question<v1::InspectRequest>(v1::InspectOptions(), "g")});
+  // What is smaller has room of its own.
+  const std::string more(1000 / CallerShares::kPartOfShare + 1, 'g');
+  const auto refused =
+      Inspect(*client_, {Question<v1::InspectRequest>(v1::InspectOptions(), more)});
   EXPECT_EQ(refused.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(InfoOf(refused.status).reason(), "OVERLOADED");
   EXPECT_EQ(Metric("spillway_rejected_requests_total{reason=\"inflight_bytes\"}"), 2);

@@ -126,7 +126,10 @@ TEST_F(StreamProtocolTest, UploadThatStandsStillIsCancelledByTheIdleTimeout) {
   grpc::ClientContext context;
   const std::unique_ptr<Stream> stream = client_->stub().StreamRewrite(&context);
   stream->Write(HeaderMessage(1'000'000));  // False on a machine that is slower than that.
-  EXPECT_EQ(ReadAnswer(*stream).status.error_code(), StatusCode::CANCELLED);
+  const grpc::Status status = ReadAnswer(*stream).status;
+  EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(InfoOf(status).reason(), "STOPPED");
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("50ms (--idle-timeout)"));
   EXPECT_TRUE(NothingInFlight());
 }
 
@@ -153,7 +156,11 @@ TEST_F(StreamProtocolTest, UploadIsCancelledOnceItIsBehindTheMinimumRate) {
   clock_.Advance(absl::Seconds(4));
   EXPECT_EQ(server_->inflight_requests(), 1) << "within its 5 seconds";
   clock_.Advance(absl::Seconds(2));
-  EXPECT_EQ(ReadAnswer(*stream).status.error_code(), StatusCode::CANCELLED);
+  const grpc::Status status = ReadAnswer(*stream).status;
+  EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
+  EXPECT_EQ(InfoOf(status).reason(), "STOPPED");
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("20001 of 1000000 bytes"));
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("1000 B per second (--min-upload-rate)"));
   EXPECT_TRUE(NothingInFlight());
 }
 

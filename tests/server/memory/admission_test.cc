@@ -115,5 +115,37 @@ TEST(AdmissionTest, WhoIsAloneIsToldThatItIsTooMuch) {
       << "it would not fit without the others";
 }
 
+TEST(AdmissionTest, AnUploadHoldsWhatHasArrived) {
+  Admission admission(100, 100);
+  Admission::Ticket first = admission.Reserve(100, 10, Admission::Room::kShared).value();
+  EXPECT_EQ(admission.inflight_bytes(), 10);
+  EXPECT_TRUE(first.GrowTo(40).ok());
+  EXPECT_TRUE(first.GrowTo(30).ok()) << "less is held already";
+  EXPECT_EQ(first.bytes(), 40);
+  EXPECT_EQ(admission.memory_bytes(), 40);
+  EXPECT_FALSE(admission.Reserve(61, 1, Admission::Room::kShared).ok())
+      << "what cannot be received is refused before it is sent";
+  // Each lacks what the other holds: the one that asks first is refused, the other goes on.
+  Admission::Ticket second = admission.Reserve(60, 60, Admission::Room::kShared).value();
+  const absl::Status refused = first.GrowTo(41);
+  EXPECT_EQ(core::GetErrorReason(refused), v1::ERROR_REASON_OVERLOADED);
+  EXPECT_EQ(first.bytes(), 40);
+  first.Release();
+  EXPECT_TRUE(second.GrowTo(100).ok());
+  EXPECT_EQ(admission.memory_bytes(), 100);
+}
+
+TEST(AdmissionTest, SmallRequestsHaveAnEighthMore) {
+  Admission admission(80, 100);
+  const Admission::Ticket all = admission.Reserve(80).value();
+  EXPECT_FALSE(admission.Reserve(1).ok());
+  EXPECT_FALSE(admission.Reserve(11, 11, Admission::Room::kForSmall).ok());
+  EXPECT_TRUE(admission.Reserve(10, 10, Admission::Room::kForSmall).ok());
+  // But no more than there is.
+  Admission full(80, 80);
+  const Admission::Ticket whole = full.Reserve(80).value();
+  EXPECT_FALSE(full.Reserve(1, 1, Admission::Room::kForSmall).ok());
+}
+
 }  // namespace
 }  // namespace spillway::server

@@ -35,5 +35,38 @@ TEST(CallerSharesTest, OneRequestMayHaveMore) {
   EXPECT_TRUE(shares.Take("a", 1).ok());
 }
 
+// An upload above the share ends if another caller is refused, not if the own one is, nor if that
+// other one is above its share, too: else both would stop each other.
+TEST(CallerSharesTest, WhatIsAboveTheShareYieldsToOthers) {
+  CallerShares shares(100);
+  auto large = shares.Take("a", 101);
+  ASSERT_TRUE(large.ok());
+  shares.AskToYield("a");
+  EXPECT_FALSE(large->yields());
+  auto also_large = shares.Take("b", 101);
+  ASSERT_TRUE(also_large.ok());
+  shares.AskToYield("b");
+  EXPECT_FALSE(large->yields());
+  also_large->Release();
+  auto within = shares.Take("b", 100);
+  ASSERT_TRUE(within.ok());
+  shares.AskToYield("b");
+  EXPECT_TRUE(large->yields());
+  EXPECT_FALSE(within->yields());
+  large->Release();
+  EXPECT_FALSE(large->yields());
+  EXPECT_FALSE(shares.Take("a", 101)->yields()) << "once is not forever";
+  shares.AskToYield("c");  // Who holds nothing may ask, too.
+}
+
+TEST(CallerSharesTest, WhereASingleRequestMayNotHaveMore) {
+  CallerShares shares(100, CallerShares::Single::kMayNot);
+  EXPECT_FALSE(shares.Take("a", 101).ok());
+  const auto all = shares.Take("a", 100);
+  EXPECT_TRUE(all.ok());
+  EXPECT_FALSE(shares.Take("a", 1).ok());
+  EXPECT_TRUE(shares.Take("b", 1).ok());
+}
+
 }  // namespace
 }  // namespace spillway::server

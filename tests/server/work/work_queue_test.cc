@@ -21,7 +21,7 @@ const auto kShort = [](const Work& work) { return !work.is_long(); };
 
 Work WorkOf(const std::string& peer, absl::Duration expected, uint64_t id = 0) {
   Work work;
-  work.peer = peer;
+  work.caller = peer;
   work.expected = expected;
   work.id = id;
   return work;
@@ -90,8 +90,8 @@ TEST(WorkQueueTest, SharesAreEqual) {
     Work work;
     ASSERT_TRUE(queue.Pop(kAny, kStart, &work));
     queue.Done(work);
-    done[work.peer] += work.expected;
-    push(work.peer, work.expected);
+    done[work.caller] += work.expected;
+    push(work.caller, work.expected);
   }
   EXPECT_LT(absl::AbsDuration(done["a"] - done["b"]), absl::Milliseconds(500));
   EXPECT_LT(absl::AbsDuration(done["a"] - done["c"]), absl::Milliseconds(500));

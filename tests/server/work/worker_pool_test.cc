@@ -139,7 +139,7 @@ class Holder {
  public:
   WorkQueue::Verdict Submit(WorkerPool& pool, const std::string& caller, absl::Duration expected) {
     Work work;
-    work.caller = work.peer = caller;
+    work.caller = caller;
     work.expected = expected;
     work.run = [this, caller] {
       {
@@ -204,6 +204,26 @@ TEST(WorkerPoolTest, ShortWorkOfAThirdCallerStillRuns) {
   (void)holder.Submit(pool, "a", kShortWork);
   (void)holder.Submit(pool, "d", kLongWork);
   EXPECT_EQ(pool.queued(), 2u);
+  holder.Release();
+}
+
+// Nobody else calls, so the caller has the thread for short work, but only for what is much shorter
+// than what has turned out to be long.
+TEST(WorkerPoolTest, ShortWorkRunsBesideLongWorkOfItsOwnCaller) {
+  constexpr absl::Duration kTurnsOutLong = absl::Milliseconds(100);
+  ManualClock clock;
+  Holder holder;
+  WorkerPool pool(2, 100, absl::Milliseconds(1), clock);
+  for (int i = 0; i < 2; ++i) (void)holder.Submit(pool, "a", kTurnsOutLong);
+  holder.Await("a", 2);
+  ASSERT_EQ(holder.Submit(pool, "a", kTurnsOutLong), WorkQueue::Verdict::kWaits);
+  EXPECT_EQ(pool.queued(), 1u);
+  clock.Advance(Work::kLong);
+  (void)holder.Submit(pool, "a", kTurnsOutLong / 4 + absl::Milliseconds(1));
+  EXPECT_EQ(holder.Submit(pool, "a", kTurnsOutLong / 4), WorkQueue::Verdict::kWaits)
+      << "not rejected, as it does not wait";
+  holder.Await("a", 3);
+  EXPECT_EQ(holder.running("a"), 3);
   holder.Release();
 }
 
