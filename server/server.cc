@@ -70,7 +70,7 @@ constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kMaxConnectionIdleMs = 300'000;
 
 // How often what is kept of freed memory is looked at beside requests.
-constexpr absl::Duration kRestInterval = absl::Seconds(5);
+constexpr absl::Duration kRestInterval = absl::Seconds(2);
 
 // For CivetWeb. A scraper that connects and sends nothing holds a thread until the timeout: 64 of
 // them are over each second, and a scrape waits for those before it.

@@ -36,7 +36,10 @@ void ResidentMemory::Note(int64_t excess) {
 }
 
 void ResidentMemory::Trim() {
+  asked_.store(false);
   process_.trim();
+  // What requests freed meanwhile, in arenas that were done: much, with many workers.
+  if (asked_.exchange(false)) process_.trim();
   least_ = Excess();
   Note(least_);
 }
@@ -61,10 +64,13 @@ void ResidentMemory::LookAfter(int64_t bytes) {
 
 void ResidentMemory::LookAtRest() {
   if (process_.resident_bytes == nullptr) return;
-  const std::lock_guard lock(mu_);
-  const int64_t excess = Excess();
-  Note(excess);
-  if (excess - at_first_ > kMostKeptAtRest) Trim();
+  {
+    const std::lock_guard lock(mu_);
+    const int64_t excess = Excess();
+    Note(excess);
+    if (excess - at_first_ > kMostKeptAtRest) Trim();
+  }
+  if (asked_.load()) Look();
 }
 
 bool ResidentMemory::TrimForRoom() {

@@ -96,6 +96,22 @@ TEST_F(ResidentMemoryTest, WhatIsChargedIsNotKept) {
   EXPECT_EQ(trims_, 1);
 }
 
+// A request that ends while memory is handed back, in an arena that was done.
+TEST_F(ResidentMemoryTest, WhatIsFreedMeanwhileGoesBackToo) {
+  ResidentMemory::Process process = Process();
+  process.trim = [this, trim = process.trim] {
+    trim();
+    if (trims_ > 1) return;
+    Keep(ResidentMemory::kMostKept / 2);
+    memory_.Look();
+  };
+  memory_.Watch(process);
+  Keep(ResidentMemory::kMostKept + 1);
+  memory_.Look();
+  EXPECT_EQ(trims_, 2);
+  EXPECT_EQ(resident_, kAtFirst);
+}
+
 TEST_F(ResidentMemoryTest, AtRestLessIsKept) {
   memory_.Watch(Process());
   Keep(ResidentMemory::kMostKeptAtRest);
