@@ -111,7 +111,7 @@ class GpuSearch {
   // Leaves `found` without a plan if its best fits in too few variations (kMaxUnfit), or not in all
   // sizes. The search may have taken all steps, so these few simulations are not counted.
   absl::Status Judge(PlanSearchResult* found);
-  // Reports in how many variations the plan does not fit; kMaxUnfit is exceeded: it is none.
+  // Reports in how many variations the best does not fit; beyond kMaxUnfit, `found` has no plan.
   void Conclude(int unfit, PlanSearchResult* found);
 
   // A plan for `budget` must fit the usable bytes, too, and the other sizes, if requested.
