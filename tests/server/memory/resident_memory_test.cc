@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "rewrite_core/base/error.h"
@@ -103,7 +104,7 @@ TEST_F(ResidentMemoryTest, WhatIsFreedMeanwhileGoesBackToo) {
     trim();
     if (trims_ > 1) return;
     Keep(ResidentMemory::kMostKept / 2);
-    memory_.Look();
+    std::thread([this] { memory_.Look(); }).join();
   };
   memory_.Watch(process);
   Keep(ResidentMemory::kMostKept + 1);
