@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "rewrite_core/planned_step.h"
 #include "rewrite_core/rewriter.h"
 #include "tests/server/calls/shared_rewrite_fixture.h"
 #include "tests/testing/files.h"
