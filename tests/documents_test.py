@@ -131,6 +131,27 @@ class PictureTest(Tree):
         self.assertEqual([number for number, _ in wrong], [1, 3])  # Another one, and none kept.
 
 
+class UpdateTest(Tree):
+    PAGE = "# A\n\n```\n$ spillway x \\\n      y\nheads 12 of\n    9.5 GiB\n...\nend 3\n```\n"
+
+    def test_numbers_are_put_in_where_they_stand(self):
+        self.write("A.md", self.PAGE)
+        page = documents.ROOT / "A.md"
+        (number, text, shown), = document_commands.shown_runs(page)
+        done = document_commands.update_run(
+            page, number, text, shown, "heads 13 of 8.25 GiB\nothers 77\nend 3\n")
+        self.assertTrue(done)
+        self.assertEqual(page.read_text(), self.PAGE.replace("12", "13").replace("9.5", "8.25"))
+
+    def test_what_differs_by_more_stays(self):
+        self.write("A.md", self.PAGE)
+        page = documents.ROOT / "A.md"
+        (number, text, shown), = document_commands.shown_runs(page)
+        for printed in ("tails 13 of 9.5 GiB\nend 3\n", "heads 12 of 9.5 GiB\nothers 77\nend 3\n"):
+            self.assertFalse(document_commands.update_run(page, number, text, shown, printed))
+            self.assertEqual(page.read_text(), self.PAGE)
+
+
 class OutputTest(unittest.TestCase):
     def test_lines_are_whole_and_in_order(self):
         printed = "one  two\nthree 12 ms\nfour\nfive\n"

@@ -235,11 +235,11 @@ def update_run(document, number, text, shown, printed):
     whole[begin:begin + len(shown)] = lines
     document.write_text("\n".join(whole), encoding="utf-8")
     for index, old, new in changes:
-        print("%s:%d: %s -> %s" % (document.relative_to(ROOT), begin + index + 1, old, new))
+        print("%s:%d: %s -> %s" % (document, begin + index + 1, old, new))
     return True
 
 
-def wrong_pictures(document, folder, update):
+def wrong_pictures(document, folder, update=False):
     """(checks, [(number, why)]) of the pictures in a document whose commands ran in the folder."""
     checks, wrong = 0, []
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
@@ -251,7 +251,7 @@ def wrong_pictures(document, folder, update):
             elif not kept.is_file() or kept.read_bytes() != drawn.read_bytes():
                 if update:
                     shutil.copyfile(drawn, kept)
-                    print("%s: drawn anew" % kept.relative_to(ROOT))
+                    print("%s: drawn anew" % kept)
                 else:
                     wrong.append((number, "%s is not what the command draws; draw it anew with "
                                   "tests/integration/document_commands.py --update" % name))
