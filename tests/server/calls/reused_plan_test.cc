@@ -23,7 +23,7 @@ class ReusedPlanTest : public SharedRewriteTest {
     other_ = testing::WriteProtoBackward(graph);
     ASSERT_NE(one_, other_);
     tuned_.mutable_step()->set_batch_size(64);
-    tuned_.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(60 << 20);  // It needs more.
+    tuned_.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(66 << 20);  // It needs more.
     StartWith(int64_t{64} << 20);
   }
   void StartWith(int64_t cache_bytes) {
