@@ -219,8 +219,8 @@ def server_command(arguments, folder):
         "--workers=1",
         "--max-queued-requests=1",
         "--max-inflight-bytes=%d" % INFLIGHT_BYTES,
-        # All come from one address, which is one caller: what is refused is for lack of room.
-        "--max-caller-bytes=%d" % INFLIGHT_BYTES,
+        # All come from one address, which is one caller: what is refused lacks room, not a share.
+        "--max-caller-bytes=%d" % (2 * INFLIGHT_BYTES),
         "--max-graph-bytes=4MiB",
         "--max-unary-bytes=4MiB",
         "--max-connections=%d" % MAX_CONNECTIONS,
