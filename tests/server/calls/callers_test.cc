@@ -221,6 +221,7 @@ TEST_P(CallersTest, UploadsDoNotStopEachOther) {
   StartFor(BytesOptions(4 * kPiece, 4 * kPiece));
   for (const Who first : {kBad, kGood}) {
     const Who second = first == kBad ? kGood : kBad;
+    ASSERT_TRUE(Holds(0));
     const auto a = Announce(first, 3 * kPiece), b = Announce(second, 3 * kPiece);
     ASSERT_TRUE(Holds(2 * kPiece));  // Both are let in: a header that comes later is refused.
     a->Send(2 * kPiece);
