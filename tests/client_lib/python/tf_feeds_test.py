@@ -1,16 +1,16 @@
 """Same feeds: a session that feeds a tensor of a rewritten graph computes what it did before."""
 
 import unittest
+from unittest import mock
 
 import numpy as np
 
-import common
 import tf_common
 from tensorflow.core.protobuf import config_pb2, rewriter_config_pb2
 from tf_common import tf, tf1
 
 import spillway
-from spillway.tensorflow import rewrite_graph
+from spillway.tensorflow import _live_graph, rewrite_graph
 
 # A link so slow that it pays to run nodes again, and memory for about two of the layers' outputs.
 TIGHT = dict(hardware={"preset": "a100_40gb_pcie4", "d2h_bytes_per_s": 1e8, "h2d_bytes_per_s": 1e8},
@@ -131,6 +131,16 @@ class FedTensorTest(unittest.TestCase):
                     self.check(name, case.gradients(fed, self.fetched))
             self.assertTrue(needed)  # Fed alone, some would give wrong gradients: else nothing is tested.
             self.assertLessEqual(needed, set(clones))
+
+    def test_after_an_edit_that_failed_the_graph_is_fed_as_before(self):
+        graph, _, _ = net()
+        with mock.patch.object(_live_graph.importer, "import_graph_def",
+                               side_effect=ValueError("no import")):
+            with self.assertRaisesRegex(ValueError, "no import"):
+                rewrite_graph(graph, recompute="all", **TIGHT)
+        case = Case(graph)
+        for name in self.computed[::5]:
+            self.check(name, case.gradients({name: self.values[name]}, self.fetched))
 
     def test_what_feeds_names_is_not_run_again(self):
         for recompute in ("cheap", "all"):

@@ -104,8 +104,8 @@ def apply(graph: tf.Graph, patch: Patch, rewritten: tf.compat.v1.GraphDef) -> No
         operations = {name: graph.get_operation_by_name(name) for name in (edited | read) - new}
     except KeyError as error:
         raise _error("UNKNOWN_NODE", "the graph has changed since it was rewritten: %s" % error)
-    _feeds.reach_clones(graph, patch.new_nodes)  # First: an edit without it would be wrong silently.
     _add_nodes(graph, [definitions[node.name] for node in patch.new_nodes], new)
+    _feeds.reach_clones(graph, patch.new_nodes)  # Before anything reads them.
     # pylint: disable=protected-access
     for edit in patch.rewired_inputs:
         operations[edit.node]._update_input(edit.input_index, _tensor(graph, edit.new_input))
