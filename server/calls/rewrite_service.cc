@@ -15,20 +15,22 @@ namespace spillway::server {
 RewriteService::RewriteService(ServiceState& state) : state_(state) {
   const google::protobuf::ServiceDescriptor& service =
       *v1::RewriteRequest::descriptor()->file()->FindServiceByName("RewriteService");
-  for (const StreamMethod& method : StreamMethods()) {
-    Serve(service.FindMethodByName(MethodName(method.method))->index(),
-          [this, &method](grpc::CallbackServerContext* context) -> RawReactor* {
+  // Reactors of calls that are refused would be dear to make.
+  const auto serve = [&](const std::string& name, const auto& make) {
+    Serve(service.FindMethodByName(name)->index(),
+          [this, make](grpc::CallbackServerContext* context) -> RawReactor* {
             const absl::Status status = state_.half_open.Check(*context);
             if (!status.ok()) return new RefusedCall(ToGrpcStatus(status));
-            return new StreamedCall(*context, state_, method);
+            return make(*context);
           });
+  };
+  for (const StreamMethod& method : StreamMethods()) {
+    serve(MethodName(method.method), [this, &method](grpc::CallbackServerContext& context) {
+      return new StreamedCall(context, state_, method);
+    });
   }
-  Serve(service.FindMethodByName("Rewrite")->index(),
-        [this](grpc::CallbackServerContext* context) -> RawReactor* {
-          const absl::Status status = state_.half_open.Check(*context);
-          if (!status.ok()) return new RefusedCall(ToGrpcStatus(status));
-          return new UnaryCall(*context, state_);
-        });
+  serve("Rewrite",
+        [this](grpc::CallbackServerContext& context) { return new UnaryCall(context, state_); });
   Serve(service.FindMethodByName("GetCapabilities")->index(),
         [this](grpc::CallbackServerContext* context) { return GetCapabilities(*context); });
 }

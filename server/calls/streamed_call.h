@@ -18,7 +18,6 @@
 
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/server_callback.h>
 
 #include <atomic>
 #include <cstddef>
@@ -33,6 +32,7 @@
 #include "server/calls/call.h"
 #include "server/calls/idle_timer.h"
 #include "server/calls/message_queue.h"
+#include "server/calls/raw_service.h"
 #include "server/calls/service_state.h"
 #include "server/calls/shared_rewrite.h"
 #include "server/calls/stream_assembler.h"
@@ -40,8 +40,7 @@
 
 namespace spillway::server {
 
-class StreamedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-                           private AnswerSink {
+class StreamedCall final : public RawReactor, private AnswerSink {
  public:
   // Starts the call. `method` must outlive it.
   StreamedCall(grpc::CallbackServerContext& context, ServiceState& state,

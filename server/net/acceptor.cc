@@ -42,19 +42,16 @@ constexpr absl::Duration kCheckInterval = absl::Milliseconds(100);
 // Minimum interval between log lines of one kind.
 constexpr absl::Duration kLogInterval = absl::Seconds(10);
 
-// The address of the other end; empty on a Unix socket.
-std::string HostOfPeer(int connection) {
+// The address of the other end; AF_UNSPEC if that has gone.
+sockaddr_storage PeerOf(int connection) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
-  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
-  return HostOf(address);
+  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return address;
 }
 
-// The port of the other end; 0 on a Unix socket.
-int PortOf(int connection) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  if (getpeername(connection, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+// 0 on a Unix socket.
+int PortOf(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
     return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   }
@@ -169,7 +166,8 @@ bool Acceptor::AcceptOne(const Source& source) {
 }
 
 bool Acceptor::Admit(int connection) {
-  std::string host = HostOfPeer(connection);
+  const sockaddr_storage peer = PeerOf(connection);
+  std::string host = HostOf(peer);
   const std::lock_guard lock(mu_);
   const auto full = [&] {
     const auto others = of_host_.find(host);
@@ -183,7 +181,7 @@ bool Acceptor::Admit(int connection) {
   }
   if (full()) return false;
   ++of_host_[host];
-  const int port = PortOf(connection);
+  const int port = PortOf(peer);
   of_port_.emplace(port, connection);
   connections_.emplace(connection, Connection{SocketOf(connection), std::move(host), port});
   return true;
