@@ -516,7 +516,7 @@ class Rewriter {
       ReportSameBits(subject->graph(), edits.clones, &report());
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
       const Graph& without_clones = subject->graph();
-      if (Wants(v1::OUTPUT_PATCH)) {
+      if (Wants(v1::OUTPUT_PATCH) && !clone_names.empty()) {
         s = NameOriginals(without_clones, edits.clones, clone_names, stop_,
                           response_.mutable_patch());
       }

@@ -136,10 +136,7 @@ absl::StatusOr<bool> GpuPlans::TakeNext(size_t k) {
   while (plans.size() > 1 && plans[1].outcome.step_time_ns() <= most_ns) {
     plans.erase(plans.begin());
     if (!request_.has_reserve()) return true;
-    SwapPlan plan = ordered_.base;
-    plan.controls.insert(plan.controls.end(), plans[0].controls.begin(), plans[0].controls.end());
-    plan.swaps = OtherSwaps(k);
-    plan.swaps.insert(plan.swaps.end(), plans[0].swaps.begin(), plans[0].swaps.end());
+    const SwapPlan plan = WholePlan(ordered_.base, plans[0], OtherSwaps(k));
     std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu));
     auto unfit = request_.CountUnfit(plan, gpu, kMaxUnfit + 1, &steps, request_.OtherBudgets(gpu));
     if (!unfit.ok()) return unfit.status();

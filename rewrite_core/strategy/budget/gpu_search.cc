@@ -211,11 +211,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Least() {
 }
 
 SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
-  SwapPlan plan = ordered_.base;
-  plan.controls.insert(plan.controls.end(), found.controls.begin(), found.controls.end());
-  plan.swaps = found.swaps;
-  plan.swaps.insert(plan.swaps.end(), terms_.other_swaps.begin(), terms_.other_swaps.end());
-  return plan;
+  return WholePlan(ordered_.base, found, terms_.other_swaps);
 }
 
 absl::StatusOr<std::vector<ControlEdge>> GpuSearch::ChainOf(const FoundPlan& found) {

@@ -35,6 +35,15 @@ uint64_t Fingerprint(const std::vector<Eviction>& evictions) {
 
 }  // namespace
 
+SwapPlan WholePlan(const SwapPlan& base, const FoundPlan& found,
+                   const std::vector<PlannedSwap>& other_swaps) {
+  SwapPlan plan = base;
+  plan.controls.insert(plan.controls.end(), found.controls.begin(), found.controls.end());
+  plan.swaps = found.swaps;
+  plan.swaps.insert(plan.swaps.end(), other_swaps.begin(), other_swaps.end());
+  return plan;
+}
+
 bool PlanTrials::MaySimulate() const {
   return num_simulations() < terms_.max_simulations &&
          tries_ < kTriesPerSimulation * terms_.max_simulations;

@@ -53,6 +53,10 @@ struct FoundPlan {
   StepResult outcome;  // With the budget.
 };
 
+// The plan `found` beside the base of the step and the swaps of other GPUs: as it is simulated.
+SwapPlan WholePlan(const SwapPlan& base, const FoundPlan& found,
+                   const std::vector<PlannedSwap>& other_swaps);
+
 struct PlanSearchResult {
   // The fastest plan, if there is one, and those that were the fastest before it was found, the
   // last one first.

@@ -27,12 +27,13 @@ absl::Status CheckKnownBatch(const StepFacts& facts, absl::string_view instead) 
 absl::StatusOr<bool> SimulateTogether(const SwapPlan& plan, const StepFacts& facts,
                                       PlanSimulator* simulator, const StopToken& stop,
                                       FitFailure* failure) {
+  const std::vector<int64_t> budgets = facts.Budgets();
   std::vector<int64_t> memory;
-  for (GpuIndex gpu(0); gpu < static_cast<int32_t>(facts.Budgets().size()); ++gpu) {
+  for (GpuIndex gpu(0); gpu < static_cast<int32_t>(budgets.size()); ++gpu) {
     memory.push_back(facts.HardwareOf(gpu).gpu_memory_bytes);
   }
-  auto result = simulator->Simulate(plan, StepTerms::AllGpus(facts.Budgets()), stop);
-  if (result.ok() && result->fits && memory != facts.Budgets()) {
+  auto result = simulator->Simulate(plan, StepTerms::AllGpus(budgets), stop);
+  if (result.ok() && result->fits && memory != budgets) {
     result = simulator->Simulate(plan, StepTerms::AllGpus(memory), stop);
   }
   if (!result.ok()) return result.status();
