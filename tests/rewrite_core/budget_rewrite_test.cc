@@ -472,14 +472,7 @@ TEST(BudgetRewriteTest, FiltersAreChecked) {
 // initializer may leave, only one of them fits, and neither can be swapped: that takes 20 MiB,
 // which are there with 20.7 where a variation has seven tenths of the reserve or more, as 12 do.
 TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
-  const std::string bytes = testing::GraphBytes(
-      "w = VariableV2() {dtype=float32, shape=(1024,1024), _output_shapes=[(1024,1024)]}\n"
-      "r = Identity(w) {T=float32, _output_shapes=[(1024,1024)]}\n"
-      "x = RandomUniform(shape) {T=int32, dtype=float32, _output_shapes=[(1536,1024)]}\n"
-      "shape = Const() {dtype=int32, _output_shapes=[(2)]}\n"
-      "y = MatMul(x, r) {T=float32, _output_shapes=[(1536,1024)]}\n"
-      "sum = Sum(y, axes) {T=float32, _output_shapes=[()]}\n"
-      "axes = Const() {dtype=int32, _output_shapes=[(2)]}\n");
+  const std::string bytes = testing::GraphBytes(testing::kTightGraph);
   const auto warned = [&bytes](int64_t memory) {
     const v1::RewriteResponse answer = WithBudget(
         bytes, absl::StrCat("step { targets: 'sum' hardware { gpu_memory_bytes: ", memory, " } }"));

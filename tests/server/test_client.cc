@@ -108,7 +108,7 @@ TestClient::TestClient(const std::string& address) {
   stub_ = v1::RewriteService::NewStub(channel_);
 }
 
-TestClient::TestClient(int port, int host) {
+int ConnectFrom(int host, int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name = {};
   name.sin_family = AF_INET;
@@ -117,6 +117,11 @@ TestClient::TestClient(int port, int host) {
   name.sin_port = htons(static_cast<in_port_t>(port));
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
+  return fd;
+}
+
+TestClient::TestClient(int port, int host) {
+  const int fd = ConnectFrom(host, port);
   EXPECT_EQ(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);

@@ -48,6 +48,9 @@ struct StreamAnswer {
 
 using Stream = grpc::ClientReaderWriter<v1::StreamRewriteRequest, v1::StreamRewriteResponse>;
 
+// The socket of a connection to 127.0.0.1:`port` from the address 127.0.0.`host`.
+int ConnectFrom(int host, int port);
+
 class TestClient {
  public:
   explicit TestClient(const std::string& address);

@@ -15,6 +15,17 @@ namespace spillway::testing {
 // itself is then wrong.
 std::string GraphBytes(absl::string_view text);
 
+// A step of 16 MiB: a variable of 4 and two tensors of 6, none of which can be swapped. Behind the
+// hole that the variable's initializer may leave, it takes 20 MiB.
+inline constexpr char kTightGraph[] =
+    "w = VariableV2() {dtype=float32, shape=(1024,1024), _output_shapes=[(1024,1024)]}\n"
+    "r = Identity(w) {T=float32, _output_shapes=[(1024,1024)]}\n"
+    "x = RandomUniform(shape) {T=int32, dtype=float32, _output_shapes=[(1536,1024)]}\n"
+    "shape = Const() {dtype=int32, _output_shapes=[(2)]}\n"
+    "y = MatMul(x, r) {T=float32, _output_shapes=[(1536,1024)]}\n"
+    "sum = Sum(y, axes) {T=float32, _output_shapes=[()]}\n"
+    "axes = Const() {dtype=int32, _output_shapes=[(2)]}\n";
+
 // Graph::Parse with the default limits and no deadline. `bytes` must outlive the graph.
 absl::StatusOr<core::Graph> ParseGraph(absl::string_view bytes);
 

@@ -24,15 +24,7 @@ namespace {
 class Client {
  public:
   // From the address 127.0.0.`host`.
-  explicit Client(int port, int host = 1) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in name = {};
-    name.sin_family = AF_INET;
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
-    name.sin_port = htons(static_cast<in_port_t>(port));
-    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
-  }
+  explicit Client(int port, int host = 1) : fd_(ConnectFrom(host, port)) {}
   ~Client() { close(fd_); }
   Client(const Client&) = delete;
 

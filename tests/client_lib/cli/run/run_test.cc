@@ -110,14 +110,7 @@ class RunTest : public ::testing::Test {
 // 20 MiB with the hole that an initializer may leave, of 20.7: in 12 variations they are there.
 TEST_F(RunTest, TheLineSaysThatTensorFlowMayRunOut) {
   const std::string graph = dir_ / "tight.pb";
-  std::ofstream(graph, std::ios::binary) << GraphBytes(
-      "w = VariableV2() {dtype=float32, shape=(1024,1024), _output_shapes=[(1024,1024)]}\n"
-      "r = Identity(w) {T=float32, _output_shapes=[(1024,1024)]}\n"
-      "x = RandomUniform(shape) {T=int32, dtype=float32, _output_shapes=[(1536,1024)]}\n"
-      "shape = Const() {dtype=int32, _output_shapes=[(2)]}\n"
-      "y = MatMul(x, r) {T=float32, _output_shapes=[(1536,1024)]}\n"
-      "sum = Sum(y, axes) {T=float32, _output_shapes=[()]}\n"
-      "axes = Const() {dtype=int32, _output_shapes=[(2)]}\n");
+  std::ofstream(graph, std::ios::binary) << GraphBytes(kTightGraph);
   for (const char* cached : {"", "from the cache"}) {
     const ChildResult result =
         RunChild({kProgram, "run", "--graph", graph, "--targets", "sum", "--gpu-memory-bytes",
