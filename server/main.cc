@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(options);
   if (!server.ok()) return Fail(server.status());
   PrintAddresses(options, **server);
-  if (options.dry_run) Log(LogLevel::kInfo, "dry run: graphs go back as they came");
+  if (options.dry_run) Log(LogLevel::kInfo, "dry run: every graph is returned unchanged");
   NotifyManager(spillway::server::kNotifyReady);
 
   AwaitSignal(signals);

@@ -10,7 +10,7 @@
 #include "client_lib/cli/interrupt.h"
 #include "rewrite_core/base/standard_streams.h"
 
-// Memory that is not there where nobody catches it: for a thread, or in one.
+// An allocation that failed where no code catches it: for a new thread, or in one.
 [[noreturn]] static void EndWithoutMemory() {
   try {
     if (std::current_exception() != nullptr) throw;

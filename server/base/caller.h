@@ -16,9 +16,9 @@ namespace spillway::server {
 inline constexpr char kProxiedPeerKey[] = "x-spillway-peer";
 inline constexpr char kProxiedCertificateKey[] = "x-spillway-certificate";
 
-// The address as all limits of one caller count it, so that nobody multiplies for nothing: no port;
-// of IPv6 the /64 network, in which a client may take any address; an IPv4 address that is mapped
-// into IPv6 as IPv4. Empty for a Unix socket.
+// The address as all limits of one caller count it, so that a client cannot multiply at no cost: no
+// port; of IPv6 the /64 network, in which a client may take any address; an IPv4 address that is
+// mapped into IPv6 as IPv4. Empty for a Unix socket.
 std::string HostOf(const sockaddr_storage& address);
 
 struct Caller {

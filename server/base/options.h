@@ -136,15 +136,16 @@ struct Options {
   int64_t journal_file_bytes = 64 << 20;
   int journal_files = 8;
 
-  // Not flags; but for the third, set by tests. Maximum size of an answer, in bytes: that of a
-  // protobuf message.
+  // Not flags. Set by tests: the maximum size of an answer, in bytes, which is that of a protobuf
+  // message.
   int64_t max_response_bytes = std::numeric_limits<int32_t>::max();
   // The clock for timeouts, quotas and intervals. Must outlive the server.
   Clock* clock = &RealClock();
-  // Whether the process is this server's alone, with its operator new (counted_new.cc), so that
-  // what is resident can be compared with what is charged (resident_memory.h). Set by spillwayd.
+  // Set by spillwayd: whether the process is this server's alone, with its operator new
+  // (counted_new.cc), so that what is resident can be compared with what is charged
+  // (resident_memory.h).
   bool owns_process = false;
-  // The functions that do the work.
+  // Set by tests: the functions that do the work.
   RewriteFunction rewrite = &core::Rewrite;
   InspectFunction inspect =
       static_cast<absl::Status (*)(absl::string_view, const v1::InspectOptions&, const v1::Limits&,

@@ -7,7 +7,7 @@
 // running ones. Whatever large ones take, an eighth of that part is there in addition for small
 // ones (Room).
 //
-// Nobody waits for bytes, so uploads that each hold what the other lacks cannot stop each other:
+// No request waits for bytes, so uploads that each hold what the other lacks cannot deadlock:
 // the first whose next bytes do not fit is refused and gives back what it holds.
 //
 // Thread-safe, lock-free. A ticket may outlive its Admission, as does the part of an answer that

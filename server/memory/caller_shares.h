@@ -1,8 +1,8 @@
 // What each caller has in flight, so that none takes the whole budget of graphs from the others.
 //
-// A single request may be larger than its caller's share, while nobody else is refused for it: then
-// an upload that has not ended yet has to yield (AskToYield). Small requests have a share of their
-// own, in case all is held (kPartOfShare).
+// A single request may be larger than its caller's share until another caller is refused for lack
+// of bytes: then an upload that has not ended yet has to yield (AskToYield). Small requests have a
+// share of their own, in case all is held (kPartOfShare).
 //
 // Thread-safe. Must outlive its shares.
 #ifndef SPILLWAY_SERVER_MEMORY_CALLER_SHARES_H_

@@ -47,7 +47,7 @@ void ResidentMemory::Trim() {
 void ResidentMemory::Look() {
   if (process_.resident_bytes == nullptr) return;
   since_look_.store(0, std::memory_order_relaxed);
-  // Nobody waits for one who is handing memory back: that one looks again.
+  // No thread waits for the one that hands memory back: that one looks again.
   for (asked_.store(true); asked_.load();) {
     const std::unique_lock lock(mu_, std::try_to_lock);
     if (!lock.owns_lock()) return;

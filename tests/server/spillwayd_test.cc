@@ -350,7 +350,8 @@ TEST(SpillwaydTest, ADryRunPrintsTheSameTwoLines) {
   Daemon daemon({"--dry-run"});
   daemon.process().Signal(SIGTERM);
   EXPECT_EQ(daemon.process().ReadStdout(), "");
-  EXPECT_THAT(daemon.process().ReadStderr(), HasSubstr("dry run: graphs go back as they came"));
+  EXPECT_THAT(daemon.process().ReadStderr(),
+              HasSubstr("dry run: every graph is returned unchanged"));
   EXPECT_EQ(daemon.process().Wait(), 0);
 }
 

@@ -39,8 +39,8 @@ __all__ = [
     "DeadlineExceededError", "DoesNotFitError", "ExploreReport", "ExploredSize", "GraphDiff",
     "GraphSummary", "InternalError", "InvalidArgumentError", "InvalidGraphError",
     "InvalidOptionError", "LimitExceededError", "LiveGraphError", "NativeLibraryError",
-    "NoBackwardPartError", "Patch", "Plan", "Progress", "Report", "RewriteResult",
-    "SimulateReport", "SpillwayError", "SpillwayWarning", "TensorSummary", "UnavailableError", "__version__", "apply",
+    "NoBackwardPartError", "Patch", "Plan", "Progress", "Report", "RewriteResult", "SimulateReport",
+    "SpillwayError", "SpillwayWarning", "TensorSummary", "UnavailableError", "__version__", "apply",
     "capabilities", "check", "diff", "explore", "inspect", "library_version", "plot", "rewrite",
     "simulate", "strip",
 ]

@@ -1,8 +1,8 @@
-"""Feeds of tensors that are computed again.
+"""Feeds of recomputed tensors.
 
 A clone (recomputation) computes its output from the graph: a value that a session feeds in place of
 the output of its original does not reach it, so that gradients would be those of another forward
-pass. A session of a live graph therefore feeds the clones of what it is given the same value.
+pass. So a session of a live graph that feeds the output of a node feeds its clones the same value.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _installed = False
 
 
 def reach_clones(graph: tf.Graph, new_nodes: Iterable[NewNode]) -> None:
-    """Has the sessions of the graph feed the clones among its new nodes what they feed the originals.
+    """Makes each session of the graph feed the clones among the new nodes like their originals.
 
-    In `run`, `make_callable`, partial runs and callables of Keras. A method of tf.Session itself is
-    wrapped, once, since sessions are made later, by anybody; it does nothing for other graphs.
+    In `run`, `make_callable`, partial runs and callables of Keras. Methods of tf.Session itself are
+    wrapped, once, since sessions are made later; for other graphs they do what they did.
     """
     clones: Dict[str, List[str]] = getattr(graph, _CLONES, {})
     for node in new_nodes:
