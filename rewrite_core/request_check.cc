@@ -4,9 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/analysis/machine/device_name.h"
-#include "rewrite_core/analysis/machine/hardware.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/strategy/strategies.h"
@@ -14,31 +13,23 @@
 namespace spillway::core {
 namespace {
 
-absl::Status UnknownValue(absl::string_view option, int value) {
-  return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
-                      absl::StrCat(option, " is ", value,
-                                   ", which this server does not know; ask "
-                                   "GetCapabilities what it does, or update the server"),
-                      {{"option", option}, {"value", absl::StrCat(value)}});
-}
-
 // Enums to which a newer API may add values.
 absl::Status CheckValues(const v1::RewriteOptions& options) {
   if (!v1::AlreadyRewritten_IsValid(options.already_rewritten())) {
-    return UnknownValue("already_rewritten", options.already_rewritten());
+    return UnknownValueError("already_rewritten", options.already_rewritten());
   }
   if (!v1::DecisionDetail_IsValid(options.decision_detail())) {
-    return UnknownValue("decision_detail", options.decision_detail());
+    return UnknownValueError("decision_detail", options.decision_detail());
   }
   if (!v1::Simulation_IsValid(options.simulation())) {
-    return UnknownValue("simulation", options.simulation());
+    return UnknownValueError("simulation", options.simulation());
   }
   if (!v1::InlineCalls_IsValid(options.inline_calls())) {
-    return UnknownValue("inline_calls", options.inline_calls());
+    return UnknownValueError("inline_calls", options.inline_calls());
   }
   for (int output : options.outputs()) {
     if (!v1::Output_IsValid(output) || output == v1::OUTPUT_UNSPECIFIED) {
-      return UnknownValue("outputs", output);
+      return UnknownValueError("outputs", output);
     }
   }
   return absl::OkStatus();
@@ -80,9 +71,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
                         {{"option", "cpu_device"}, {"value", cpu}});
   }
   // Not left to the simulation, which may be disabled.
-  absl::Status status = CheckWorkspace(options.step().convolution_workspace_bytes());
-  if (!status.ok()) return status;
-  return Hardware::FromOptions(options.step().hardware()).status();
+  return CheckStep(options.step());
 }
 
 bool AsksFor(v1::Output output, const v1::RewriteOptions& options) {

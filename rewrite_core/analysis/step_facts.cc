@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "rewrite_core/analysis/machine/gpu_memory.h"
 #include "rewrite_core/analysis/memory/variable_aliases.h"
+#include "rewrite_core/base/error.h"
 
 namespace spillway::core {
 namespace {
@@ -19,6 +20,14 @@ absl::Status Keep(absl::StatusOr<T> result, absl::optional<T>* fact) {
 }
 
 }  // namespace
+
+absl::Status CheckStep(const v1::Step& step) {
+  if (!v1::Grappler_IsValid(step.grappler())) {
+    return UnknownValueError("grappler", step.grappler());
+  }
+  absl::Status status = CheckWorkspace(step.convolution_workspace_bytes());
+  return status.ok() ? Hardware::FromOptions(step.hardware()).status() : status;
+}
 
 absl::Status StepFacts::Compute(std::initializer_list<Fact> facts, const StopToken& stop) const {
   for (Fact fact : facts) {

@@ -51,6 +51,11 @@ enum class Fact {
                   // and with conditionals on kPlacement. Also computes conditionals().
 };
 
+// Checks what needs no graph: the machine, the workspace of convolutions, values of enums that this
+// build does not know (UNKNOWN_OPTION). Analyses are not left to find it, as a rewrite may do
+// without.
+absl::Status CheckStep(const v1::Step& step);
+
 class StepFacts {
  public:
   // `graph` and `step` must outlive the facts.

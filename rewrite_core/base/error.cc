@@ -43,6 +43,14 @@ absl::Status BadOptionError(absl::string_view option, const absl::AlphaNum& valu
                       {{"option", option}, {"value", value.Piece()}});
 }
 
+absl::Status UnknownValueError(absl::string_view option, int value) {
+  return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
+                      absl::StrCat(option, " is ", value,
+                                   ", which this server does not know; ask "
+                                   "GetCapabilities what it does, or update the server"),
+                      {{"option", option}, {"value", absl::StrCat(value)}});
+}
+
 absl::Status WithDetail(const absl::Status& status, absl::string_view key,
                         absl::string_view value) {
   const auto payload = status.GetPayload(kErrorInfoTypeUrl);

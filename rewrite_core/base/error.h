@@ -32,6 +32,9 @@ absl::Status InvalidError(v1::ErrorReason reason, absl::string_view message,
 absl::Status BadOptionError(absl::string_view option, const absl::AlphaNum& value,
                             absl::string_view remedy);
 
+// UNKNOWN_OPTION, for a value of an enum to which a newer API may have added it.
+absl::Status UnknownValueError(absl::string_view option, int value);
+
 // `status` with that detail, which replaces one with the same key; unchanged if it is OK or carries
 // no info.
 absl::Status WithDetail(const absl::Status& status, absl::string_view key, absl::string_view value);

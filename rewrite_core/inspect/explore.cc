@@ -196,9 +196,7 @@ class Explorer {
  private:
   absl::Status CheckOptions() {
     if (absl::Status s = CheckKnownFields(options_); !s.ok()) return s;
-    if (auto hardware = Hardware::FromOptions(options_.step().hardware()); !hardware.ok()) {
-      return hardware.status();
-    }
+    if (absl::Status s = CheckStep(options_.step()); !s.ok()) return s;
     bool in_feed = false;
     bool is_batch = true;  // Every dimension -1 is the first one.
     for (const v1::Feed& feed : options_.step().feeds()) {

@@ -396,14 +396,15 @@ class Inspector {
 };
 
 // Only those parts of a step that determine shapes.
-absl::Status CheckStep(const v1::Step& step) {
+absl::Status CheckShapesAlone(const v1::Step& step) {
   const absl::string_view option = !step.targets().empty()   ? "targets"
                                    : step.has_hardware()     ? "hardware"
                                    : !step.profile().empty() ? "profile"
                                    : step.convolution_workspace_bytes() != 0
                                        ? "convolution_workspace_bytes"
-                                   : !step.loop_counts().empty() ? "loop_counts"
-                                                                 : "";
+                                   : step.grappler() != v1::GRAPPLER_UNSPECIFIED ? "grappler"
+                                   : !step.loop_counts().empty()                 ? "loop_counts"
+                                                                                 : "";
   if (option.empty()) return absl::OkStatus();
   return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                       absl::StrCat(option,
@@ -418,7 +419,7 @@ absl::Status CheckOptions(const v1::InspectOptions& options) {
   if (options.largest_tensor_count() < 0) {
     return BadOptionError("largest_tensor_count", options.largest_tensor_count(), "give 0 or more");
   }
-  return CheckStep(options.step());
+  return CheckShapesAlone(options.step());
 }
 
 }  // namespace

@@ -56,9 +56,7 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(absl::string_view graph_def,
                         {{"option", "execution"}, {"value", value}});
   }
   // Checked before the graph is read, as in Rewrite.
-  if (auto hardware = Hardware::FromOptions(options.step().hardware()); !hardware.ok()) {
-    return hardware.status();
-  }
+  if (absl::Status s = CheckStep(options.step()); !s.ok()) return s;
   auto step_graph = StepGraph::Parse(graph_def, options.step(), limits, stop);
   if (!step_graph.ok()) return step_graph.status();
   auto report = SimulateGraph((*step_graph)->graph(), options, stop);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/base/byte_text.h"
@@ -59,7 +60,7 @@ void AddDevice(const StepFacts& facts, GpuIndex gpu, const DeviceUse& ahead, con
 int64_t CountBoundedBuffers(const StepFacts& facts) {
   int64_t count = 0;
   for (const Buffers::Buffer& buffer : facts.buffers().buffers()) {
-    count += buffer.place >= 0 && facts.active_nodes().flags[buffer.first.node] &&
+    count += buffer.place >= 0 && facts.active_nodes().Computes(buffer.first.node) &&
              facts.buffers().is_bound(buffer.first);
   }
   return count;
@@ -91,11 +92,10 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
   v1::KnownShare share;
   int64_t tensors = 0, unknown = 0, bounded = 0, nodes = 0, unknown_nodes = 0;
   const Buffers& buffers = facts.buffers();
-  const NodeFlags& runs = facts.active_nodes().flags;
   StopPoller poll(stop);
   for (NodeId id(0); id < facts.graph().num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("simulate");
-    if (!runs[id]) continue;
+    if (!facts.active_nodes().Computes(id)) continue;
     for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
       if (poll.Tick()) return stop.status("simulate");
       const Tensor tensor{id, port};
@@ -108,12 +108,23 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
     ++nodes;
     unknown_nodes += !facts.costs()[id].is_known;
   }
+  share.set_noop_node_count(absl::c_count(facts.active_nodes().only_orders, true));
   share.set_tensor_count(tensors);
   share.set_unknown_tensor_count(unknown);
   share.set_bounded_tensor_count(bounded);
   share.set_node_count(nodes);
   share.set_unknown_node_count(unknown_nodes);
   return share;
+}
+
+void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
+  const int64_t noops = absl::c_count(facts.active_nodes().only_orders, true);
+  if (noops == 0) return;
+  forecast->add_assumes(absl::StrCat(
+      "TensorFlow's graph optimizer makes ", CountText(noops, "operation"),
+      " NoOps, as only control edges leave ", noops == 1 ? "it" : "them",
+      ": if the program fetches more than the targets, name that among them, and if it turns the "
+      "optimizer off, give grappler = AS_IS"));
 }
 
 // The unknown parts of the step with `plan`, including copies of unknown size.
@@ -141,6 +152,7 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budge
   if (!result.ok()) return result.status();
 
   v1::Forecast forecast;
+  AddAssumptions(facts, &forecast);
   // With unlimited memory nothing needs to be known.
   SetFit(result->fits,
          budget == ForecastBudget::kNone

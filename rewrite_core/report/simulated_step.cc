@@ -36,7 +36,7 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
                             v1::SimulateReport* report) {
   const Graph& graph = facts.graph();
   const Placement& placement = facts.placement();
-  const NodeFlags& active = facts.active_nodes().flags;
+  const ActiveNodes& active = facts.active_nodes();
   struct Count {
     int64_t edges = 0;
     int64_t bytes = 0;
@@ -44,14 +44,14 @@ absl::Status CountDistances(const StepFacts& facts, const StopToken& stop,
   std::map<int32_t, Count> counts;
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
-    if (!active[id] || placement.node(id) < 0) continue;
+    if (!active.Computes(id) || placement.node(id) < 0) continue;
     // Readers are in order of ports; each tensor counts once in a distance.
     std::map<int32_t, int32_t> last_port;
     const Graph::Readers readers = graph.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       if (poll.Tick()) return stop.status("simulate");
       const auto [reader, index, port] = readers[i];
-      if (port == kControl || !active[reader] || placement.node(reader) < 0) continue;
+      if (port == kControl || !active.Computes(reader) || placement.node(reader) < 0) continue;
       if (facts.conditionals().IsDead(Tensor{id, port})) continue;
       const int32_t distance = facts.topology().level(reader) - facts.topology().level(id);
       if (distance <= 0) continue;  // The back edge of a loop.

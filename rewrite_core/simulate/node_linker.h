@@ -108,6 +108,12 @@ class NodeLinker {
   }
   static constexpr int64_t kTooMuch = int64_t{1} << 62;
 
+  // Whether TensorFlow makes the node a NoOp, which reads and writes nothing.
+  bool OnlyOrders(NodeId id) const {
+    return overlay_.IsSwapNode(id) ? overlay_.swap(id).only_orders
+                                   : facts_.active_nodes().only_orders[id];
+  }
+
   // Whether, with the plan's edges, no loop body needs what its own loop outputs. If one does
   // (TensorFlow would wait forever; Soundness allows no such edge), links across loops are omitted.
   bool LoopsHold(StopPoller* poll) const;

@@ -22,10 +22,11 @@ class PlanOverlay {
     Tensor tensor;  // The swapped tensor of the graph.
     Tensor input;   // Its input: `tensor`, or the swap-out.
     absl::Span<const NodeId> triggers;
-    Place place;           // Where it is placed.
-    int32_t swap = 0;      // Index in the plan,
-    int32_t swap_in = -1;  // and in that swap; -1: the swap-out.
-    int32_t next = -1;     // The next one for the same producer.
+    Place place;               // Where it is placed.
+    int32_t swap = 0;          // Index in the plan,
+    int32_t swap_in = -1;      // and in that swap; -1: the swap-out.
+    int32_t next = -1;         // The next one for the same producer.
+    bool only_orders = false;  // As ActiveNodes::only_orders: all that reads it does.
   };
 
   // `facts` must outlive the overlay.

@@ -367,7 +367,7 @@ bool PlanPatch::Impl::RelinkMerges(NodeId dead, StopPoller* poll) {
 // Subtracts the node's uses of copies in the unswapped graph from their counts, as these may
 // change.
 void PlanPatch::Impl::ForgetUses(NodeId id) {
-  if (facts_.shapes().IsFed(id)) return;
+  if (facts_.shapes().IsFed(id) || OnlyOrders(id)) return;
   const absl::Span<const Tensor> inputs = graph_.inputs(id);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor input = inputs[i];

@@ -207,6 +207,10 @@ absl::Status Builder::MakeOps() {
     if (poll_.Tick()) return Stopped();
     if (!runs_[id]) continue;
     const Place where = facts_.placement().node(id);
+    if (OnlyOrders(id)) {
+      op_of_[id] = AddOp(kind(where), where, 0, id);
+      continue;
+    }
     const NodeCost& cost = facts_.costs()[id];
     op_of_[id] = AddOp(kind(where), where, Times(facts_.loops().runs(id), cost.duration_ns), id);
     if (where != kHostPlace) workload_.ops.back().workspace_bytes = cost.workspace_bytes;

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/flow/default_targets.h"
+#include "rewrite_core/analysis/flow/grappler_noops.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/near_in_graph.h"
 #include "rewrite_core/graph/op_outputs.h"
@@ -97,6 +98,14 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
     return stop.status("active nodes");
   }
   active.flags = active.needed;
+  if (step.grappler() == v1::GRAPPLER_AS_IS) {
+    active.only_orders.assign(graph.num_nodes(), false);
+    return active;
+  }
+  auto only_orders =
+      FindGrapplerNoOps(graph, topology, shapes, active.needed, active.targets, stop);
+  if (!only_orders.ok()) return only_orders.status();
+  active.only_orders = *std::move(only_orders);
   return active;
 }
 

@@ -24,10 +24,16 @@ enum class TargetSource : uint8_t {
 };
 
 struct ActiveNodes {
-  NodeFlags flags;              // Per node: whether it runs.
-  NodeFlags needed;             // The same, including the dead sides of conditionals.
+  NodeFlags flags;   // Per node: whether it runs.
+  NodeFlags needed;  // The same, including the dead sides of conditionals.
+  // Per node: whether it computes nothing when it runs: TensorFlow makes it a NoOp
+  // (grappler_noops.h), which takes no time and memory, and only orders others.
+  NodeFlags only_orders;
   std::vector<NodeId> targets;  // In the order given, or as found. Never empty.
   TargetSource source = TargetSource::kGiven;
+
+  // Whether the step runs the node, and for what it computes.
+  bool Computes(NodeId id) const { return flags[id] && !only_orders[id]; }
 };
 
 // The nodes named in step.targets, in that order. INVALID_ARGUMENT for a name that is not in the
@@ -35,9 +41,9 @@ struct ActiveNodes {
 absl::StatusOr<std::vector<NodeId>> FindTargets(const Graph& graph, const v1::Step& step,
                                                 const StopToken& stop);
 
-// Reads step.targets. `backward` may be null; it is the result of FindBackwardPart, so as not to
-// compute it again. Assumes that nothing is dead: `flags` equals `needed`. Errors: those of
-// FindTargets. Linear in the graph.
+// Reads step.targets and step.grappler. `backward` may be null; it is the result of
+// FindBackwardPart, so as not to compute it again. Assumes that nothing is dead: `flags` equals
+// `needed`. Errors: those of FindTargets. Linear in the graph.
 absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& topology,
                                             const Shapes& shapes, const v1::Step& step,
                                             const BackwardPart* backward, const StopToken& stop);

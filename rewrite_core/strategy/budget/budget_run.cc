@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
     if (reason != v1::REASON_SWAPPED) return reason;
     const v1::Reason filtered = filters.outputs.ReasonFor(tensor.node);
     if (filtered != v1::REASON_SWAPPED) return filtered;
-    if (!facts.active_nodes().flags[tensor.node]) return v1::REASON_INACTIVE;
+    if (!facts.active_nodes().Computes(tensor.node)) return v1::REASON_INACTIVE;
     if (idle.count(graph.device_id(tensor.node)) > 0) return v1::REASON_NOT_NEEDED;
     return gaps.count(facts.buffers().buffer_of(tensor)) > 0 ? v1::REASON_NOT_CHOSEN
                                                              : v1::REASON_NO_LATE_CONSUMER;

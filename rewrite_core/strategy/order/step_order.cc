@@ -26,6 +26,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     if (poll.Tick()) return stop.status("strategy");
     const WorkloadOp& info = unswapped.ops[op];
     if (info.device != gpu || info.kind != OpKind::kCompute) continue;
+    if (facts.active_nodes().only_orders[info.node]) continue;
     order.slots_[info.node] = order.num_slots();
     order.nodes_.push_back(info.node);
     const OpTimes& times = unswapped.launch_ahead.times[op];

@@ -1,0 +1,94 @@
+#include "rewrite_core/analysis/flow/grappler_noops.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/types/span.h"
+#include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/op_registry.h"
+
+namespace spillway::core {
+namespace {
+
+// Whether an op of this type computes its outputs and does nothing else that counts.
+bool IsPureOp(absl::string_view op, const OpInfo& info) {
+  // SafeToConvertToNoOp's own exceptions, and IsPlaceholder.
+  constexpr absl::string_view kKept[] = {"Assert",        "CheckNumerics",         "_Retval",
+                                         "_Arg",          "_ParallelConcatUpdate", "TPUExecute",
+                                         "TPUCompile",    "ControlTrigger",        "Placeholder",
+                                         "PlaceholderV2", "PlaceholderWithDefault"};
+  return info.known && !info.is_stateful && !info.outputs.empty() &&
+         info.control_flow == ControlFlow::kNone &&
+         std::find(std::begin(kKept), std::end(kKept), op) == std::end(kKept) &&
+         !absl::StrContains(info.outputs, '&') && !absl::StrContains(op, "Queue") &&
+         !absl::StrContains(absl::AsciiStrToLower(op), "inplace");
+}
+
+bool IsTrue(const Graph& graph, NodeId id, absl::string_view attr) {
+  const auto value = graph.attr(id, attr);
+  return value && AttrBool(*value);
+}
+
+class NoOpFinder {
+ public:
+  NoOpFinder(const Graph& graph, const Shapes& shapes) : graph_(graph), shapes_(shapes) {
+    for (int32_t op = 0; op < graph.num_ops(); ++op) {
+      is_pure_.push_back(IsPureOp(graph.op_name(op), FindOp(graph.op_name(op))));
+    }
+  }
+
+  // Whether the node itself may become one; its readers are another matter.
+  bool MayBe(NodeId id) const {
+    const absl::string_view op = graph_.op(id);
+    if (!is_pure_[graph_.op_id(id)] || shapes_.IsFed(id)) return false;
+    if (IsTrue(graph_, id, "in_place") || IsTrue(graph_, id, "inplace")) return false;
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    for (Tensor input : inputs) {
+      if (input.is_control()) break;
+      // A legacy op that takes a reference may write; one that only reads is rare.
+      if (shapes_.type(input).is_ref) return false;
+    }
+    if (op != "Identity" && op != "IdentityN") return true;
+    if (inputs.empty() || inputs[0].is_control()) return false;
+    return !KeepsIdentity(graph_, inputs[0].node);
+  }
+
+ private:
+  const Graph& graph_;
+  const Shapes& shapes_;
+  std::vector<bool> is_pure_;  // By Graph::op_id.
+};
+
+}  // namespace
+
+bool KeepsIdentity(const Graph& graph, NodeId from) {
+  return IsVariableOp(graph.op(from)) || graph.op(from) == "ReadVariableOp" ||
+         graph.op(from) == "_Recv" || graph.op_info(from).control_flow == ControlFlow::kSwitch;
+}
+
+absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& topology,
+                                            const Shapes& shapes, const NodeFlags& needed,
+                                            const std::vector<NodeId>& targets,
+                                            const StopToken& stop) {
+  NodeFlags kept(graph.num_nodes(), false), noops(graph.num_nodes(), false);
+  for (NodeId target : targets) kept[target] = true;
+  const NoOpFinder finder(graph, shapes);
+  StopPoller poll(stop);
+  // Readers first. Those across the back edge of a loop are Merges, which stay.
+  for (auto at = topology.order().rbegin(); at != topology.order().rend(); ++at) {
+    const NodeId id = *at;
+    if (poll.Tick()) return stop.status("active nodes");
+    if (!needed[id] || kept[id]) continue;
+    bool is_read = false;
+    const Graph::Readers readers = graph.readers(id);
+    for (uint32_t i = 0; i < readers.size() && !is_read; ++i) {
+      if (poll.Tick()) return stop.status("active nodes");
+      is_read = readers[i].port != kControl && needed[readers[i].node] && !noops[readers[i].node];
+    }
+    noops[id] = !is_read && finder.MayBe(id);
+  }
+  return noops;
+}
+
+}  // namespace spillway::core

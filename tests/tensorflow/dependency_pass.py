@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Are the operations that Spillway takes for NoOps those that TensorFlow's dependency optimizer makes
+NoOps, or removes with what only they read?
+
+For each graph of tests/graphs, and for one whose train op waits for gradients that nothing reads:
+Grappler's dependency optimizer, and nothing else, edits the graph for the targets that Spillway
+finds. Of the nodes that lead to the targets, those that are gone or NoOps afterwards must be those
+that `list_noops` (built beside the tests) prints. Not compared: NoOps, and Identities that TensorFlow
+bypasses although something reads them. Then one of those nodes is fetched, too: both keep it.
+
+    python tests/tensorflow/dependency_pass.py --list-noops build/tests/list_noops
+
+One line per graph; at the end, alone on its line, `N passed, N failed, N skipped` (graphs with ops
+that this TensorFlow lacks). Exit code 0: nothing failed; 1: something did; 2: bad usage.
+"""
+import argparse
+import gzip
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+import tensorflow as tf  # noqa: E402
+from tensorflow.core.framework import graph_pb2  # noqa: E402
+from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2  # noqa: E402
+from tensorflow.python.framework import op_def_registry  # noqa: E402
+from tensorflow.python.grappler import tf_optimizer  # noqa: E402
+
+v1 = tf.compat.v1
+tf.get_logger().setLevel("ERROR")
+GRAPHS = pathlib.Path(__file__).resolve().parents[1] / "graphs"
+BYPASSED = ("Identity", "IdentityN")
+
+
+def of_scalars():
+    """Weights whose scalar scale and shift are no variables: their gradients are computed, waited
+    for, and read by nothing."""
+    with tf.Graph().as_default() as graph:
+        x = v1.placeholder(tf.float32, [32, 64])
+        for i in range(4):
+            w = v1.get_variable("w%d" % i, [64, 64])
+            scale = tf.math.sigmoid(tf.constant(0.5, name="scale%d" % i))
+            x = tf.nn.relu(tf.matmul(x, w) * scale + tf.constant(0.1))
+        v1.train.AdamOptimizer(0.1).minimize(tf.reduce_mean(x))
+    return graph.as_graph_def()
+
+
+def after_pass(graph_def, targets):
+    """The graph after Grappler's dependency optimizer, and nothing else."""
+    meta = meta_graph_pb2.MetaGraphDef()
+    meta.graph_def.CopyFrom(graph_def)
+    meta.collection_def["train_op"].node_list.value.extend(targets)
+    config = config_pb2.ConfigProto()
+    rewrite = config.graph_options.rewrite_options
+    rewrite.optimizers.append("dependency")
+    rewrite.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
+    rewrite.min_graph_nodes = -1
+    rewrite.fail_on_optimizer_errors = True
+    return tf_optimizer.OptimizeGraph(config, meta, verbose=False)
+
+
+def node_of(edge):
+    return edge.lstrip("^").split(":")[0]
+
+
+def leading_to(graph_def, targets):
+    by_name = {node.name: node for node in graph_def.node}
+    found, stack = set(targets), list(targets)
+    while stack:
+        for edge in by_name[stack.pop()].input:
+            if node_of(edge) not in found:
+                found.add(node_of(edge))
+                stack.append(node_of(edge))
+    return found
+
+
+def theirs_of(graph_def, targets):
+    """What TensorFlow made a NoOp or removed, and what of that are Identities that others read."""
+    after = {node.name: node.op for node in after_pass(graph_def, targets).node}
+    needed = leading_to(graph_def, targets)
+    gone = {node.name for node in graph_def.node if node.name in needed and node.op != "NoOp" and
+            after.get(node.name, "NoOp") == "NoOp"}
+    read = {node_of(edge) for node in graph_def.node if node.name in needed - gone
+            for edge in node.input if not edge.startswith("^")}
+    return gone, {node.name for node in graph_def.node
+                  if node.name in gone & read and node.op in BYPASSED}
+
+
+def bypassed_before(graph_def, gone, bypassed):
+    """Adds Identities in a row, of which the last is bypassed."""
+    by_name = {node.name: node for node in graph_def.node}
+    for name in list(bypassed):
+        while by_name[name].input and by_name[node_of(by_name[name].input[0])].op in BYPASSED:
+            name = node_of(by_name[name].input[0])
+            if name not in gone:
+                break
+            bypassed.add(name)
+    return bypassed
+
+
+def ours_of(program, path, targets):
+    run = subprocess.run([program, path, *targets], check=True, capture_output=True, text=True)
+    lines = [line.split(" ", 1) for line in run.stdout.splitlines()]
+    return ([name for kind, name in lines if kind == "target"],
+            {name for kind, name in lines if kind == "noop"})
+
+
+def compare(program, graph_def, path, targets):
+    """What is wrong, or "", the targets, and the NoOps."""
+    targets, ours = ours_of(program, path, targets)
+    theirs, bypassed = theirs_of(graph_def, targets)
+    theirs -= bypassed_before(graph_def, theirs, bypassed) - ours
+    if ours == theirs:
+        return "", targets, ours
+    return "only Spillway: %s; only TensorFlow: %s" % (
+        sorted(ours - theirs)[:5], sorted(theirs - ours)[:5]), targets, ours
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list-noops", required=True, metavar="PROGRAM")
+    parser.add_argument("graphs", nargs="*", help="names in tests/graphs, or files; default: all")
+    args = parser.parse_args()
+    cases = [("of_scalars", of_scalars())] if not args.graphs else []
+    for name in args.graphs or sorted(p.parent.name for p in GRAPHS.glob("*/graph.pb.gz")):
+        path = GRAPHS / name / "graph.pb.gz" if (GRAPHS / name).is_dir() else pathlib.Path(name)
+        data = path.read_bytes()
+        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        cases.append((name, graph_pb2.GraphDef.FromString(data)))
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, graph_def in cases:
+            missing = {node.op for node in graph_def.node if not op_def_registry.get(node.op)}
+            missing -= {function.signature.name for function in graph_def.library.function}
+            if missing:
+                print("skipped %s: this TensorFlow has no op %s" % (name, sorted(missing)[0]))
+                counts["skipped"] += 1
+                continue
+            path = os.path.join(folder, "graph.pb")
+            pathlib.Path(path).write_bytes(graph_def.SerializeToString())
+            wrong, targets, noops = compare(args.list_noops, graph_def, path, [])
+            if not wrong and noops:
+                fetched = sorted(noops)[len(noops) // 2]
+                wrong, _, kept = compare(args.list_noops, graph_def, path, targets + [fetched])
+                if fetched in kept:
+                    wrong = "%s is fetched, and taken for a NoOp" % fetched
+            counts["failed" if wrong else "passed"] += 1
+            print("%s %s: %s" % ("FAILED" if wrong else "ok", name,
+                                 wrong or "%d nodes become NoOps" % len(noops)), flush=True)
+    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
+    return 1 if counts["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
