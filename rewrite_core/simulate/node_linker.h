@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rewrite_core/analysis/flow/grappler_noops.h"
 #include "rewrite_core/analysis/flow/reachability.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/simulate/plan_overlay.h"
@@ -63,6 +64,8 @@ class NodeLinker {
       : facts_(facts),
         graph_(facts.graph()),
         overlay_(overlay),
+        needed_(&facts.active_nodes().needed),
+        only_orders_(&facts.active_nodes().only_orders),
         seen_(graph_.has_control_flow() ? graph_.num_nodes() : 0) {}
 
   Tensor Original(Tensor t) const {
@@ -108,10 +111,15 @@ class NodeLinker {
   }
   static constexpr int64_t kTooMuch = int64_t{1} << 62;
 
-  // Whether TensorFlow makes the node a NoOp, which reads and writes nothing.
+  // Whether TensorFlow makes the node a NoOp, which reads and writes nothing. A swap node is an
+  // Identity.
   bool OnlyOrders(NodeId id) const {
-    return overlay_.IsSwapNode(id) ? overlay_.swap(id).only_orders
-                                   : facts_.active_nodes().only_orders[id];
+    if (!overlay_.IsSwapNode(id)) return (*only_orders_)[id];
+    return facts_.step().grappler() != v1::GRAPPLER_AS_IS &&
+           !KeepsIdentity(graph_, overlay_.swap(id).tensor.node) &&
+           !overlay_.IsRead(id, [this](NodeId reader) {
+             return (*needed_)[reader] && !(*only_orders_)[reader];
+           });
   }
 
   // Whether, with the plan's edges, no loop body needs what its own loop outputs. If one does
@@ -124,6 +132,9 @@ class NodeLinker {
   const StepFacts& facts_;
   const Graph& graph_;
   const PlanOverlay& overlay_;
+  // Of the graph's nodes (ActiveNodes); others where a plan makes more of them run.
+  const NodeFlags* needed_;
+  const NodeFlags* only_orders_;
   WorkloadNotes notes_;
   bool links_loops_ = true;
 

@@ -1,7 +1,5 @@
 #include "rewrite_core/simulate/plan_overlay.h"
 
-#include "absl/algorithm/container.h"
-#include "rewrite_core/analysis/flow/grappler_noops.h"
 #include "rewrite_core/base/polled_sort.h"
 
 namespace spillway::core {
@@ -36,26 +34,25 @@ NodeId PlanOverlay::AddSwapNode(const SwapNode& node) {
 
 void PlanOverlay::AddSwap(const PlannedSwap& planned, int32_t swap, Place place) {
   const Tensor t = planned.tensor;
-  const NodeId out = AddSwapNode({t, t, {}, place, swap, -1, first_[t.node]});
-  bool is_read = KeepsIdentity(facts_.graph(), t.node);
+  const NodeId out = AddSwapNode({t, t, {}, {}, place, swap, -1, first_[t.node]});
   first_[t.node] = out - num_nodes_;
   for (size_t i = 0; i < planned.swap_ins.size(); ++i) {
     const PlannedSwapIn& planned_in = planned.swap_ins[i];
     int32_t& behind = swap_nodes_[out - num_nodes_].next;
-    const NodeId in = AddSwapNode(
-        {t, {out, 0}, planned_in.triggers, place, swap, static_cast<int32_t>(i), behind});
+    const NodeId in = AddSwapNode({t,
+                                   {out, 0},
+                                   planned_in.triggers,
+                                   planned_in.consumers,
+                                   place,
+                                   swap,
+                                   static_cast<int32_t>(i),
+                                   behind});
     swap_nodes_[out - num_nodes_].next = in - num_nodes_;
-    const bool is_in_read = absl::c_any_of(planned_in.consumers, [this](InputPosition consumer) {
-      return facts_.active_nodes().Computes(consumer.node);
-    });
-    swap_nodes_[in - num_nodes_].only_orders = !is_in_read;
-    is_read = is_read || is_in_read;
     for (const InputPosition& consumer : planned_in.consumers) {
       edits_.push_back({consumer.node, consumer.index, {in, 0}});
     }
     for (NodeId node : planned_in.paces) edits_.push_back({node, kAppended, {in, kControl}});
   }
-  swap_nodes_[out - num_nodes_].only_orders = !is_read;
   for (NodeId node : planned.deadlines) edits_.push_back({node, kAppended, {out, kControl}});
 }
 

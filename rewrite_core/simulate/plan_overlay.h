@@ -22,11 +22,11 @@ class PlanOverlay {
     Tensor tensor;  // The swapped tensor of the graph.
     Tensor input;   // Its input: `tensor`, or the swap-out.
     absl::Span<const NodeId> triggers;
-    Place place;               // Where it is placed.
-    int32_t swap = 0;          // Index in the plan,
-    int32_t swap_in = -1;      // and in that swap; -1: the swap-out.
-    int32_t next = -1;         // The next one for the same producer.
-    bool only_orders = false;  // As ActiveNodes::only_orders: all that reads it does.
+    absl::Span<const InputPosition> consumers;  // Of a swap-in.
+    Place place;                                // Where it is placed.
+    int32_t swap = 0;                           // Index in the plan,
+    int32_t swap_in = -1;                       // and in that swap; -1: the swap-out.
+    int32_t next = -1;                          // The next one for the same producer.
   };
 
   // `facts` must outlive the overlay.
@@ -40,6 +40,10 @@ class PlanOverlay {
   bool IsSwapNode(NodeId id) const { return id >= num_nodes_; }
   const std::vector<SwapNode>& swap_nodes() const { return swap_nodes_; }
   const SwapNode& swap(NodeId id) const { return swap_nodes_[id - num_nodes_]; }
+  // Whether one of the nodes that read a swap-in, or one of a swap-out's swap-ins, is a reader by
+  // `reads`.
+  template <typename Reads>
+  bool IsRead(NodeId id, const Reads& reads) const;
   // The id of swap_nodes()[position].
   NodeId id(int32_t position) const { return NodeId(num_nodes_ + position); }
   // The swap nodes of an original node's outputs: positions in swap_nodes(), by SwapNode::next from
@@ -79,6 +83,19 @@ class PlanOverlay {
   std::vector<Tensor> inputs_;
   std::vector<int32_t> begin_;
 };
+
+template <typename Reads>
+bool PlanOverlay::IsRead(NodeId id, const Reads& reads) const {
+  // Its swap-ins follow a swap-out.
+  for (size_t i = id - num_nodes_; i < swap_nodes_.size(); ++i) {
+    for (const InputPosition& consumer : swap_nodes_[i].consumers) {
+      if (reads(consumer.node)) return true;
+    }
+    const bool is_last = i + 1 == swap_nodes_.size() || swap_nodes_[i + 1].swap_in < 0;
+    if (swap(id).swap_in >= 0 || is_last) return false;
+  }
+  return false;
+}
 
 }  // namespace spillway::core
 

@@ -114,7 +114,8 @@ class Builder : private NodeLinker<Builder> {
   StopPoller poll_;
   const int32_t num_nodes_;
   const int32_t num_swap_nodes_;
-  std::vector<bool> runs_;
+  NodeFlags runs_;
+  NodeFlags more_needed_, more_only_order_;  // If the plan makes more nodes run.
   std::vector<OpId> op_of_;
   std::vector<BufferId> buffer_of_;  // By tensor.
   // By tensor and destination.
@@ -140,6 +141,7 @@ absl::Status Builder::FindActive() {
   runs_ = needed;
   runs_.resize(num_nodes_ + num_swap_nodes_, false);
   std::vector<NodeId> stack;
+  bool needs_more = false;
   const auto visit = [&](NodeId id) {
     if (runs_[id]) return;
     runs_[id] = true;
@@ -152,10 +154,20 @@ absl::Status Builder::FindActive() {
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
+    needs_more = needs_more || !overlay_.IsSwapNode(id);
     for (Tensor input : overlay_.Inputs(id)) {
       if (poll_.Tick()) return Stopped();
       visit(input.node);
     }
+  }
+  if (needs_more) {
+    more_needed_.assign(runs_.begin(), runs_.begin() + num_nodes_);
+    auto only_orders = FindGrapplerNoOps(graph_, facts_.topology(), facts_.shapes(), facts_.step(),
+                                         more_needed_, facts_.active_nodes().targets, stop_);
+    if (!only_orders.ok()) return only_orders.status();
+    more_only_order_ = *std::move(only_orders);
+    needed_ = &more_needed_;
+    only_orders_ = &more_only_order_;
   }
   if (!graph_.has_control_flow()) return absl::OkStatus();
   for (NodeId id(0); id < num_nodes_ + num_swap_nodes_; ++id) {

@@ -98,12 +98,8 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
     return stop.status("active nodes");
   }
   active.flags = active.needed;
-  if (step.grappler() == v1::GRAPPLER_AS_IS) {
-    active.only_orders.assign(graph.num_nodes(), false);
-    return active;
-  }
   auto only_orders =
-      FindGrapplerNoOps(graph, topology, shapes, active.needed, active.targets, stop);
+      FindGrapplerNoOps(graph, topology, shapes, step, active.needed, active.targets, stop);
   if (!only_orders.ok()) return only_orders.status();
   active.only_orders = *std::move(only_orders);
   return active;

@@ -68,10 +68,12 @@ bool KeepsIdentity(const Graph& graph, NodeId from) {
 }
 
 absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& topology,
-                                            const Shapes& shapes, const NodeFlags& needed,
+                                            const Shapes& shapes, const v1::Step& step,
+                                            const NodeFlags& needed,
                                             const std::vector<NodeId>& targets,
                                             const StopToken& stop) {
   NodeFlags kept(graph.num_nodes(), false), noops(graph.num_nodes(), false);
+  if (step.grappler() == v1::GRAPPLER_AS_IS) return noops;
   for (NodeId target : targets) kept[target] = true;
   const NoOpFinder finder(graph, shapes);
   StopPoller poll(stop);

@@ -20,6 +20,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/topology.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::core {
 
@@ -27,9 +28,11 @@ namespace spillway::core {
 // of a conditional.
 bool KeepsIdentity(const Graph& graph, NodeId from);
 
-// Flags the nodes among `needed` (what `targets` need) that become NoOps. Errors: those of `stop`.
+// Flags the nodes among `needed` (what `targets` need) that become NoOps: none if step.grappler is
+// AS_IS. Errors: those of `stop`.
 absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& topology,
-                                            const Shapes& shapes, const NodeFlags& needed,
+                                            const Shapes& shapes, const v1::Step& step,
+                                            const NodeFlags& needed,
                                             const std::vector<NodeId>& targets,
                                             const StopToken& stop);
 

@@ -120,14 +120,15 @@ TEST(GrapplerNoOpsTest, LongChainsAreLinearAndPolled) {
   const NodeFlags needed(graph->num_nodes(), true);
   const StopToken counts;
   const NodeFlags noops = ValueOrDie(
-      FindGrapplerNoOps(*graph, topology, shapes, needed, {graph["end"]}, counts), "noops");
+      FindGrapplerNoOps(*graph, topology, shapes, step, needed, {graph["end"]}, counts), "noops");
   EXPECT_EQ(std::count(noops.begin(), noops.end(), true), kLength);
   EXPECT_LE(counts.steps(), 3 * kLength);
   std::atomic<bool> cancelled{true};
   const StopToken stop(absl::InfiniteFuture(), &cancelled);
-  EXPECT_EQ(
-      FindGrapplerNoOps(*graph, topology, shapes, needed, {graph["end"]}, stop).status().code(),
-      absl::StatusCode::kCancelled);
+  EXPECT_EQ(FindGrapplerNoOps(*graph, topology, shapes, step, needed, {graph["end"]}, stop)
+                .status()
+                .code(),
+            absl::StatusCode::kCancelled);
 }
 
 }  // namespace
