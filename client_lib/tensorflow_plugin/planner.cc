@@ -1,6 +1,8 @@
 #include "client_lib/tensorflow_plugin/planner.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "client_lib/internal/gpu_allocator.h"
 #include "client_lib/tensorflow_plugin/graph_facts.h"
@@ -16,6 +18,8 @@ namespace {
 constexpr char kCpu[] = "CPU", kGpu[] = "GPU";
 // What stands for a GPU in a trial run is this one while Spillway looks at the graph.
 constexpr char kFirstGpu[] = "GPU:0";
+// In a report as JSON.
+constexpr std::string_view kUnknownFit = "\"FIT_UNKNOWN\"";
 
 // For people: TensorFlow does not tell an optimizer the name of a function.
 std::string NameOf(const GraphToPlan& item, const GraphFacts& facts) {
@@ -37,7 +41,8 @@ class Planner {
         name_(NameOf(item, facts)),
         described_("graph of '" + name_ + "' (" + std::to_string(facts.node_count) + " nodes)") {}
 
-  std::optional<std::string> Plan(bool has_gpu) {
+  // `unknown`: as of PlanGraph.
+  std::optional<std::string> Plan(bool has_gpu, bool* unknown) {
     if (!settings_.problem.empty()) return Refuse(settings_.problem);
     const bool rehearsal = !settings_.gpu_stand_in.empty();
     if (rehearsal && has_gpu) {
@@ -61,6 +66,9 @@ class Planner {
     std::string graph, report, cost;
     problem = Rewrite(*library, original, options, &graph, &report, &cost);
     if (!problem.empty()) return Refuse(described_ + ": " + problem);
+    const bool unchanged = graph.empty() || graph == original;
+    *unknown = unchanged && report.find(kUnknownFit) != report.npos;
+    if (*unknown && item_.said_unknown) return std::nullopt;
     std::string line = described_ + ": " + cost;
     if (!settings_.report_dir.empty()) {
       const std::string path = WriteReport(settings_.report_dir, name_, report, &problem);
@@ -68,7 +76,7 @@ class Planner {
     }
     LogOnce(line);
     if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) LogOnce(misfit);
-    if (graph.empty() || graph == original) return std::nullopt;  // Nothing was to be done.
+    if (unchanged) return std::nullopt;  // Nothing was to be done.
     return rehearsal ? MoveNodes(graph, kFirstGpu, settings_.gpu_stand_in) : graph;
   }
 
@@ -156,7 +164,7 @@ const Settings& TheSettings() {
 }
 
 std::optional<std::string> PlanGraph(const Settings& settings, std::string_view registered_for,
-                                     const GraphToPlan& item) {
+                                     const GraphToPlan& item, bool* unknown) {
   if (!settings.enabled) return std::nullopt;
   const GraphFacts facts = ReadGraph(item.graph, item.kept, item.fetched);
   if (!facts.ok || !facts.trains || facts.has_swaps) return std::nullopt;
@@ -172,7 +180,25 @@ std::optional<std::string> PlanGraph(const Settings& settings, std::string_view 
     return !settings.gpu_stand_in.empty() && IsDevice(device, settings.gpu_stand_in);
   });
   if (!has_gpu && !has_stand_in && settings.problem.empty()) return std::nullopt;
-  return Planner(settings, item, facts).Plan(has_gpu);
+  bool ignored = false;
+  return Planner(settings, item, facts).Plan(has_gpu, unknown == nullptr ? &ignored : unknown);
+}
+
+std::optional<std::string> ShownGraphs::Plan(const Settings& settings,
+                                             std::string_view registered_for, GraphToPlan item) {
+  std::set<std::string> key = item.kept;
+  key.insert(item.fetched.begin(), item.fetched.end());
+  const size_t checksum = std::hash<std::string_view>()(item.graph);
+  item.said_unknown = !key.empty() && key == left_alone_;
+  if (item.said_unknown && (!unknown_.has_value() || *unknown_ == checksum)) return std::nullopt;
+  left_alone_.clear();
+  bool unknown = false;
+  std::optional<std::string> planned = PlanGraph(settings, registered_for, item, &unknown);
+  if (planned.has_value()) return planned;
+  left_alone_ = std::move(key);
+  unknown_.reset();
+  if (unknown) unknown_ = checksum;
+  return std::nullopt;
 }
 
 }  // namespace spillway::tensorflow_plugin

@@ -6,10 +6,11 @@
 // with a line that says why and what to do: every graph that should be planned but cannot be
 // (`fail_closed`: ends the process).
 //
-// Thread-safe.
+// All but ShownGraphs is thread-safe.
 #ifndef SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_PLANNER_H_
 #define SPILLWAY_CLIENT_LIB_TENSORFLOW_PLUGIN_PLANNER_H_
 
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,13 +24,31 @@ struct GraphToPlan {
   std::string_view graph;         // A serialized GraphDef.
   std::set<std::string> kept;     // Nodes that TensorFlow requires to be kept.
   std::set<std::string> fetched;  // The results, nodes or tensors.
+  // It was said before that it stays unchanged because sizes are unknown: not to be said again.
+  bool said_unknown = false;
 };
 
 // Returns the graph to run instead, or nothing if the graph stays unchanged. `registered_for`: the
 // device type, CPU or GPU, for which TensorFlow calls the plug-in. A graph on both is planned for
-// CPU only.
+// CPU only. `unknown`, unless null: whether the graph stays unchanged because sizes are unknown.
 std::optional<std::string> PlanGraph(const Settings& settings, std::string_view registered_for,
-                                     const GraphToPlan& item);
+                                     const GraphToPlan& item, bool* unknown = nullptr);
+
+// What one optimizer of TensorFlow is shown: each graph again after another iteration of all
+// passes. A graph that stayed unchanged stays so, unless sizes were unknown and passes have changed
+// it since: constants that the layout pass leaves are folded in the next iteration.
+class ShownGraphs {
+ public:
+  // As PlanGraph.
+  std::optional<std::string> Plan(const Settings& settings, std::string_view registered_for,
+                                  GraphToPlan item);
+
+ private:
+  // Of the last graph that stayed unchanged: the names of what is kept and fetched.
+  std::set<std::string> left_alone_;
+  // If its sizes were unknown: a checksum of it.
+  std::optional<size_t> unknown_;
+};
 
 // Returns the settings of this process, read at the first graph: a program may set its variables
 // after importing TensorFlow.

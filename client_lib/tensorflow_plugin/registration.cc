@@ -12,7 +12,6 @@
 #include <cstring>
 #include <exception>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -38,13 +37,8 @@ const char* NoDeviceType() {
 }
 
 // One optimizer, which TensorFlow makes for a graph and shows it twice.
-struct Optimizer {
-  // Of the last graph that was left unchanged: it is not planned when it is seen again.
-  std::set<std::string> left_alone;
-};
-
-void* Create() { return new Optimizer(); }
-void Destroy(void* optimizer) { delete static_cast<Optimizer*>(optimizer); }
+void* Create() { return new ShownGraphs(); }
+void Destroy(void* optimizer) { delete static_cast<ShownGraphs*>(optimizer); }
 
 void Fill(const void* data, size_t size, TF_Buffer* out) {
   void* const copy = std::malloc(size == 0 ? 1 : size);
@@ -59,18 +53,11 @@ void Optimize(void* self, const TF_Buffer* graph, const TF_GrapplerItem* item, T
               TF_Status*) {
   std::optional<std::string> planned;
   try {
-    auto* const optimizer = static_cast<Optimizer*>(self);
     GraphToPlan to_plan;
     to_plan.graph = {static_cast<const char*>(graph->data), graph->length};
     to_plan.kept = KeptNodes(item);
     to_plan.fetched = FetchedNodes(item);
-    std::set<std::string> key = to_plan.kept;
-    key.insert(to_plan.fetched.begin(), to_plan.fetched.end());
-    if (key.empty() || key != optimizer->left_alone) {
-      planned = PlanGraph(TheSettings(), kDeviceType, to_plan);
-      optimizer->left_alone.clear();
-      if (!planned.has_value()) optimizer->left_alone = std::move(key);
-    }
+    planned = static_cast<ShownGraphs*>(self)->Plan(TheSettings(), kDeviceType, std::move(to_plan));
   } catch (const std::exception& error) {
     planned.reset();
     const std::string failure = std::string("unexpected failure: ") + error.what();

@@ -207,6 +207,25 @@ def cells():
 
 
 @chain
+def data_formats():
+    """What Grappler's layout pass puts before shapes, paddings and axes: TensorFlow evaluates it."""
+    for src, dst in (("NHWC", "NCHW"), ("NCHW", "NHWC"), ("NDHWC", "NCDHW"), ("NHWC", "CWHN")):
+        formats = {"src_format": src, "dst_format": dst}
+        rank = len(src)
+        for size in (rank, rank - 2):
+            items = [10 + i for i in range(size)]
+            for dtype in (tf.int32, tf.int64):
+                raw.Fill(dims=raw.DataFormatVecPermute(x=tf.constant(items, dtype), **formats),
+                         value=0.)
+            pairs = raw.DataFormatVecPermute(x=tf.constant([[i, i + 1] for i in items]), **formats)
+            raw.Fill(dims=tf.reshape(pairs, [-1])[:4], value=0.)
+            raw.Pad(input=_feed(*items), paddings=pairs)
+        for axis in range(-rank, rank):
+            raw.Sum(input=_feed(*range(10, 10 + rank)),
+                    axis=raw.DataFormatDimMap(x=tf.constant(axis), **formats))
+
+
+@chain
 def sparse_tensors():
     sparse = tf.SparseTensor(_feed(None, 2, dtype=tf.int64), _feed(None), [5, 6])
     tf.sparse.sparse_dense_matmul(sparse, _feed(6, 7))

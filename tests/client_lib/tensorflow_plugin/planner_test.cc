@@ -303,5 +303,71 @@ TEST_F(PlannerTest, AReportOfEachGraph) {
   EXPECT_THAT(lines_, HasSubstr("cannot be written; SPILLWAY_REPORT_DIR has to be a folder"));
 }
 
+// TensorFlow shows a graph again after another iteration of its passes, which folds constants.
+class ShownGraphsTest : public PlannerTest {
+ protected:
+  // Shown for the result of that name.
+  bool IsPlanned(ShownGraphs* shown, const std::string& graph, const std::string& result) {
+    ::testing::internal::CaptureStderr();
+    const bool planned = shown->Plan(settings_, "GPU", {graph, {}, {result}}).has_value();
+    lines_ = ::testing::internal::GetCapturedStderr();
+    return planned;
+  }
+  // With an op that nobody knows in the place of the first convolution: no size behind it is known.
+  static std::string Unfolded(std::string graph) {
+    const std::string name =
+                          "\x0a\x06"
+                          "Conv2D\x12\x06",
+                      op = "Conv2D";
+    const size_t at = graph.find(name + op);
+    EXPECT_NE(at, graph.npos);
+    return graph.replace(at + name.size(), op.size(), "Folded");
+  }
+  // The same with one node more, so that a second line on it would be another one.
+  static std::string Changed(const std::string& graph) {
+    std::string node;
+    AppendBytesField(1, "one_more", &node);
+    AppendBytesField(2, "NoOp", &node);
+    std::string changed = graph;
+    AppendBytesField(1, node, &changed);
+    return changed;
+  }
+
+  const std::string folded_ = Placed(ReadTestGraph("cond_v1/graph.pb"), "GPU:0");
+  const std::string unfolded_ = Unfolded(folded_);
+};
+
+TEST_F(ShownGraphsTest, UnknownSizesThatTheNextIterationFoldsArePlanned) {
+  ShownGraphs shown;
+  EXPECT_FALSE(IsPlanned(&shown, unfolded_, "folds"));
+  EXPECT_THAT(lines_, ContainsRegex("^spillway: graph of 'folds' .*unknown.*\n$"));
+  EXPECT_TRUE(IsPlanned(&shown, folded_, "folds"));
+  EXPECT_THAT(lines_, ContainsRegex("^spillway: graph of 'folds' .*fits with .*\n$"));
+}
+
+TEST_F(ShownGraphsTest, UnknownSizesAreSaidOnce) {
+  ShownGraphs shown;
+  EXPECT_FALSE(IsPlanned(&shown, unfolded_, "unknown"));
+  EXPECT_NE(lines_, "");
+  EXPECT_FALSE(IsPlanned(&shown, unfolded_, "unknown"));
+  EXPECT_EQ(lines_, "");
+  EXPECT_FALSE(IsPlanned(&shown, Changed(unfolded_), "unknown"));
+  EXPECT_EQ(lines_, "");
+  // Another graph has a line of its own.
+  EXPECT_FALSE(IsPlanned(&shown, unfolded_, "another"));
+  EXPECT_THAT(lines_, HasSubstr("graph of 'another'"));
+}
+
+TEST_F(ShownGraphsTest, WhatIsKnownIsNotLookedAtAgain) {
+  ShownGraphs shown;
+  settings_.gpu_memory_bytes = kAmple;
+  EXPECT_FALSE(IsPlanned(&shown, folded_, "known"));
+  EXPECT_THAT(lines_, HasSubstr("no swapping is needed"));
+  settings_.gpu_memory_bytes = kTight;  // Whoever looked would plan it now.
+  EXPECT_FALSE(IsPlanned(&shown, Changed(folded_), "known"));
+  EXPECT_EQ(lines_, "");
+  EXPECT_TRUE(IsPlanned(&shown, Changed(folded_), "another"));
+}
+
 }  // namespace
 }  // namespace spillway::tensorflow_plugin

@@ -57,6 +57,16 @@ class SpillwayCommand:
         """The bytes as they were before the rewrite."""
         return self._run(graph_bytes, ["strip"], [], report=False)[0]
 
+    def simulate(self, graph_bytes, options):
+        """The answer of `simulate` as a dict, whether it fits or not."""
+        command = [self.program, "simulate", "-", "--json"] + flags(options)
+        done = subprocess.run(command, input=graph_bytes, capture_output=True, timeout=TIMEOUT_S,
+                              check=False)
+        if not done.stdout.startswith(b"{"):
+            raise RewriteFailed("exit code %d of %s: %s" % (
+                done.returncode, " ".join(command[1:]), done.stderr.decode(errors="replace")))
+        return json.loads(done.stdout)
+
     def _run(self, graph_bytes, verb, arguments, report=True):
         with tempfile.TemporaryDirectory(prefix="spillway-truth-") as folder:
             folder = pathlib.Path(folder)

@@ -1,7 +1,9 @@
 // Neural networks: convolutions, pooling, normalization, activations, losses.
 #include <algorithm>
 #include <limits>
+#include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/shapes/shape_functions/common.h"
 #include "rewrite_core/analysis/shapes/shape_table.h"
@@ -375,6 +377,61 @@ void TopKV2(ShapeContext& c) { TopKOf(c, c.ScalarValue(1)); }
 
 void NthElement(ShapeContext& c) { c.set(0, c.Slice(c.WithRankAtLeast(0, 1), 0, -1)); }
 
+// ---- Dimensions by name, which Grappler's layout pass puts before shapes, paddings and axes.
+// Their values: tensorflow/core/kernels/data_format_ops.cc and .h.
+
+// For each of `letters` in the attribute src_format, its position among those in dst_format. Empty
+// if the formats are not permutations of the same 4 or 5 letters.
+DimVector PlacesInDstFormat(ShapeContext& c, absl::string_view letters = "") {
+  std::string src(c.String("src_format", "NHWC")), dst(c.String("dst_format", "NCHW"));
+  if (src.size() != dst.size() || src.size() < 4 || src.size() > 5) return {};
+  for (char dim : src) {
+    if (src.find(dim) != src.rfind(dim) || !absl::StrContains(dst, dim)) return {};
+  }
+  const auto is_other = [letters](char dim) { return !absl::StrContains(letters, dim); };
+  if (!letters.empty()) {
+    src.erase(std::remove_if(src.begin(), src.end(), is_other), src.end());
+    dst.erase(std::remove_if(dst.begin(), dst.end(), is_other), dst.end());
+  }
+  DimVector places;
+  for (char dim : src) places.push_back(static_cast<int64_t>(dst.find(dim)));
+  return places;
+}
+
+// DataFormatDimMap(x): axes.
+void DataFormatDimMap(ShapeContext& c) {
+  c.set(0, c.input(0));
+  const auto axes = c.Value(0);
+  const DimVector places = PlacesInDstFormat(c);
+  if (!axes || places.empty()) return;
+  const auto rank = static_cast<int64_t>(places.size());
+  DimVector mapped;
+  for (int64_t axis : *axes) {
+    const bool is_axis = axis >= -rank && axis < rank;
+    mapped.push_back(is_axis ? places[(axis + rank) % rank] : kUnknownElement);
+  }
+  c.set_value(0, mapped);
+}
+
+// DataFormatVecPermute(x): a number, or two in a row, for each dimension, or for each in space.
+void DataFormatVecPermute(ShapeContext& c) {
+  const ShapeId in = c.input(0);
+  c.set(0, in);
+  const auto items = c.Value(0);
+  DimVector places = PlacesInDstFormat(c);
+  const auto dims = static_cast<int64_t>(places.size());
+  if (dims > 0 && c.dim(in, 0) == dims - 2) places = PlacesInDstFormat(c, dims == 4 ? "HW" : "DHW");
+  const int rank = c.rank(in);
+  if (!items || rank < 1 || rank > 2 || (rank == 2 && c.dim(in, 1) != 2)) return;
+  if (places.empty() || c.dim(in, 0) != static_cast<int64_t>(places.size())) return;
+  if (items->size() != places.size() * rank) return;
+  DimVector permuted(items->size());
+  for (size_t i = 0; i < items->size(); ++i) {
+    permuted[places[i / rank] * rank + i % rank] = (*items)[i];
+  }
+  c.set_value(0, permuted);
+}
+
 constexpr ShapeRule kNnRules[] = {
     // Convolutions.
     {"Conv2D", Conv2D},
@@ -433,8 +490,8 @@ constexpr ShapeRule kNnRules[] = {
     {"_FusedBatchNormEx", FusedBatchNorm},
     {"_FusedBatchNormGradEx", FusedBatchNormGrad},
     // Activations.
-    {"DataFormatDimMap", Unchanged},
-    {"DataFormatVecPermute", Unchanged},
+    {"DataFormatDimMap", DataFormatDimMap},
+    {"DataFormatVecPermute", DataFormatVecPermute},
     {"Elu", Unchanged},
     {"EluGrad", MergeAddends},
     {"LeakyRelu", Unchanged},

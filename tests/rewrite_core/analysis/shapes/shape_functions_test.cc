@@ -279,5 +279,84 @@ INSTANTIATE_TEST_SUITE_P(
                   "[1099511627776,0]"}),
     testing::CaseName());
 
+// What Grappler's layout pass puts before shapes, paddings and axes. Values are those that
+// TensorFlow 2.15.1 computes, which refuses what is said to have none.
+std::string Permuted(absl::string_view src, absl::string_view dst, absl::string_view of = "v") {
+  return absl::StrCat("Reshape(x, there) {T=float32}\nthere = DataFormatVecPermute(", of,
+                      ") {T=int32, src_format=\"", src, "\", dst_format=\"", dst, "\"}");
+}
+// A sum over the axis that `axis` becomes, which the result then lacks.
+std::string Mapped(int axis, absl::string_view src, absl::string_view dst) {
+  return absl::StrCat(
+      "Sum(x, there) {T=float32, Tidx=int32, keep_dims=false}\n"
+      "there = DataFormatDimMap(axis) {T=int32, src_format=\"",
+      src, "\", dst_format=\"", dst, "\"}\n", Number("of_axis", 10 + axis), Number("ten", 10),
+      "axis = Sub(of_axis, ten) {T=int32}");
+}
+// [v, v + 1] for each element of `v`, flat behind the permutation.
+std::string PermutedPairs(absl::string_view src, absl::string_view dst, int elements) {
+  return absl::StrCat("Reshape(x, flat) {T=float32}\n", Number("one", 1),
+                      "more = Add(v, one) {T=int32}\n"
+                      "pairs = Pack(v, more) {N=2, T=int32, axis=1}\n"
+                      "there = DataFormatVecPermute(pairs) {T=int32, src_format=\"",
+                      src, "\", dst_format=\"", dst, "\"}\n",
+                      "flat = Reshape(there, all) {T=int32}\n",
+                      Vector("all", absl::StrCat(elements)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    DataFormats, ShapeFunctionTest,
+    ::testing::Values(
+        ShapeCase{"Four", "(?)", "", "", "(10,20,30,40)", Permuted("NHWC", "NCHW"),
+                  "[10,40,20,30]"},
+        ShapeCase{"FourBack", "(?)", "", "", "(10,20,30,40)", Permuted("NCHW", "NHWC"),
+                  "[10,30,40,20]"},
+        ShapeCase{"Five", "(?)", "", "", "(10,20,30,40,50)", Permuted("NDHWC", "NCDHW"),
+                  "[10,50,20,30,40]"},
+        ShapeCase{"HalfKnown", "(?)", "", "", "(10,?,30,40)", Permuted("NHWC", "NCHW"),
+                  "[10,40,?,30]"},
+        // Height and width stay in order, unless the format turns them.
+        ShapeCase{"Space", "(?)", "", "", "(10,20)", Permuted("NHWC", "NCHW"), "[10,20]"},
+        ShapeCase{"TurnedSpace", "(?)", "", "", "(10,20)", Permuted("NHWC", "CWHN"), "[20,10]"},
+        ShapeCase{"Space3D", "(?)", "", "", "(10,20,30)", Permuted("NDHWC", "WHNDC"), "[30,20,10]"},
+        ShapeCase{"Pairs", "(?)", "", "", "(1,3,5,7)", PermutedPairs("NHWC", "NCHW", 8),
+                  "[1,2,7,8,3,4,5,6]"},
+        ShapeCase{"PairsOfFive", "(?)", "", "", "(1,3,5,7,9)", PermutedPairs("NCDHW", "NDHWC", 10),
+                  "[1,2,5,6,7,8,9,10,3,4]"},
+        ShapeCase{"PairsOfSpace", "(?)", "", "", "(1,3)", PermutedPairs("NHWC", "NWHC", 4),
+                  "[3,4,1,2]"},
+        // No values: the rank alone is known.
+        ShapeCase{"OtherLengths", "(?)", "", "", "(1,2,3,4)", Permuted("NHWC", "NCDHW"),
+                  "[?,?,?,?]"},
+        ShapeCase{"Twice", "(?)", "", "", "(1,2,3,4)", Permuted("NHWC", "NHHC"), "[?,?,?,?]"},
+        ShapeCase{"TwiceBefore", "(?)", "", "", "(1,2,3,4)", Permuted("NHHC", "NHWC"), "[?,?,?,?]"},
+        ShapeCase{"NoFormat", "(?)", "", "", "(1,2,3,4)", Permuted("", ""), "[?,?,?,?]"},
+        ShapeCase{"ThreeLetters", "(?)", "", "", "(1,2,3)", Permuted("NHW", "NWH"), "[?,?,?]"},
+        ShapeCase{"SixLetters", "(?)", "", "", "(1,2,3,4,5,6)", Permuted("NHWCXY", "NHWCYX"),
+                  "[?,?,?,?,?,?]"},
+        ShapeCase{"NoSpace", "(?)", "", "", "(1,2)", Permuted("ABCD", "DCBA"), "[?,?]"},
+        ShapeCase{"ThreeOfFour", "(?)", "", "", "(1,2,3)", Permuted("NHWC", "NCHW"), "[?,?,?]"},
+        ShapeCase{"FiveOfFour", "(?)", "", "", "(1,2,3,4,5)", Permuted("NHWC", "NCHW"),
+                  "[?,?,?,?,?]"},
+        ShapeCase{"Number", "(?)", "", "", "",
+                  Permuted("NHWC", "NCHW", "number") + "\n" + Number("number", 4), "?"},
+        // Axes of (20,30,40,50), of which the one that is meant is gone.
+        ShapeCase{"Axis", "(20,30,40,50)", "", "", "", Mapped(3, "NHWC", "NCHW"), "[20,40,50]"},
+        ShapeCase{"AxisFromTheEnd", "(20,30,40,50)", "", "", "", Mapped(-3, "NHWC", "NCHW"),
+                  "[20,30,50]"},
+        ShapeCase{"FirstAxis", "(20,30,40,50)", "", "", "", Mapped(-4, "NHWC", "HWNC"),
+                  "[20,30,50]"},
+        ShapeCase{"AxisOfFive", "(2,3,4,5,6)", "", "", "", Mapped(4, "NDHWC", "NCDHW"),
+                  "[2,4,5,6]"},
+        ShapeCase{"AxisOfFiveFromTheEnd", "(2,3,4,5,6)", "", "", "", Mapped(-2, "NDHWC", "NCDHW"),
+                  "[2,3,4,5]"},
+        ShapeCase{"AxisTooLarge", "(20,30,40,50)", "", "", "", Mapped(4, "NHWC", "NCHW"),
+                  "[?,?,?]"},
+        ShapeCase{"AxisTooSmall", "(20,30,40,50)", "", "", "", Mapped(-5, "NHWC", "NCHW"),
+                  "[?,?,?]"},
+        ShapeCase{"AxisOfNoFormat", "(20,30,40,50)", "", "", "", Mapped(1, "NHWC", "NHWD"),
+                  "[?,?,?]"}),
+    testing::CaseName());
+
 }  // namespace
 }  // namespace spillway::core
