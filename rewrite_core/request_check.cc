@@ -80,7 +80,7 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
                         {{"option", "cpu_device"}, {"value", cpu}});
   }
   // Not left to the simulation, which may be disabled.
-  absl::Status status = CheckWorkspace(options.step().convolution_workspace_bytes());
+  absl::Status status = CheckKernelMemory(options.step());
   if (!status.ok()) return status;
   return Hardware::FromOptions(options.step().hardware()).status();
 }

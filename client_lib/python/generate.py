@@ -316,7 +316,7 @@ class Help:
 
 # Enums that are the values of options.
 OPTION_ENUMS = {"PlanningObjective", "PlanningEffort", "Recompute", "AlreadyRewritten", "Simulation",
-                "InlineCalls", "DecisionDetail", "CtrldStrategy", "Execution"}
+                "InlineCalls", "DecisionDetail", "CtrldStrategy", "Execution", "KernelMemory"}
 
 
 # ---- option_help.inc

@@ -402,6 +402,7 @@ absl::Status CheckStep(const v1::Step& step) {
                                    : !step.profile().empty() ? "profile"
                                    : step.convolution_workspace_bytes() != 0
                                        ? "convolution_workspace_bytes"
+                                   : step.kernel_memory() != 0   ? "kernel_memory"
                                    : !step.loop_counts().empty() ? "loop_counts"
                                                                  : "";
   if (option.empty()) return absl::OkStatus();

@@ -115,7 +115,7 @@ absl::Status CheckApplyStrategy(const v1::RewriteOptions& options, const StopTok
   if (!plan.ok()) return plan.status();
   if (absl::Status s = CheckKnownFields(*plan); !s.ok()) return s;
   if (absl::Status s = CheckHead(*plan); !s.ok()) return s;
-  absl::Status s = CheckWorkspace(plan->step().convolution_workspace_bytes());
+  absl::Status s = CheckKernelMemory(plan->step());
   return s.ok() ? Hardware::FromOptions(plan->step().hardware()).status() : s;
 }
 
