@@ -139,7 +139,8 @@ bool ParseMemory(const std::vector<std::vector<std::string>>& rows, std::vector<
     if (!absl::SimpleAtoi(rows[i][0], &mib) || mib < 1 || mib > kMaxMiB) return false;
     // "8.0"; anything else, such as "[N/A]", is unknown.
     if (rows[i].size() < 2 || !absl::SimpleAtod(rows[i][1], &gpu.capability) ||
-        !(gpu.capability >= 1 && gpu.capability < 1000)) {
+        !(gpu.capability >= core::kMinComputeCapability &&
+          gpu.capability <= core::kMaxComputeCapability)) {
       gpu.capability = 0;
     }
     gpu.total_bytes = mib * kMiB;
@@ -223,6 +224,14 @@ std::string GpusText(const std::vector<Gpu>& gpus) {
     absl::StrAppend(out, kind.second > 1 ? absl::StrCat(kind.second, " times ") : "",
                     kind.first.empty() ? "a GPU" : kind.first);
   });
+}
+
+// The compute capability of a preset; 0 if there is none of that name.
+double CapabilityOf(absl::string_view preset) {
+  for (const core::HardwarePreset& known : core::HardwarePresets()) {
+    if (known.hardware.preset == preset) return known.hardware.compute_capability;
+  }
+  return 0;
 }
 
 // Sets the preset, or why there is none.
@@ -378,6 +387,7 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
     machine.usable_bytes = least.usable_bytes;
     machine.total_bytes = least.total_bytes;
   }
+  machine.compute_capability = least.capability;
   FindPreset(*shown, least, host, &machine);
   return machine;
 }
@@ -442,6 +452,11 @@ absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& mach
     hardware->set_gpu_memory_bytes(machine->usable_bytes);
     hardware->set_gpu_memory_source(v1::MEMORY_SOURCE_NVIDIA_SMI);
     absl::StrAppend(&note, ", ", MemoryText(*machine));
+  }
+  // Only then, so that servers that do not know the field yet plan for all other GPUs.
+  if (machine->compute_capability > 0 && !hardware->has_compute_capability() &&
+      machine->compute_capability != CapabilityOf(machine->preset)) {
+    hardware->set_compute_capability(machine->compute_capability);
   }
   if (machine->host_bytes > 1 && !hardware->has_host_memory_bytes()) {
     hardware->set_host_memory_bytes(machine->host_bytes / 2);

@@ -34,6 +34,7 @@ struct ThisMachine {
   bool estimated = false;
   double link_bytes_per_s = 0;
   CardRates rates;
+  double compute_capability = 0;  // 0: unknown.
   int64_t host_bytes = 0;  // The memory of the host, or of the cgroup of this process. 0: unknown.
 };
 
@@ -87,11 +88,11 @@ bool NeedsMachine(const v1::SimulateOptions& options);
 bool NeedsMachine(const v1::ExploreOptions& options);
 
 // Fills in what `hardware`, of a request that needs it, does not give: the preset, its memory and
-// link as nvidia-smi reports them, and half of the host's memory, since TensorFlow's pinned
-// allocator takes up to twice the bytes of the tensors (it rounds them up to powers of two).
-// Returns a sentence for the user that says what was filled in, or why nothing was; empty if there
-// is no nvidia-smi, and the answer will say which machine is assumed. An error if the preset is
-// `auto`, and `machine` is one or has no preset: BAD_OPTION.
+// link as nvidia-smi reports them, its compute capability where the preset has another, and half of
+// the host's memory, since TensorFlow's pinned allocator takes up to twice the bytes of the tensors
+// (it rounds them up to powers of two). Returns a sentence for the user that says what was filled
+// in, or why nothing was; empty if there is no nvidia-smi, and the answer will say which machine is
+// assumed. An error if the preset is `auto`, and `machine` is one or has no preset: BAD_OPTION.
 absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& machine,
                                          v1::Hardware* hardware);
 

@@ -316,7 +316,8 @@ class Help:
 
 # Enums that are the values of options.
 OPTION_ENUMS = {"PlanningObjective", "PlanningEffort", "Recompute", "AlreadyRewritten", "Simulation",
-                "InlineCalls", "DecisionDetail", "CtrldStrategy", "Execution", "Grappler"}
+                "InlineCalls", "DecisionDetail", "CtrldStrategy", "Execution", "Grappler",
+                "KernelMemory"}
 
 
 # ---- option_help.inc

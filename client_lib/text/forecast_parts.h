@@ -9,6 +9,7 @@
 #include "client_lib/text/machine_text.h"
 #include "client_lib/text/style.h"
 #include "client_lib/text/text_table.h"
+#include "rewrite_core/base/byte_text.h"
 #include "spillway/v1/report.pb.h"
 #include "spillway/v1/simulate.pb.h"
 
@@ -42,6 +43,15 @@ void AddUnknown(const char* label, const v1::Forecast& forecast, Rows* facts);
 
 // The known share of the step, if not all.
 void AddKnownShare(const char* label, const v1::Forecast& forecast, Rows* facts);
+
+// The largest memory that a kernel takes beside its outputs, if that counts.
+template <typename Report>
+void AddTemporaries(const Report& report, Rows* facts) {
+  if (report.temporaries().empty()) return;
+  const v1::Temporary& largest = report.temporaries(0);
+  facts->push_back({"temporaries", absl::StrCat("up to ", core::BytesText(largest.bytes()), ", of ",
+                                                largest.node(), ": ", largest.reason())});
+}
 
 // By how much the step exceeds a budget, in one sentence without a full stop.
 std::string ExcessText(const v1::Forecast& forecast);

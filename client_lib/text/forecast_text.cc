@@ -322,6 +322,7 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
   };
   add(report.has_forecast_after() ? "before" : kAsItIs, report.forecast_before());
   if (report.has_forecast_after()) add("after", report.forecast_after());
+  AddTemporaries(report, &facts);
   return facts;
 }
 
@@ -377,6 +378,7 @@ std::string FormatSimulationDetails(const v1::SimulateReport& report, Style styl
   const v1::Forecast& forecast = report.forecast();
   Rows facts = StepFacts(forecast);
   AddSwapping(report, &facts);
+  AddTemporaries(report, &facts);
   facts.push_back({"machine", HardwareText(report.hardware())});
   facts.push_back({"step", StepText(report)});
   if (report.has_inlining()) facts.push_back({"calls", InliningText(report.inlining())});

@@ -122,13 +122,8 @@ class BodyMemory {
 }  // namespace
 
 CallCosts::CallCosts(const Graph& graph, const Shapes& shapes, const Hardware& hardware,
-                     int64_t convolution_workspace_bytes, const StopToken& stop)
-    : graph_(graph),
-      shapes_(shapes),
-      hardware_(hardware),
-      convolution_workspace_bytes_(convolution_workspace_bytes),
-      stop_(stop),
-      poll_(stop) {
+                     const v1::Step& step, const StopToken& stop)
+    : graph_(graph), shapes_(shapes), hardware_(hardware), step_(step), stop_(stop), poll_(stop) {
   if (!graph.has_functions()) return;
   ForEachFunction(graph.bytes(), stop,
                   [this](absl::string_view name, absl::string_view function_def) {
@@ -202,8 +197,8 @@ absl::optional<NodeCost> CallCosts::Analyse(absl::string_view function_def,
   const auto buffers = Buffers::Find(*body, *topology, *shapes, *placement, Conditionals(), Loops(),
                                      /*profile=*/nullptr, stop_);
   if (!buffers.ok()) return absl::nullopt;
-  const auto costs = Costs::Estimate(*body, *shapes, *placement, *buffers, hardware_,
-                                     convolution_workspace_bytes_, /*profile=*/nullptr, stop_);
+  const auto costs = Costs::Estimate(*body, *shapes, *placement, *buffers, hardware_, step_,
+                                     /*profile=*/nullptr, stop_);
   if (!costs.ok()) return absl::nullopt;
 
   NodeCost sum;

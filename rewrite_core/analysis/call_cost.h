@@ -23,7 +23,7 @@ class CallCosts {
  public:
   // All must outlive it. If stopped, functions are missing: check `stop`.
   CallCosts(const Graph& graph, const Shapes& shapes, const Hardware& hardware,
-            int64_t convolution_workspace_bytes, const StopToken& stop);
+            const v1::Step& step, const StopToken& stop);
 
   // Whether nodes of that op type call a function of the library by its name.
   bool IsFunction(absl::string_view op) const { return functions_.contains(op); }
@@ -44,7 +44,7 @@ class CallCosts {
   const Graph& graph_;
   const Shapes& shapes_;
   const Hardware& hardware_;
-  const int64_t convolution_workspace_bytes_;
+  const v1::Step& step_;
   const StopToken& stop_;
   StopPoller poll_;  // Of all calls: most are short.
   int64_t bytes_left_ = kMaxBytes;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "rewrite_core/analysis/call_cost.h"
+#include "rewrite_core/analysis/kernel_temporaries.h"
 #include "rewrite_core/analysis/shapes/shape_table.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/op_rows.h"
@@ -135,8 +136,6 @@ constexpr CostRow kCostRows[] = {
     Part(2, "Split"),
 };
 
-constexpr int64_t kMaxWorkspaceBytes = int64_t{1} << 50;
-
 // The number of elements of a shape; -1 if unknown.
 double Elements(absl::Span<const int64_t> dims) {
   double product = 1;
@@ -150,7 +149,7 @@ double Elements(absl::Span<const int64_t> dims) {
 class Estimator {
  public:
   Estimator(const Graph& graph, const Shapes& shapes, const Placement& placement,
-            const Buffers& buffers, const Hardware& hardware)
+            const Buffers& buffers, const Hardware& hardware, const v1::Step& step)
       : graph_(graph),
         shapes_(shapes),
         placement_(placement),
@@ -159,16 +158,19 @@ class Estimator {
         conv_flops_(hardware.peak_flops * hardware.eff_conv),
         matmul_flops_(hardware.peak_flops * hardware.eff_matmul),
         bytes_per_s_(hardware.mem_bytes_per_s * hardware.mem_eff),
-        rows_(RowsByOp(graph, kCostRows)) {}
+        workspace_bytes_(step.convolution_workspace_bytes()),
+        rows_(RowsByOp(graph, kCostRows)) {
+    if (CountsTemporaries(step)) temporaries_.emplace(graph, shapes, hardware);
+  }
 
   // For a node that launches a kernel.
-  NodeCost Estimate(NodeId id, int64_t workspace_bytes) const {
+  NodeCost Estimate(NodeId id) const {
     static constexpr CostRow kOther{};
     const CostRow* row = rows_[graph_.op_id(id)];
     if (row == nullptr) row = &kOther;
     NodeCost cost;
     const bool is_conv = row->work == Work::kConv || row->work == Work::kDepthwise;
-    if (is_conv) cost.workspace_bytes = workspace_bytes;
+    if (is_conv) cost.workspace_bytes = workspace_bytes_;
     const double flops = Flops(id, *row);
     const double bytes = Bytes(id, *row);
     cost.is_known = flops >= 0 && bytes >= 0 && row->work != Work::kCall;
@@ -177,6 +179,12 @@ class Estimator {
       cost.flops = flops;
       cost.memory_bytes = bytes;
       busy_s = std::max(flops / (is_conv ? conv_flops_ : matmul_flops_), bytes / bytes_per_s_);
+    }
+    if (temporaries_) {
+      const KernelTemporaries::Use use = temporaries_->Of(id);
+      cost.workspace_bytes = std::min(cost.workspace_bytes + use.bytes, kMaxTemporaryBytes);
+      cost.memory_bytes += use.moved_bytes;
+      busy_s += use.moved_bytes / bytes_per_s_;
     }
     cost.duration_ns = ToNanoseconds(hardware_.launch_s + busy_s);
     return cost;
@@ -316,7 +324,9 @@ class Estimator {
   const double conv_flops_;
   const double matmul_flops_;
   const double bytes_per_s_;
+  const int64_t workspace_bytes_;
   const std::vector<const CostRow*> rows_;
+  absl::optional<KernelTemporaries> temporaries_;  // Absent: they do not count.
 };
 
 // By op id: whether nodes of that type run functions.
@@ -344,23 +354,29 @@ int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t by
   return ToNanoseconds(hardware.copy_latency_s + transfer_s);
 }
 
-absl::Status CheckWorkspace(int64_t convolution_workspace_bytes) {
-  if (convolution_workspace_bytes >= 0 && convolution_workspace_bytes <= kMaxWorkspaceBytes) {
-    return absl::OkStatus();
+absl::Status CheckKernelMemory(const v1::Step& step) {
+  const int64_t workspace_bytes = step.convolution_workspace_bytes();
+  if (workspace_bytes < 0 || workspace_bytes > kMaxTemporaryBytes) {
+    return BadOptionError("convolution_workspace_bytes", workspace_bytes,
+                          absl::StrCat("give a size in bytes, 0 to ", kMaxTemporaryBytes));
   }
-  return BadOptionError("convolution_workspace_bytes", convolution_workspace_bytes,
-                        absl::StrCat("give a size in bytes, 0 to ", kMaxWorkspaceBytes));
+  if (v1::KernelMemory_IsValid(step.kernel_memory())) return absl::OkStatus();
+  return UnknownValueError("kernel_memory", step.kernel_memory());
+}
+
+bool CountsTemporaries(const v1::Step& step) {
+  return step.kernel_memory() == v1::KERNEL_MEMORY_AUTO;
 }
 
 absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
                                       const Placement& placement, const Buffers& buffers,
-                                      const Hardware& hardware, int64_t convolution_workspace_bytes,
+                                      const Hardware& hardware, const v1::Step& step,
                                       const Profile* profile, const StopToken& stop) {
-  if (absl::Status s = CheckWorkspace(convolution_workspace_bytes); !s.ok()) return s;
-  const Estimator estimator(graph, shapes.bounds(), placement, buffers, hardware);
+  if (absl::Status s = CheckKernelMemory(step); !s.ok()) return s;
+  const Estimator estimator(graph, shapes.bounds(), placement, buffers, hardware, step);
   Costs costs;
   costs.nodes_.resize(graph.num_nodes());
-  CallCosts call_costs(graph, shapes.bounds(), hardware, convolution_workspace_bytes, stop);
+  CallCosts call_costs(graph, shapes.bounds(), hardware, step, stop);
   if (absl::Status s = stop.status("costs"); !s.ok()) return s;
   const std::vector<bool> calls = FindCalls(graph, call_costs);
   StopPoller poll(stop);
@@ -370,17 +386,17 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
     const bool on_host = placement.node(id) == kHostPlace;
     if (!on_host) {
       if (!buffers.LaunchesKernel(id)) continue;
-      cost = estimator.Estimate(id, convolution_workspace_bytes);
+      cost = estimator.Estimate(id);
       if (calls[graph.op_id(id)]) {
         cost.is_call = true;
         if (const auto of_body = call_costs.Of(id)) cost = *of_body;
-        cost.workspace_bytes = std::min(cost.workspace_bytes, kMaxWorkspaceBytes);
+        cost.workspace_bytes = std::min(cost.workspace_bytes, kMaxTemporaryBytes);
         if (absl::Status s = stop.status("costs"); !s.ok()) return s;
       }
     }
     if (profile == nullptr) continue;
     if (!on_host && profile->workspace_bytes(id) != kNotMeasured) {
-      cost.workspace_bytes = std::min(profile->workspace_bytes(id), kMaxWorkspaceBytes);
+      cost.workspace_bytes = std::min(profile->workspace_bytes(id), kMaxTemporaryBytes);
     }
     if (profile->duration_ns(id) == kNotMeasured) continue;
     cost.duration_ns = std::min(profile->duration_ns(id), kMaxDurationNs);

@@ -9,6 +9,9 @@
 // the node is counted as unknown. A function call (If, While, PartitionedCall) is one node, of
 // unknown cost unless its body bounds it (call_cost.h).
 //
+// If Step.kernel_memory is AUTO, what kernels allocate beside their outputs (kernel_temporaries.h)
+// is part of their workspace, and the bytes of these copies take time on top.
+//
 // A profile replaces the estimates for the nodes that it contains, including those on the host.
 //
 // Thread safety: immutable after Estimate.
@@ -26,6 +29,7 @@
 #include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
+#include "spillway/v1/step.pb.h"
 
 namespace spillway::core {
 
@@ -39,8 +43,12 @@ int64_t ToNanoseconds(double seconds);
 // The time of one copy of `bytes` at `bytes_per_s`; if unknown, its latency alone.
 int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t bytes);
 
-// INVALID_ARGUMENT (BAD_OPTION) if the workspace of a convolution is negative or above 2^50 bytes.
-absl::Status CheckWorkspace(int64_t convolution_workspace_bytes);
+// INVALID_ARGUMENT: BAD_OPTION if the workspace of a convolution is negative or above 2^50 bytes;
+// UNKNOWN_OPTION for an unknown kernel_memory.
+absl::Status CheckKernelMemory(const v1::Step& step);
+
+// Whether kernels' temporaries count.
+bool CountsTemporaries(const v1::Step& step);
 
 struct NodeCost {
   int64_t duration_ns = 0;
@@ -53,13 +61,13 @@ struct NodeCost {
 
 class Costs {
  public:
-  // `convolution_workspace_bytes`: the temporary memory of each convolution and each of its
-  // gradients. `profile` may be null. Errors: those of CheckWorkspace and of `stop`.
+  // Reads kernel_memory of `step`, and convolution_workspace_bytes: the temporary memory of each
+  // convolution and each of its gradients. `profile` may be null. Errors: those of
+  // CheckKernelMemory and of `stop`.
   static absl::StatusOr<Costs> Estimate(const Graph& graph, const Shapes& shapes,
                                         const Placement& placement, const Buffers& buffers,
-                                        const Hardware& hardware,
-                                        int64_t convolution_workspace_bytes, const Profile* profile,
-                                        const StopToken& stop);
+                                        const Hardware& hardware, const v1::Step& step,
+                                        const Profile* profile, const StopToken& stop);
 
   const NodeCost& operator[](NodeId id) const { return nodes_[id]; }
 

@@ -25,7 +25,7 @@ absl::Status CheckStep(const v1::Step& step) {
   if (!v1::Grappler_IsValid(step.grappler())) {
     return UnknownValueError("grappler", step.grappler());
   }
-  absl::Status status = CheckWorkspace(step.convolution_workspace_bytes());
+  absl::Status status = CheckKernelMemory(step);
   return status.ok() ? Hardware::FromOptions(step.hardware()).status() : status;
 }
 
@@ -93,8 +93,8 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
     case Fact::kCosts:
       if (costs_) break;
       if (absl::Status s = Compute({Fact::kBuffers, Fact::kHardware}, stop); !s.ok()) return s;
-      return Keep(Costs::Estimate(graph, *shapes_, *placement_, *buffers_, *hardware_,
-                                  step_->convolution_workspace_bytes(), profile(), stop),
+      return Keep(Costs::Estimate(graph, *shapes_, *placement_, *buffers_, *hardware_, *step_,
+                                  profile(), stop),
                   &costs_);
     case Fact::kBackwardPart:
       if (backward_part_) break;

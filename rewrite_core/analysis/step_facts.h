@@ -45,7 +45,8 @@ enum class Fact {
   kGpuMemory,        // Reads hardware; depends on kPlacement and kHardware.
   kProfile,          // Reads profile.
   kBuffers,       // Depends on kPlacement, kProfile and kLoops, with conditionals on kActiveNodes.
-  kCosts,         // Reads convolution_workspace_bytes; depends on kBuffers and kHardware.
+  kCosts,         // Reads convolution_workspace_bytes and kernel_memory; depends on kBuffers and
+                  // kHardware.
   kBackwardPart,  // Depends on kTopology.
   kActiveNodes,   // Reads targets; depends on kShapes, on kBackwardPart if there are no targets,
                   // and with conditionals on kPlacement. Also computes conditionals().

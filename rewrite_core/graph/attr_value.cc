@@ -27,6 +27,29 @@ absl::optional<uint64_t> LastVarint(absl::string_view message, uint32_t field) {
   return reader.ok() ? found : absl::nullopt;
 }
 
+// Calls visit(item) for the items of a list's field until it returns false. False if `value` is no
+// list.
+template <typename Visit>
+bool ForEachVarint(absl::string_view value, uint32_t field, const Visit& visit) {
+  const auto list = LastBytes(value, attr_value::kList);
+  if (!list) return false;
+  WireReader reader(*list);
+  while (reader.Next()) {
+    // Packed, as proto3 writes them, or one by one.
+    if (reader.IsVarint(field)) {
+      if (!visit(reader.number())) return true;
+    } else if (reader.IsBytes(field)) {
+      google::protobuf::io::CodedInputStream packed(
+          reinterpret_cast<const uint8_t*>(reader.bytes().data()), reader.bytes().size());
+      uint64_t item = 0;
+      while (packed.ReadVarint64(&item)) {
+        if (!visit(item)) return true;
+      }
+    }
+  }
+  return reader.ok();
+}
+
 }  // namespace
 
 DataType AttrType(absl::string_view value) {
@@ -60,23 +83,19 @@ absl::optional<absl::string_view> AttrFunction(absl::string_view value) {
 }
 
 bool ForEachAttrType(absl::string_view value, const std::function<bool(DataType)>& visit) {
-  const auto list = LastBytes(value, attr_value::kList);
-  if (!list) return false;
-  WireReader reader(*list);
-  while (reader.Next()) {
-    // Packed, as proto3 writes them, or one by one.
-    if (reader.IsVarint(attr_value::kListType)) {
-      if (!visit(static_cast<DataType>(reader.number()))) return true;
-    } else if (reader.IsBytes(attr_value::kListType)) {
-      google::protobuf::io::CodedInputStream packed(
-          reinterpret_cast<const uint8_t*>(reader.bytes().data()), reader.bytes().size());
-      uint64_t item = 0;
-      while (packed.ReadVarint64(&item)) {
-        if (!visit(static_cast<DataType>(item))) return true;
-      }
-    }
-  }
-  return reader.ok();
+  return ForEachVarint(value, attr_value::kListType,
+                       [&](uint64_t item) { return visit(static_cast<DataType>(item)); });
+}
+
+std::vector<int64_t> AttrInts(absl::string_view value, size_t limit) {
+  std::vector<int64_t> items;
+  const bool is_list = ForEachVarint(value, attr_value::kListInt, [&](uint64_t item) {
+    if (items.size() == limit) return false;
+    items.push_back(static_cast<int64_t>(item));
+    return true;
+  });
+  if (!is_list) items.clear();
+  return items;
 }
 
 int CountAttrTypes(absl::string_view value) {

@@ -36,6 +36,8 @@ absl::optional<absl::string_view> AttrFunction(absl::string_view value);
 
 // Lists of types: calls visit(item) until it returns false. False if `value` is no such list.
 bool ForEachAttrType(absl::string_view value, const std::function<bool(DataType)>& visit);
+// The items of a list of integers; empty if `value` is no such list. At most `limit`.
+std::vector<int64_t> AttrInts(absl::string_view value, size_t limit);
 // The length of a list; -1 if `value` is no such list.
 int CountAttrTypes(absl::string_view value);
 int CountAttrShapes(absl::string_view value);

@@ -403,6 +403,7 @@ absl::Status CheckShapesAlone(const v1::Step& step) {
                                    : step.convolution_workspace_bytes() != 0
                                        ? "convolution_workspace_bytes"
                                    : step.grappler() != v1::GRAPPLER_UNSPECIFIED ? "grappler"
+                                   : step.kernel_memory() != 0                   ? "kernel_memory"
                                    : !step.loop_counts().empty()                 ? "loop_counts"
                                                                                  : "";
   if (option.empty()) return absl::OkStatus();

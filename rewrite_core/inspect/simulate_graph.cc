@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/inline/kept_calls.h"
@@ -35,6 +36,9 @@ absl::StatusOr<v1::SimulateReport> SimulateGraph(const Graph& graph,
   for (v1::Warning& warning : ForecastWarnings(*simulator)) {
     *report.add_warnings() = std::move(warning);
   }
+  auto temporaries = LargestTemporaries(facts, stop);
+  if (!temporaries.ok()) return temporaries.status();
+  *report.mutable_temporaries() = {temporaries->begin(), temporaries->end()};
   if (options.memory() || options.trace()) {
     const bool fits = report.forecast().fit() != v1::FIT_DOES_NOT_FIT;
     absl::Status status = DescribeSimulation(options, fits ? budget : ForecastBudget::kNone,

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/analysis/kernel_temporaries.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/shown_name.h"
 
@@ -215,6 +216,8 @@ absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, con
                              v1::RewriteReport* report) {
   auto share = FindKnownShare(simulator->facts(), stop);  // For the step, whatever the plan.
   if (!share.ok()) return share.status();
+  auto temporaries = LargestTemporaries(simulator->facts(), stop);
+  if (!temporaries.ok()) return temporaries.status();
   simulator->EndPlanning();  // Frees the costs.
   auto before = Forecast(SwapPlan(), ForecastBudget::kHardware, /*is_last=*/false, simulator, stop);
   if (!before.ok()) return before.status();
@@ -227,9 +230,42 @@ absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, con
     *report->mutable_forecast_after() = *std::move(after);
   }
   *report->mutable_forecast_before() = *std::move(before);
+  *report->mutable_temporaries() = {temporaries->begin(), temporaries->end()};
   *report->mutable_hardware() = simulator->facts().ReportHardware();
   for (std::string& name : TargetNames(simulator->facts())) report->add_targets(std::move(name));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<v1::Temporary>> LargestTemporaries(const StepFacts& facts,
+                                                              const StopToken& stop) {
+  constexpr size_t kShown = 5;
+  std::vector<v1::Temporary> shown;
+  if (!CountsTemporaries(facts.step())) return shown;
+  const KernelTemporaries kernels(facts.graph(), facts.shapes().bounds(), facts.hardware());
+  std::vector<std::pair<int64_t, NodeId>> largest;
+  StopPoller poll(stop);
+  for (NodeId id(0); id < facts.graph().num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("simulate");
+    if (!facts.active_nodes().flags[id] || facts.placement().node(id) == kHostPlace ||
+        !facts.buffers().LaunchesKernel(id)) {
+      continue;
+    }
+    // What was measured counts instead.
+    if (facts.profile() != nullptr && facts.profile()->workspace_bytes(id) != kNotMeasured)
+      continue;
+    if (const int64_t bytes = kernels.Of(id).bytes; bytes > 0) largest.push_back({-bytes, id});
+  }
+  const size_t count = std::min(kShown, largest.size());
+  std::partial_sort(largest.begin(), largest.begin() + count, largest.end());
+  for (size_t i = 0; i < count; ++i) {
+    const NodeId id = largest[i].second;
+    v1::Temporary& temporary = shown.emplace_back();
+    temporary.set_node(NameOf(facts, id));
+    temporary.set_op(ShownName(facts.graph().op(id)));
+    temporary.set_bytes(-largest[i].first);
+    temporary.set_reason(kernels.Reason(id, kernels.Of(id)));
+  }
+  return shown;
 }
 
 std::vector<std::string> TargetNames(const StepFacts& facts) {

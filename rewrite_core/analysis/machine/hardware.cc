@@ -143,6 +143,17 @@ absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
     }
     hardware.*field.member = value;
   }
+  if (options.has_compute_capability()) {
+    hardware.compute_capability = options.compute_capability();
+    // Written so that NaN fails.
+    if (!(hardware.compute_capability >= kMinComputeCapability &&
+          hardware.compute_capability <= kMaxComputeCapability)) {
+      return BadNumber("compute_capability", absl::StrCat(hardware.compute_capability),
+                       absl::StrCat("from ", kMinComputeCapability, " to ", kMaxComputeCapability,
+                                    ", such as 7.0 or 8.6"));
+    }
+  }
+  if (options.has_tf32()) hardware.tf32 = options.tf32();
   hardware.gpu_memory_source = options.gpu_memory_source();
   if (!v1::MemorySource_IsValid(hardware.gpu_memory_source)) {
     return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
@@ -195,6 +206,8 @@ v1::HardwareReport Hardware::ToReport() const {
   proto.set_preset(preset);
   for (const CountField& field : kCounts) (proto.*field.set)(this->*field.member);
   for (const RateField& field : kRates) (proto.*field.set)(this->*field.member);
+  proto.set_compute_capability(compute_capability);
+  proto.set_tf32(tf32);
   proto.set_gpu_memory_source(gpu_memory_source);
   report.set_device_budget_bytes(device_budget_bytes());
   report.set_preset_assumed(preset_assumed);

@@ -29,6 +29,11 @@ inline constexpr double kDefaultAllocatorReserve = 0.1;
 // Options::fragmentation_fraction is 0).
 inline constexpr int64_t kDefaultMaxFragmentationBytes = int64_t{128} << 20;
 
+// From the first GPU with CUDA to far beyond the latest (12.1).
+inline constexpr double kMinComputeCapability = 1, kMaxComputeCapability = 100;
+// That of the oldest GPU with a preset, P100, where kernels take the most memory.
+inline constexpr double kLeastComputeCapability = 6.0;
+
 struct Hardware {
   std::string preset;             // Empty: every number was given.
   bool preset_assumed = false;    // No preset was named, though not every number was given.
@@ -47,6 +52,10 @@ struct Hardware {
   double allocator_reserve = kDefaultAllocatorReserve;
   // The training session's setting for when its allocator splits chunks. 0: TensorFlow's default.
   double internal_fragmentation_fraction = 0;
+  // NVIDIA's version of the GPU's instructions, and whether TensorFlow computes float32 in
+  // TensorFloat-32 where it has them: they decide in which layout kernels compute.
+  double compute_capability = kLeastComputeCapability;
+  bool tf32 = true;
   // Where gpu_memory_bytes comes from.
   v1::MemorySource gpu_memory_source = v1::MEMORY_SOURCE_UNSPECIFIED;
 

@@ -8,6 +8,7 @@
 //   host_memory_bytes  that of a typical host with such a card: an assumption.
 //   peak_flops         fp32 up to Volta and on T4; from Ampere on TensorFloat-32 without sparsity,
 //                      which TensorFlow uses to multiply float32 (strict fp32 on A100: 19.5e12).
+//   compute_capability NVIDIA's list, https://developer.nvidia.com/cuda-gpus
 //   efficiencies       eff_conv of p100_pcie is fitted to 255 images/s of ResNet-50 fp32 at batch
 //                      150. The other cards copy the efficiencies of their kind; not calibrated.
 //   links              the rate of pinned copies: 12 GB/s over PCIe 3.0 x16 (of 15.75), 25 over 4.0
@@ -71,6 +72,7 @@ class Preset {
   }
   Preset& GpuMemory(int64_t bytes) { return Set(&Hardware::gpu_memory_bytes, bytes); }
   Preset& HostMemory(int64_t bytes) { return Set(&Hardware::host_memory_bytes, bytes); }
+  Preset& ComputeCapability(double version) { return Set(&Hardware::compute_capability, version); }
   Preset& PeakFlops(double flops) { return Set(&Hardware::peak_flops, flops); }
   Preset& MemoryBandwidth(double bytes_per_s) {
     return Set(&Hardware::mem_bytes_per_s, bytes_per_s);
@@ -109,6 +111,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kP100Sheet, "fp32 10.6 TFLOPS (SXM2; 9.3 PCIe), 732 GB/s, PCIe x16 Gen3")
           .GpuMemory(kOf16Gb)
           .HostMemory(kHost)
+          .ComputeCapability(6.0)
           .PeakFlops(10.6e12)
           .MemoryBandwidth(732e9)
           .Link(kPcie3)
@@ -118,6 +121,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kV100Sheet, "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways")
           .GpuMemory(kOf16Gb)
           .HostMemory(kHost)
+          .ComputeCapability(7.0)
           .PeakFlops(14e12)
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
@@ -127,6 +131,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kV100Sheet, "fp32 14 TFLOPS, 900 GB/s, 32 GB/s both ways; nvidia-smi 32768 MiB")
           .GpuMemory(31'800'000'000)
           .HostMemory(kHost)
+          .ComputeCapability(7.0)
           .PeakFlops(14e12)
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
@@ -136,6 +141,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kV100Sheet, "fp32 15.7 TFLOPS, 900 GB/s; NVLink goes to other GPUs")
           .GpuMemory(kOf16Gb)
           .HostMemory(kHost)
+          .ComputeCapability(7.0)
           .PeakFlops(15.7e12)
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
@@ -145,6 +151,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kV100Sheet, "fp32 15.7 TFLOPS, 900 GB/s; nvidia-smi 32768 MiB")
           .GpuMemory(31'800'000'000)
           .HostMemory(kHost)
+          .ComputeCapability(7.0)
           .PeakFlops(15.7e12)
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
@@ -155,6 +162,7 @@ std::vector<HardwarePreset> MakePresets() {
                   "fp32 15.7 TFLOPS (SXM2), 900 GB/s; three links of 25 GB/s each way to a POWER9")
           .GpuMemory(kOf16Gb)
           .HostMemory(kHost)
+          .ComputeCapability(7.0)
           .PeakFlops(15.7e12)
           .MemoryBandwidth(900e9)
           .Link(68e9)
@@ -164,6 +172,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kT4Sheet, "fp32 8.1 TFLOPS, up to 320 GB/s, x16 PCIe Gen3; nvidia-smi 15360 MiB")
           .GpuMemory(14'200'000'000)
           .HostMemory(kSmallHost)
+          .ComputeCapability(7.5)
           .PeakFlops(8.1e12)
           .MemoryBandwidth(320e9)
           .Link(kPcie3)
@@ -174,6 +183,7 @@ std::vector<HardwarePreset> MakePresets() {
                   "TF32 62.5 TFLOPS, 600 GB/s, PCIe Gen4 64 GB/s both ways; nvidia-smi 23028 MiB")
           .GpuMemory(21'800'000'000)
           .HostMemory(kSmallHost)
+          .ComputeCapability(8.6)
           .PeakFlops(62.5e12)
           .MemoryBandwidth(600e9)
           .Link(kPcie4)
@@ -183,6 +193,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
           .GpuMemory(kOf40Gb)
           .HostMemory(kHost)
+          .ComputeCapability(8.0)
           .PeakFlops(156e12)
           .MemoryBandwidth(1555e9)
           .Link(kPcie4)
@@ -192,6 +203,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kA100Sheet, "TF32 156 TFLOPS, 1,555 GB/s, PCIe Gen4 64 GB/s both ways")
           .GpuMemory(kOf40Gb)
           .HostMemory(kHost)
+          .ComputeCapability(8.0)
           .PeakFlops(156e12)
           .MemoryBandwidth(1555e9)
           .Link(kPcie4)
@@ -201,6 +213,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kA100Sheet, "TF32 156 TFLOPS, 1,935 GB/s, PCIe Gen4 64 GB/s both ways")
           .GpuMemory(kOf80Gb)
           .HostMemory(kHost)
+          .ComputeCapability(8.0)
           .PeakFlops(156e12)
           .MemoryBandwidth(1935e9)
           .Link(kPcie4)
@@ -210,6 +223,7 @@ std::vector<HardwarePreset> MakePresets() {
           .Source(kA100Sheet, "TF32 156 TFLOPS, 2,039 GB/s, PCIe Gen4 64 GB/s both ways")
           .GpuMemory(kOf80Gb)
           .HostMemory(kLargeHost)
+          .ComputeCapability(8.0)
           .PeakFlops(156e12)
           .MemoryBandwidth(2039e9)
           .Link(kPcie4)
@@ -221,6 +235,7 @@ std::vector<HardwarePreset> MakePresets() {
                   "both ways; nvidia-smi 23034 MiB")
           .GpuMemory(21'800'000'000)
           .HostMemory(kSmallHost)
+          .ComputeCapability(8.9)
           .PeakFlops(60e12)
           .MemoryBandwidth(300e9)
           .Link(kPcie4)
@@ -232,6 +247,7 @@ std::vector<HardwarePreset> MakePresets() {
               "TF32 183 TFLOPS, 864 GB/s, PCIe Gen4 x16 64 GB/s both ways; nvidia-smi 46068 MiB")
           .GpuMemory(44'700'000'000)
           .HostMemory(kHost)
+          .ComputeCapability(8.9)
           .PeakFlops(183e12)
           .MemoryBandwidth(864e9)
           .Link(kPcie4)
@@ -243,6 +259,7 @@ std::vector<HardwarePreset> MakePresets() {
                   "both ways")
           .GpuMemory(kOf80Gb)
           .HostMemory(kLargeHost)
+          .ComputeCapability(9.0)
           .PeakFlops(378e12)
           .MemoryBandwidth(2000e9)
           .Link(kPcie5)
@@ -254,6 +271,7 @@ std::vector<HardwarePreset> MakePresets() {
                   "both ways")
           .GpuMemory(kOf80Gb)
           .HostMemory(kLargeHost)
+          .ComputeCapability(9.0)
           .PeakFlops(494.5e12)
           .MemoryBandwidth(3350e9)
           .Link(kPcie5)
@@ -265,6 +283,7 @@ std::vector<HardwarePreset> MakePresets() {
                   "ways; nvidia-smi 143771 MiB")
           .GpuMemory(139'600'000'000)
           .HostMemory(kLargeHost)
+          .ComputeCapability(9.0)
           .PeakFlops(494.5e12)
           .MemoryBandwidth(4800e9)
           .Link(kPcie5)
@@ -276,6 +295,7 @@ std::vector<HardwarePreset> MakePresets() {
                   "NVLink-C2C 900 GB/s both ways; nvidia-smi 97871 MiB")
           .GpuMemory(95'000'000'000)
           .HostMemory(480'000'000'000)
+          .ComputeCapability(9.0)
           .PeakFlops(494.5e12)
           .MemoryBandwidth(4000e9)
           .Link(360e9)

@@ -309,6 +309,32 @@ TEST(ParseMachineTest, OtherCardsAreLikeTheMostSimilarMachine) {
 }
 
 // NVIDIA's own figures for TensorFloat-32 without sparsity, or for float32 before there was that.
+// What the preset has already is not said: servers of before know no compute capability.
+TEST(ParseMachineTest, AComputeCapabilityIsSaidWhereThePresetHasAnother) {
+  constexpr struct {
+    const char *gpu, *capability;
+    double said;
+  } kCards[] = {
+      {"Tesla V100-PCIE-16GB", "7.0", 0},
+      {"NVIDIA GeForce RTX 4090", "8.9", 0},
+      {"NVIDIA GeForce GTX 1080", "6.1", 6.1},
+      {"NVIDIA B200", "10.0", 10},
+      {"NVIDIA B200", "[N/A]", 0},
+      {"NVIDIA B200", "100.5", 0},
+  };
+  for (const auto& card : kCards) {
+    const ThisMachine machine = Parsed({absl::StrCat("24564, ", card.capability), card.gpu, ""});
+    v1::Hardware hardware;
+    EXPECT_TRUE(FillHardware(machine, &hardware).ok());
+    EXPECT_EQ(hardware.compute_capability(), card.said) << card.gpu;
+    EXPECT_EQ(hardware.has_compute_capability(), card.said > 0) << card.gpu;
+    v1::Hardware given;
+    given.set_compute_capability(7.5);
+    EXPECT_TRUE(FillHardware(machine, &given).ok());
+    EXPECT_EQ(given.compute_capability(), 7.5) << card.gpu;
+  }
+}
+
 TEST(ParseMachineTest, RatesOfOtherCards) {
   constexpr struct {
     const char *gpu, *capability;

@@ -74,6 +74,17 @@ TEST(ForecastTextTest, TheSessionsOptionIsPartOfTheMachine) {
   EXPECT_THAT(text, HasSubstr(", internal_fragmentation_fraction 0.001, "));
 }
 
+TEST(ForecastTextTest, TheLargestTemporaryIsNamed) {
+  EXPECT_THAT(Simulation(R"(
+    temporaries { node: "bn" op: "FusedBatchNormV3" bytes: 3072
+                  reason: "FusedBatchNormV3 of NHWC float32 copies 2 tensors of 1.50 KiB" }
+    temporaries { node: "conv" op: "Conv2D" bytes: 1024 reason: "Conv2D of ..." }
+    forecast { fit: FIT_FITS })"),
+              HasSubstr("temporaries  up to 3.00 KiB, of bn: FusedBatchNormV3 of NHWC float32 "
+                        "copies 2 tensors"));
+  EXPECT_THAT(Simulation("forecast { fit: FIT_FITS }"), Not(HasSubstr("temporaries")));
+}
+
 TEST(ForecastTextTest, AStepThatDoesNotFitSaysByHowMuchAndWhatSwappingCouldDo) {
   EXPECT_EQ(Simulation(std::string(kMachine) + kTooLarge + R"(
     targets: "a" targets: "b" targets: "c" node_count: 1)"),

@@ -37,14 +37,21 @@ Hardware EasyHardware() {
 }
 
 absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
-                               int64_t workspace = 0, const Profile* profile = nullptr) {
+                               const v1::Step& step, const Profile* profile = nullptr) {
   const Topology topology = ValueOrDie(Topology::Build(*graph, {}), "topology");
   const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, {}, {}), "shapes");
   const Placement placement =
       ValueOrDie(Placement::Find(*graph, topology, shapes, {}), "placement");
   const Buffers buffers = ValueOrDie(
       Buffers::Find(*graph, topology, shapes, placement, {}, {}, nullptr, {}), "buffers");
-  return Costs::Estimate(*graph, shapes, placement, buffers, hardware, workspace, profile, {});
+  return Costs::Estimate(*graph, shapes, placement, buffers, hardware, step, profile, {});
+}
+
+absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
+                               int64_t workspace = 0) {
+  v1::Step step;
+  step.set_convolution_workspace_bytes(workspace);
+  return Estimate(graph, hardware, step);
 }
 
 // A source of any shape: a custom op, of which only its stated shape is known.
@@ -350,6 +357,52 @@ TEST(CostTimeTest, RefusesAWorkspaceOutOfRange) {
     EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION);
     EXPECT_THAT(std::string(status.message()), HasSubstr("convolution_workspace_bytes"));
   }
+}
+
+TEST(KernelMemoryTest, TemporariesTakeMemoryAndTimeIfTheyCount) {
+  // A batch normalization in NHWC reads x twice and writes y; with its copies it moves 7 times the
+  // tensor. A convolution needs the longer of its arithmetic and its bytes, and the time of its
+  // copies.
+  const TestGraph graph(
+      Source("x", "(2,8,8,3)") + Source("s", "(3)") + Source("w", "(3,3,3,5)") +
+      "bn = FusedBatchNormV3(x, s, s, s, s) {T=float32, U=float32, "
+      "_output_shapes=[(2,8,8,3),(3),(3),(3),(3),(*)]}\n"
+      "grad = FusedBatchNormGradV3(x, x, s, s, s, s) {T=float32, U=float32, "
+      "_output_shapes=[(2,8,8,3),(3),(3),(0),(0)]}\n"
+      "conv = Conv2D(x, w) {T=float32, _output_shapes=[(2,8,8,5)], padding=\"SAME\", "
+      "strides=[1,1,1,1]}");
+  v1::Step off, counted;
+  off.set_convolution_workspace_bytes(1000);
+  counted = off;
+  counted.set_kernel_memory(v1::KERNEL_MEMORY_AUTO);
+  const Costs without = ValueOrDie(Estimate(graph, EasyHardware(), off), "costs");
+  const Costs with = ValueOrDie(Estimate(graph, EasyHardware(), counted), "costs");
+  EXPECT_EQ(with[graph["bn"]].workspace_bytes, 2 * kImages);
+  EXPECT_EQ(with[graph["bn"]].memory_bytes, 7 * kImages + 8 * 12);
+  EXPECT_EQ(with[graph["grad"]].workspace_bytes, 3 * kImages);
+  EXPECT_EQ(with[graph["grad"]].memory_bytes, 11 * kImages + 5 * 12);
+  EXPECT_EQ(with[graph["conv"]].workspace_bytes, 1000 + kImages + kFilter + kMaps);
+  // A byte takes 10 ns.
+  const double copied = 2 * (kImages + kFilter + kMaps);
+  EXPECT_EQ(with[graph["conv"]].duration_ns,
+            without[graph["conv"]].duration_ns + static_cast<int64_t>(10 * copied));
+  EXPECT_EQ(with[graph["bn"]].duration_ns,
+            without[graph["bn"]].duration_ns + static_cast<int64_t>(10 * 4 * kImages));
+
+  EXPECT_EQ(without[graph["bn"]].workspace_bytes, 0);
+  EXPECT_EQ(without[graph["conv"]].workspace_bytes, 1000);
+  EXPECT_EQ(without[graph["bn"]].memory_bytes, 3 * kImages + 8 * 12);
+}
+
+TEST(KernelMemoryTest, DoesNotCountUnlessAskedFor) {
+  v1::Step step;
+  EXPECT_FALSE(CountsTemporaries(step));
+  step.set_kernel_memory(v1::KERNEL_MEMORY_OFF);
+  EXPECT_FALSE(CountsTemporaries(step));
+  step.set_kernel_memory(static_cast<v1::KernelMemory>(3));
+  const absl::Status status = CheckKernelMemory(step);
+  EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_UNKNOWN_OPTION);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("kernel_memory is 3"));
 }
 
 TEST(NanosecondsTest, RoundsAndClamps) {

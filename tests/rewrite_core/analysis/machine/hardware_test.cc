@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "tests/testing/core_test_util.h"
@@ -184,6 +187,39 @@ TEST(HardwareTest, TheMemoryForABudgetIsTheLeastThatGivesIt) {
   }
 }
 
+TEST(HardwareTest, PresetsHaveNvidiasComputeCapabilities) {
+  const struct {
+    absl::string_view card;
+    double compute_capability;
+  } kCards[] = {{"p100", 6.0}, {"v100", 7.0}, {"t4", 7.5},   {"a100", 8.0}, {"a10", 8.6},
+                {"l40s", 8.9}, {"l4", 8.9},   {"h100", 9.0}, {"h200", 9.0}, {"gh200", 9.0}};
+  for (const HardwarePreset& preset : HardwarePresets()) {
+    const absl::string_view name = preset.hardware.preset;
+    const auto card = std::find_if(std::begin(kCards), std::end(kCards), [&](const auto& known) {
+      return name == known.card || absl::StartsWith(name, absl::StrCat(known.card, "_"));
+    });
+    ASSERT_NE(card, std::end(kCards)) << name;
+    EXPECT_EQ(preset.hardware.compute_capability, card->compute_capability) << name;
+  }
+}
+
+TEST(HardwareTest, ComputeCapabilityAndTf32AreThePresetsUnlessGiven) {
+  v1::Hardware options;
+  options.set_preset("a10");
+  EXPECT_EQ(Hardware::FromOptions(options)->compute_capability, 8.6);
+  EXPECT_TRUE(Hardware::FromOptions(options)->tf32);
+  options.set_compute_capability(1);
+  options.set_tf32(false);
+  const auto given = Hardware::FromOptions(options);
+  ASSERT_THAT(given, IsOk());
+  EXPECT_EQ(given->compute_capability, 1);
+  EXPECT_FALSE(given->tf32);
+  EXPECT_EQ(given->ToReport().hardware().compute_capability(), 1);
+  EXPECT_FALSE(given->ToReport().hardware().tf32());
+  options.set_compute_capability(100);
+  EXPECT_THAT(Hardware::FromOptions(options), IsOk());
+}
+
 TEST(HardwareTest, UnknownPresetListsThoseThatExist) {
   v1::Hardware options;
   options.set_preset("p1000\n");
@@ -195,12 +231,29 @@ TEST(HardwareTest, UnknownPresetListsThoseThatExist) {
 }
 
 TEST(HardwareTest, BadNumbersAreRefusedByName) {
-  for (const std::string text :
-       {"gpu_memory_bytes: 0", "host_memory_bytes: -1", "peak_flops: 0", "peak_flops: inf",
-        "eff_conv: 1.01", "eff_matmul: 0", "mem_bytes_per_s: -1", "mem_eff: nan", "launch_s: nan",
-        "launch_s: 1.5", "d2h_bytes_per_s: nan", "h2d_bytes_per_s: inf", "copy_latency_s: -1e-9",
-        "allocator_reserve: 1", "allocator_reserve: nan", "internal_fragmentation_fraction: -1e-9",
-        "internal_fragmentation_fraction: 1", "internal_fragmentation_fraction: nan"}) {
+  for (const std::string text : {"gpu_memory_bytes: 0",
+                                 "host_memory_bytes: -1",
+                                 "peak_flops: 0",
+                                 "peak_flops: inf",
+                                 "eff_conv: 1.01",
+                                 "eff_matmul: 0",
+                                 "mem_bytes_per_s: -1",
+                                 "mem_eff: nan",
+                                 "launch_s: nan",
+                                 "launch_s: 1.5",
+                                 "d2h_bytes_per_s: nan",
+                                 "h2d_bytes_per_s: inf",
+                                 "copy_latency_s: -1e-9",
+                                 "allocator_reserve: 1",
+                                 "allocator_reserve: nan",
+                                 "internal_fragmentation_fraction: -1e-9",
+                                 "internal_fragmentation_fraction: 1",
+                                 "internal_fragmentation_fraction: nan",
+                                 "compute_capability: nan",
+                                 "compute_capability: -7",
+                                 "compute_capability: 0.3",
+                                 "compute_capability: 100.1",
+                                 "compute_capability: 1e9"}) {
     v1::Hardware options;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &options)) << text;
     const absl::Status status = Hardware::FromOptions(options).status();

@@ -1,0 +1,107 @@
+// Step.kernel_memory on the graphs of tests/graphs: without it every graph has the costs, and so
+// the plans and the bytes, of before.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/testing/core_test_util.h"
+#include "tests/testing/files.h"
+#include "tests/testing/graph_meta.h"
+
+namespace spillway::core {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::ReadTestGraph;
+using testing::RecordedBatch;
+using testing::RecordedStep;
+using testing::TestFacts;
+using testing::TestGraph;
+
+v1::Step StepOf(const std::string& name, v1::KernelMemory kernel_memory) {
+  v1::Step step = RecordedStep(name, RecordedBatch::kPlanned);
+  step.set_kernel_memory(kernel_memory);
+  return step;
+}
+
+class KernelMemoryTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(KernelMemoryTest, OperationsTakeTheirOutputsUnlessItCounts) {
+  const std::string bytes = ReadTestGraph(GetParam() + "/graph.pb");
+  const auto costs = [&](v1::KernelMemory kernel_memory) {
+    TestFacts test(TestGraph::FromBytes(bytes), StepOf(GetParam(), kernel_memory));
+    test.Compute({Fact::kCosts});
+    return test.facts.costs();
+  };
+  const TestGraph graph = TestGraph::FromBytes(bytes);
+  const Costs unset = costs(v1::KERNEL_MEMORY_UNSPECIFIED), off = costs(v1::KERNEL_MEMORY_OFF),
+              counted = costs(v1::KERNEL_MEMORY_AUTO);
+  for (NodeId id(0); id < graph->num_nodes(); ++id) {
+    const NodeCost& cost = unset[id];
+    // A call that is not inlined has the memory of its body.
+    if (!cost.is_call && !graph->has_functions()) {
+      ASSERT_EQ(cost.workspace_bytes, 0) << graph->name(id);
+    }
+    ASSERT_EQ(off[id].workspace_bytes, cost.workspace_bytes) << graph->name(id);
+    ASSERT_EQ(off[id].duration_ns, cost.duration_ns) << graph->name(id);
+    ASSERT_EQ(off[id].memory_bytes, cost.memory_bytes) << graph->name(id);
+    ASSERT_GE(counted[id].workspace_bytes, cost.workspace_bytes) << graph->name(id);
+    ASSERT_GE(counted[id].duration_ns, cost.duration_ns) << graph->name(id);
+    ASSERT_EQ(counted[id].is_known, cost.is_known) << graph->name(id);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, KernelMemoryTest, ::testing::ValuesIn(testing::TestGraphNames()),
+                         [](const auto& param_info) { return param_info.param; });
+
+v1::RewriteResponse Rewritten(const std::string& bytes, v1::KernelMemory kernel_memory,
+                              int64_t gpu_memory_bytes) {
+  v1::RewriteOptions options;
+  options.mutable_budget()->set_planning_effort(v1::PLANNING_EFFORT_LOW);
+  *options.mutable_step() = StepOf("resnet50_tf1_b4", kernel_memory);
+  options.mutable_step()->mutable_hardware()->set_preset("v100_pcie");
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(gpu_memory_bytes);
+  auto response = Rewrite(bytes, options, DefaultLimits(), StopToken());
+  EXPECT_THAT(response, IsOk());
+  return response.ok() ? *std::move(response) : v1::RewriteResponse();
+}
+
+TEST(KernelMemoryRewriteTest, PlansReportsAndPeaksKnowTemporaries) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1_b4/graph.pb");
+  constexpr int64_t kMemory = int64_t{1} << 29;
+  const v1::RewriteResponse unset = Rewritten(bytes, v1::KERNEL_MEMORY_UNSPECIFIED, kMemory);
+  const v1::RewriteResponse off = Rewritten(bytes, v1::KERNEL_MEMORY_OFF, kMemory);
+  const v1::RewriteResponse counted = Rewritten(bytes, v1::KERNEL_MEMORY_AUTO, kMemory);
+  EXPECT_EQ(off.graph_def(), unset.graph_def());
+  EXPECT_EQ(unset.report().temporaries_size(), 0);
+  EXPECT_EQ(off.report().temporaries_size(), 0);
+
+  // The filter's gradient of the convolution of 4 images of 4x4, in strides of 2, by kernels of 3x3
+  // from 512 to 512 channels: the images padded to 5x5, twice, the filter and the gradients of 2x2.
+  constexpr int64_t kPadded = int64_t{4} * 5 * 5 * 512 * 4,
+                    kFilter = int64_t{3} * 3 * 512 * 512 * 4,
+                    kGradients = int64_t{4} * 2 * 2 * 512 * 4;
+  ASSERT_EQ(counted.report().temporaries_size(), 5);
+  const v1::Temporary& largest = counted.report().temporaries(0);
+  EXPECT_EQ(largest.node(), "gradients/stage4_block0/b/conv/Conv2D_grad/Conv2DBackpropFilter");
+  EXPECT_EQ(largest.op(), "Conv2DBackpropFilter");
+  EXPECT_EQ(largest.bytes(), 2 * kPadded + kFilter + kGradients);
+  EXPECT_THAT(largest.reason(),
+              HasSubstr("of NHWC float32 copies tensors of 200.00 KiB, 9.00 MiB"));
+  const auto peak = [](const v1::RewriteResponse& response) {
+    return response.report().forecast_before().devices(0).peak_bytes();
+  };
+  const auto time = [](const v1::RewriteResponse& response) {
+    return response.report().fits(0).full_speed_step_time_ns();
+  };
+  EXPECT_GE(peak(counted), peak(unset));
+  EXPECT_GT(time(counted), time(unset));
+  const auto need = [](const v1::RewriteResponse& response) {
+    return response.report().forecast_before().devices(0).bounds().memory_bytes();
+  };
+  EXPECT_GT(need(counted), need(unset));
+}
+
+}  // namespace
+}  // namespace spillway::core
