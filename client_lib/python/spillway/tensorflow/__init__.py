@@ -6,11 +6,12 @@ only the import line changes.
 
 import tensorflow
 
-from spillway.tensorflow import _versions
+from spillway.tensorflow import _auto_xla, _versions
 
 # Before the rest, which needs parts of TensorFlow that other versions lack.
 _versions.check(tensorflow.__version__)
 _versions.check_allocator()
+_auto_xla.watch()
 
 # pylint: disable=wrong-import-position
 from spillway.tensorflow._function import rewrite_function, rewrite_train_function  # noqa: E402
