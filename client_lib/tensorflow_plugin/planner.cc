@@ -37,6 +37,14 @@ class Planner {
         name_(NameOf(item, facts)),
         described_("graph of '" + name_ + "' (" + std::to_string(facts.node_count) + " nodes)") {}
 
+  void TellOfXla() const {
+    LogOnce(
+        described_ +
+        ": its step is compiled by XLA, which knows no swaps, so it is left as it is; for swaps "
+        "pass jit_compile=False to the model's compile or to tf.function (Keras 3 takes XLA by "
+        "itself where there is a GPU)");
+  }
+
   std::optional<std::string> Plan(bool has_gpu) {
     if (!settings_.problem.empty()) return Refuse(settings_.problem);
     const bool rehearsal = !settings_.gpu_stand_in.empty();
@@ -159,7 +167,8 @@ std::optional<std::string> PlanGraph(const Settings& settings, std::string_view 
                                      const GraphToPlan& item) {
   if (!settings.enabled) return std::nullopt;
   const GraphFacts facts = ReadGraph(item.graph, item.kept, item.fetched);
-  if (!facts.ok || !facts.trains || facts.has_swaps) return std::nullopt;
+  const bool xla = !facts.trains && facts.xla_trains;
+  if (!facts.ok || (!facts.trains && !xla) || facts.has_swaps) return std::nullopt;
   const auto has = [&facts](const auto& predicate) {
     return std::any_of(facts.devices.begin(), facts.devices.end(), predicate);
   };
@@ -172,7 +181,10 @@ std::optional<std::string> PlanGraph(const Settings& settings, std::string_view 
     return !settings.gpu_stand_in.empty() && IsDevice(device, settings.gpu_stand_in);
   });
   if (!has_gpu && !has_stand_in && settings.problem.empty()) return std::nullopt;
-  return Planner(settings, item, facts).Plan(has_gpu);
+  Planner planner(settings, item, facts);
+  if (!xla) return planner.Plan(has_gpu);
+  planner.TellOfXla();
+  return std::nullopt;
 }
 
 }  // namespace spillway::tensorflow_plugin
