@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "client_lib/internal/gpu_allocator.h"
+#include "client_lib/internal/tensorflow_settings.h"
 #include "client_lib/tensorflow_plugin/graph_facts.h"
 #include "client_lib/tensorflow_plugin/library.h"
 #include "client_lib/tensorflow_plugin/log.h"
@@ -75,7 +75,7 @@ class Planner {
       line += "; " + (path.empty() ? problem : "report: " + path);
     }
     LogOnce(line);
-    if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) LogOnce(misfit);
+    for (const std::string& misfit : internal::SettingWarnings()) LogOnce(misfit);
     if (graph.empty() || graph == original) return std::nullopt;  // Nothing was to be done.
     return rehearsal ? MoveNodes(graph, kFirstGpu, settings_.gpu_stand_in) : graph;
   }

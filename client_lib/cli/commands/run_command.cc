@@ -31,7 +31,7 @@
 #include "client_lib/cli/run/run_prepare.h"
 #include "client_lib/cli/run/run_text.h"
 #include "client_lib/cli/run/scheduler_names.h"
-#include "client_lib/internal/gpu_allocator.h"
+#include "client_lib/internal/tensorflow_settings.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -323,7 +323,7 @@ void PrintOutcome(const RunCommandFlags& flags, const absl::StatusOr<PreparedGra
     return;
   }
   if (!flags.quiet) TellNote(RunText(flags.graph, *prepared));
-  if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) TellNote(misfit);
+  for (const std::string& misfit : internal::SettingWarnings()) TellNote(misfit);
   if (!warning.empty()) TellNote(warning);
 }
 

@@ -6,15 +6,17 @@ only the import line changes.
 
 import tensorflow
 
-from spillway.tensorflow import _auto_xla, _versions
+from spillway.tensorflow import _versions
 
 # Before the rest, which needs parts of TensorFlow that other versions lack.
 _versions.check(tensorflow.__version__)
-_versions.check_allocator()
-_auto_xla.watch()
 
 # pylint: disable=wrong-import-position
+from spillway.tensorflow import _auto_xla, _settings  # noqa: E402
 from spillway.tensorflow._function import rewrite_function, rewrite_train_function  # noqa: E402
 from spillway.tensorflow._live_graph import rewrite_graph  # noqa: E402
+
+_settings.check_environment()
+_auto_xla.watch()
 
 __all__ = ["rewrite_function", "rewrite_graph", "rewrite_train_function"]

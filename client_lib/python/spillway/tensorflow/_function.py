@@ -17,7 +17,7 @@ from tensorflow.python.ops import handle_data_util
 
 import spillway
 from spillway import _doors, _rewrite, errors
-from spillway.tensorflow import _auto_xla, _bodies
+from spillway.tensorflow import _auto_xla, _bodies, _settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -71,6 +71,7 @@ def rewrite_function(function: Any, *, fail_open: bool = False,
         warnings.warn("jit_compile=True: XLA knows no swaps, so the rewritten function runs without "
                       "XLA; leave jit_compile out to keep the two alike", errors.SpillwayWarning,
                       stacklevel=3)
+    _settings.check_program()
     try:
         made = _rewritten(function, dict(keywords))
     except errors.SpillwayError as error:
