@@ -27,8 +27,8 @@ std::vector<Case> Cases() {
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
     const size_t equals = line.find('='), bar = line.find('|');
-    cases.push_back({line.substr(0, equals), line.substr(equals + 1, bar - equals - 1),
-                     line.substr(bar + 1)});
+    cases.push_back(
+        {line.substr(0, equals), line.substr(equals + 1, bar - equals - 1), line.substr(bar + 1)});
   }
   return cases;
 }
