@@ -21,7 +21,7 @@ namespace spillway::internal {
 //   use serves no larger request. The allocations of ten steps of 1.5 to 16 GiB (nine planned, by
 //   bytes), replayed on an H200 with driver 580 on the default pool, needed 0.4 to 28 % more than
 //   their bytes (median 7 %), and synchronized up to 44 times in three steps.
-// Python has the same in spillway/tensorflow/_versions.py.
+// One of the warnings of tensorflow_settings.h, which every door prints.
 inline std::string AllocatorWarning() {
   const char* const chosen = std::getenv("TF_GPU_ALLOCATOR");
   if (chosen == nullptr || std::string_view(chosen) != "cuda_malloc_async") return "";

@@ -99,11 +99,21 @@ constexpr struct {
     {7.5, "t4"},         {7.0, "v100_pcie"}, {6.0, "p100_pcie"},
 };
 
+// Less than this is what drivers differ by, and what is planned for is a multiple of it.
+constexpr int64_t kFreeStep = 256 * kMiB;
+
+// Of free memory, what TensorFlow's allocator takes.
+int64_t LessReserve(int64_t free, int compute_major) {
+  if (free < kSmallGpuBytes) return free - kReserveOfSmallGpu;
+  return free - std::max({free / kReserveShare1, kReserveMin1, Reserve2(compute_major)});
+}
+
 struct Gpu {
   std::string name, uuid;
   bool mig = false;  // Divided into slices, each with a part of the memory.
   int pcie_generation = 0, pcie_width = 0;
   int64_t total_bytes = 0, usable_bytes = 0;
+  absl::optional<int64_t> usable_free_bytes;
   double capability = 0;
 };
 
@@ -144,8 +154,14 @@ bool ParseMemory(const std::vector<std::vector<std::string>>& rows, std::vector<
       gpu.capability = 0;
     }
     gpu.total_bytes = mib * kMiB;
-    gpu.usable_bytes = UsableBytes(gpu.total_bytes, static_cast<int>(gpu.capability));
+    const int compute_major = static_cast<int>(gpu.capability);
+    gpu.usable_bytes = UsableBytes(gpu.total_bytes, compute_major);
     if (gpu.usable_bytes <= 0) return false;
+    int64_t free_mib = 0;
+    if (rows[i].size() > 2 && absl::SimpleAtoi(rows[i][2], &free_mib) && free_mib >= 0 &&
+        free_mib <= mib) {
+      gpu.usable_free_bytes = std::max<int64_t>(LessReserve(free_mib * kMiB, compute_major), 0);
+    }
   }
   return true;
 }
@@ -326,7 +342,7 @@ bool IsOpen(const v1::Hardware& hardware) {
 absl::StatusOr<ThisMachine> AskMachine(absl::Duration limit) {
   const Deadline deadline(limit);
   NvidiaSmiOutput output;
-  output.memory = OutputIfDone(Ask("memory.total,compute_cap", deadline));
+  output.memory = OutputIfDone(Ask("memory.total,compute_cap,memory.free", deadline));
   if (output.memory.empty()) output.memory = OutputIfDone(Ask("memory.total", deadline));
   const ProgramRun names = Ask("name", deadline);
   output.names = OutputIfDone(names);
@@ -386,6 +402,7 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
   if (knows_memory) {
     machine.usable_bytes = least.usable_bytes;
     machine.total_bytes = least.total_bytes;
+    if (shown->size() == 1) machine.usable_free_bytes = least.usable_free_bytes;
   }
   machine.compute_capability = least.capability;
   FindPreset(*shown, least, host, &machine);
@@ -404,9 +421,8 @@ std::string PresetOfGpu(absl::string_view name, Host host) {
 }
 
 int64_t UsableBytes(int64_t total_bytes, int compute_major) {
-  const int64_t free = total_bytes - std::max(kDriverMinBytes, total_bytes / kDriverShare);
-  if (free < kSmallGpuBytes) return free - kReserveOfSmallGpu;
-  return free - std::max({free / kReserveShare1, kReserveMin1, Reserve2(compute_major)});
+  return LessReserve(total_bytes - std::max(kDriverMinBytes, total_bytes / kDriverShare),
+                     compute_major);
 }
 
 bool NeedsMachine(const v1::RewriteOptions& options) {
@@ -469,6 +485,20 @@ absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& mach
                           ? ", the most similar of the machines: an estimate; --hardware and "
                             "numbers that are given override it"
                           : "; --hardware and --gpu-memory-bytes override it");
+}
+
+std::string LimitToFreeMemory(const absl::StatusOr<ThisMachine>& machine, v1::Hardware* hardware) {
+  if (!machine.ok() || !machine->usable_free_bytes.has_value()) return "";
+  const int64_t free = *machine->usable_free_bytes, usable = hardware->gpu_memory_bytes();
+  if (free >= usable - kFreeStep) return "";
+  const int64_t planned = free / kFreeStep * kFreeStep;
+  if (planned > 0) hardware->set_gpu_memory_bytes(planned);
+  return absl::StrCat("another process has memory of ", machine->gpus, ": TensorFlow would get ",
+                      core::BytesText(free), " of ", core::BytesText(usable),
+                      " now, so the plan is for ", core::BytesText(planned > 0 ? planned : usable),
+                      "; end that process, or give --gpu-memory-bytes (SPILLWAY_GPU_MEMORY_BYTES), "
+                      "the same for all "
+                      "that train together");
 }
 
 }  // namespace spillway::internal

@@ -27,8 +27,11 @@ struct ThisMachine {
   int gpu_count = 0;         // 1 and up.
   int64_t usable_bytes = 0;  // For TensorFlow's allocator. 0: unknown.
   int64_t total_bytes = 0;   // As nvidia-smi reports it.
-  std::string preset;        // Empty: none is like it, or the GPUs are of several kinds,
-  std::string why_none;      // as this says: `there is no preset for it`.
+  // As usable_bytes, but by what is free now. Absent: unknown, or there are several GPUs, of which
+  // others may be at work for other processes of the same job.
+  absl::optional<int64_t> usable_free_bytes;
+  std::string preset;    // Empty: none is like it, or the GPUs are of several kinds,
+  std::string why_none;  // as this says: `there is no preset for it`.
   // Whether the preset is that of another card of the same architecture, and then the rate of this
   // one's PCIe link in each direction, and its other rates. 0: unknown.
   bool estimated = false;
@@ -59,7 +62,8 @@ enum class Host { kPower, kOther };
 // What nvidia-smi answers to queries of CSV without headers and units, a line for each GPU. Several
 // queries, since old drivers refuse one with a column that they do not know. Each may be empty.
 struct NvidiaSmiOutput {
-  std::string memory;  // memory.total,compute_cap: MiB. The second column may be missing.
+  // memory.total,compute_cap,memory.free: MiB. The second and third column may be missing.
+  std::string memory;
   std::string names;   // name.
   std::string places;  // uuid,mig.mode.current,pcie.link.gen.max,pcie.link.width.max.
   std::string failure =
@@ -95,6 +99,11 @@ bool NeedsMachine(const v1::ExploreOptions& options);
 // assumed. An error if the preset is `auto`, and `machine` is one or has no preset: BAD_OPTION.
 absl::StatusOr<std::string> FillHardware(const absl::StatusOr<ThisMachine>& machine,
                                          v1::Hardware* hardware);
+
+// For the machine that trains, before it does: if the memory that was filled in is not free,
+// another process has it. Then plans for what is free, rounded down to 256 MiB so that ranks are
+// likely to agree, and returns a warning, else "".
+std::string LimitToFreeMemory(const absl::StatusOr<ThisMachine>& machine, v1::Hardware* hardware);
 
 }  // namespace spillway::internal
 

@@ -9,8 +9,15 @@ namespace spillway::tensorflow_plugin {
 namespace {
 
 // Field numbers of tensorflow/core/framework/graph.proto and node_def.proto.
-constexpr uint32_t kGraphNode = 1;
+constexpr uint32_t kGraphNode = 1, kGraphLibrary = 2;
 constexpr uint32_t kNodeName = 1, kNodeOp = 2, kNodeDevice = 4, kNodeAttr = 5, kAttrKey = 1;
+// And of function.proto and op_def.proto; an attribute is an entry of a map with kAttrKey.
+constexpr uint32_t kLibraryFunction = 1, kFunctionSignature = 1, kFunctionAttr = 5;
+constexpr uint32_t kSignatureControlOutput = 20, kAttrValue = 2;
+
+// The attribute of a function that XLA compiles (kXlaMustCompileAttr in
+// tensorflow/compiler/jit/defs.cc), and an AttrValue that is true.
+constexpr std::string_view kXlaAttribute = "_XlaMustCompile", kTrue = "\x28\x01";
 
 // What every node edited by Spillway has; how swap nodes of TFLMS (and ours) are named.
 constexpr std::string_view kUndoAttribute = "_spillway_undo";
@@ -69,6 +76,45 @@ bool ReadNode(std::string_view bytes, Node* node) {
   return reader.ok();
 }
 
+// Whether a function's effects, which are named like the nodes that have them, are those of a step:
+// updates, or a sum within some scope (`SGD/AssignAddVariableOp_1`); those of metrics have none.
+bool UpdatesWeights(std::string_view effect) {
+  const size_t scope = effect.rfind('/');
+  if (scope == effect.npos) return IsOfTraining(effect);
+  const std::string_view name = effect.substr(scope + 1);
+  return IsOfTraining(name) || StartsWith(name, "AssignAddVariableOp");
+}
+
+// Whether XLA compiles a function that trains. Of such a function Grappler is shown the signature
+// alone, in which the results and effects are (MinimizeGraph's stubs in MetaOptimizer,
+// meta_optimizer.cc).
+bool IsXlaStep(std::string_view function) {
+  bool xla = false, trains = false;
+  for (WireReader reader(function); reader.Next();) {
+    if (reader.IsBytes(kFunctionSignature)) {
+      for (WireReader field(reader.payload()); field.Next();) {
+        trains =
+            trains || (field.IsBytes(kSignatureControlOutput) && UpdatesWeights(field.payload()));
+      }
+    }
+    if (!reader.IsBytes(kFunctionAttr)) continue;
+    std::string_view key, value;
+    for (WireReader entry(reader.payload()); entry.Next();) {
+      if (entry.IsBytes(kAttrKey)) key = entry.payload();
+      if (entry.IsBytes(kAttrValue)) value = entry.payload();
+    }
+    xla = xla || (key == kXlaAttribute && value == kTrue);
+  }
+  return xla && trains;
+}
+
+bool HasXlaStep(std::string_view library) {
+  for (WireReader reader(library); reader.Next();) {
+    if (reader.IsBytes(kLibraryFunction) && IsXlaStep(reader.payload())) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 GraphFacts ReadGraph(std::string_view graph, const std::set<std::string>& kept,
@@ -78,6 +124,9 @@ GraphFacts ReadGraph(std::string_view graph, const std::set<std::string>& kept,
   for (const std::string& name : fetched) results.insert(NodeOf(name));
   WireReader reader(graph);
   while (facts.ok && reader.Next()) {
+    if (reader.IsBytes(kGraphLibrary)) {
+      facts.xla_trains = facts.xla_trains || HasXlaStep(reader.payload());
+    }
     if (!reader.IsBytes(kGraphNode)) continue;
     Node node;
     facts.ok = ReadNode(reader.payload(), &node);

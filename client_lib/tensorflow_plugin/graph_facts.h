@@ -15,6 +15,8 @@ struct GraphFacts {
   int node_count = 0;
   // Whether it contains ops of a backward part or of weight updates.
   bool trains = false;
+  // Whether a function that it calls does, which XLA compiles.
+  bool xla_trains = false;
   // Whether it contains swaps of Spillway or TFLMS.
   bool has_swaps = false;
   // Whether it is a function's graph, with _Arg nodes for arguments. Otherwise it is a session's.

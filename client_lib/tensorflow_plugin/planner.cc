@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "client_lib/internal/gpu_allocator.h"
+#include "client_lib/internal/tensorflow_settings.h"
 #include "client_lib/tensorflow_plugin/graph_facts.h"
 #include "client_lib/tensorflow_plugin/library.h"
 #include "client_lib/tensorflow_plugin/log.h"
@@ -41,6 +41,14 @@ class Planner {
         name_(NameOf(item, facts)),
         described_("graph of '" + name_ + "' (" + std::to_string(facts.node_count) + " nodes)") {}
 
+  void TellOfXla() const {
+    LogOnce(
+        described_ +
+        ": its step is compiled by XLA, which knows no swaps, so it is left as it is; for swaps "
+        "pass jit_compile=False to the model's compile or to tf.function (Keras 3 takes XLA by "
+        "itself where there is a GPU)");
+  }
+
   // `unknown`: as of PlanGraph.
   std::optional<std::string> Plan(bool has_gpu, bool* unknown) {
     if (!settings_.problem.empty()) return Refuse(settings_.problem);
@@ -75,7 +83,7 @@ class Planner {
       line += "; " + (path.empty() ? problem : "report: " + path);
     }
     LogOnce(line);
-    if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) LogOnce(misfit);
+    for (const std::string& misfit : internal::SettingWarnings()) LogOnce(misfit);
     if (unchanged) return std::nullopt;  // Nothing was to be done.
     return rehearsal ? MoveNodes(graph, kFirstGpu, settings_.gpu_stand_in) : graph;
   }
@@ -167,7 +175,8 @@ std::optional<std::string> PlanGraph(const Settings& settings, std::string_view 
                                      const GraphToPlan& item, bool* unknown) {
   if (!settings.enabled) return std::nullopt;
   const GraphFacts facts = ReadGraph(item.graph, item.kept, item.fetched);
-  if (!facts.ok || !facts.trains || facts.has_swaps) return std::nullopt;
+  const bool xla = !facts.trains && facts.xla_trains;
+  if (!facts.ok || (!facts.trains && !xla) || facts.has_swaps) return std::nullopt;
   const auto has = [&facts](const auto& predicate) {
     return std::any_of(facts.devices.begin(), facts.devices.end(), predicate);
   };
@@ -181,7 +190,10 @@ std::optional<std::string> PlanGraph(const Settings& settings, std::string_view 
   });
   if (!has_gpu && !has_stand_in && settings.problem.empty()) return std::nullopt;
   bool ignored = false;
-  return Planner(settings, item, facts).Plan(has_gpu, unknown == nullptr ? &ignored : unknown);
+  Planner planner(settings, item, facts);
+  if (!xla) return planner.Plan(has_gpu, unknown == nullptr ? &ignored : unknown);
+  planner.TellOfXla();
+  return std::nullopt;
 }
 
 std::optional<std::string> ShownGraphs::Plan(const Settings& settings,

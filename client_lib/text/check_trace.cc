@@ -5,9 +5,11 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/plain_text.h"
 #include "rewrite_core/base/wire_reader.h"
 
 namespace spillway::text {
@@ -43,7 +45,38 @@ int64_t ElementBytes(uint64_t dtype) {
   return dtype < std::size(kBytes) ? kBytes[dtype] : 0;
 }
 
-absl::Status BadTrace(absl::string_view what) {
+// What TensorFlow says of a step that found no memory. Of cuDNN's workspaces it says it in other
+// words than of tensors: NotFoundError where no engine's workspace could be had when it chose one
+// (AutotuneUnfusedConv), then UnknownError or InternalError (AllocateScratchOrFallback; both in
+// core/kernels/conv_ops_gpu.h).
+constexpr absl::string_view kOutOfMemory[] = {
+    "OOM when allocating", "ResourceExhaustedError",     "RESOURCE_EXHAUSTED",
+    "No algorithm worked", "allocate the scratch space", "No-scratch fallback runner"};
+// More than a reader needs of an error with the names of its nodes.
+constexpr size_t kMaxQuoted = 160;
+
+// The first line that says so, from there on; empty: none does.
+std::string OutOfMemoryLine(absl::string_view text) {
+  size_t first = text.npos;
+  for (const absl::string_view words : kOutOfMemory) first = std::min(first, text.find(words));
+  if (first == text.npos) return "";
+  text.remove_prefix(first);
+  return core::PlainText(
+      absl::StripAsciiWhitespace(text.substr(0, text.find('\n')).substr(0, kMaxQuoted)));
+}
+
+// `bytes`: what was given, which may be the error of the step, or a log with it.
+absl::Status BadTrace(absl::string_view what, absl::string_view bytes = "") {
+  if (const std::string line = OutOfMemoryLine(bytes); !line.empty()) {
+    return core::InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat("run_metadata is no trace, but says that the step ran out of GPU memory (",
+                     line,
+                     "); plan for less memory (gpu_memory_bytes) or with a larger "
+                     "allocator_reserve, and count cuDNN's workspaces "
+                     "(convolution_workspace_bytes)"),
+        {{"option", "run_metadata"}});
+  }
   return core::InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
       absl::StrCat("run_metadata ", what,
@@ -265,9 +298,9 @@ absl::StatusOr<CheckTrace> ReadCheckTrace(absl::string_view run_metadata) {
     return BadTrace("has more than 2 GiB, more than a message may have");
   }
   Reader reader;
-  if (!reader.Read(run_metadata)) return BadTrace("is damaged, or another message");
+  if (!reader.Read(run_metadata)) return BadTrace("is damaged, or another message", run_metadata);
   CheckTrace trace = reader.Take();
-  if (trace.nodes.empty()) return BadTrace("holds no step");
+  if (trace.nodes.empty()) return BadTrace("holds no step", run_metadata);
   return trace;
 }
 

@@ -55,7 +55,8 @@ struct CheckTrace {
   absl::flat_hash_map<absl::string_view, std::vector<Record>> records;
 };
 
-// Parses `run_metadata`. INVALID_ARGUMENT (BAD_OPTION) if it is damaged or holds no step.
+// Parses `run_metadata`. INVALID_ARGUMENT (BAD_OPTION) if it is damaged or holds no step; if
+// it is the error of a step that ran out of memory, or a log with it, the message says so.
 absl::StatusOr<CheckTrace> ReadCheckTrace(absl::string_view run_metadata);
 
 }  // namespace spillway::text

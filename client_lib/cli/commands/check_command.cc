@@ -129,8 +129,10 @@ void AddCheckCommand(CLI::App* app, Session* session) {
       ->required()
       ->type_name("");
   command
-      ->add_option("RUN_METADATA", flags->run_metadata,
-                   "A serialized RunMetadata (or StepStats) of one step. - is standard input.")
+      ->add_option(
+          "RUN_METADATA", flags->run_metadata,
+          "A serialized RunMetadata (or StepStats) of one step; of a step that failed, its "
+          "error or log: whether it ran out of memory is told. - is standard input.")
       ->required()
       ->type_name("");
   AddFormatFlag(command, &flags->format);

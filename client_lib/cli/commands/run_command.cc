@@ -31,7 +31,7 @@
 #include "client_lib/cli/run/run_prepare.h"
 #include "client_lib/cli/run/run_text.h"
 #include "client_lib/cli/run/scheduler_names.h"
-#include "client_lib/internal/gpu_allocator.h"
+#include "client_lib/internal/tensorflow_settings.h"
 #include "rewrite_core/base/error.h"
 
 namespace spillway::cli {
@@ -57,10 +57,10 @@ constexpr char kRunFooter[] =
     "  TF_GPU_HOST_MEM_LIMIT_IN_MB  as the report advises, unless it is already set\n"
     "Standard input and output, signals and the exit code are the command's own.\n"
     "\n"
-    "Flags that are not given are taken from SPILLWAY_SERVER, SPILLWAY_CACHE_DIR and\n"
-    "SPILLWAY_METRICS_TEXTFILE, and the names of the job from SPILLWAY_JOB, SPILLWAY_USER,\n"
-    "SPILLWAY_QUEUE and SPILLWAY_MODEL, or else from Slurm's variables; in a pod of\n"
-    "Kubernetes the name of the pod is the job.\n"
+    "Flags that are not given are taken from SPILLWAY_SERVER, SPILLWAY_CACHE_DIR,\n"
+    "SPILLWAY_METRICS_TEXTFILE and SPILLWAY_GPU_MEMORY_BYTES, and the names of the job\n"
+    "from SPILLWAY_JOB, SPILLWAY_USER, SPILLWAY_QUEUE and SPILLWAY_MODEL, or else from\n"
+    "Slurm's variables; in a pod of Kubernetes the name of the pod is the job.\n"
     "\n"
     "Rewritten graphs are kept in the cache folder and used again; tasks that start at the\n"
     "same time share one rewrite. Entries unused for 30 days are deleted.\n"
@@ -131,6 +131,7 @@ struct RunCommandFlags : RunFlags {
         end_of_connection(command->get_options().size()),
         app(command),
         server(command->get_option("--server")->envname("SPILLWAY_SERVER")) {
+    command->get_option("--gpu-memory-bytes")->envname("SPILLWAY_GPU_MEMORY_BYTES");
     command->get_option("--timeout")
         ->description(absl::StrCat(
             "The longest time until the command starts, even if files hang. [default: ",
@@ -323,7 +324,8 @@ void PrintOutcome(const RunCommandFlags& flags, const absl::StatusOr<PreparedGra
     return;
   }
   if (!flags.quiet) TellNote(RunText(flags.graph, *prepared));
-  if (const std::string misfit = internal::AllocatorWarning(); !misfit.empty()) TellNote(misfit);
+  if (!prepared->warning.empty()) TellNote(prepared->warning);
+  for (const std::string& misfit : internal::SettingWarnings()) TellNote(misfit);
   if (!warning.empty()) TellNote(warning);
 }
 

@@ -30,4 +30,11 @@ absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::ExploreOption
   return Fill(limit, options);
 }
 
+std::string LimitToFreeMemory(v1::RewriteOptions* options) {
+  // Without a memory from nvidia-smi that was not asked, and the options stay as they are.
+  if (options->step().hardware().gpu_memory_source() != v1::MEMORY_SOURCE_NVIDIA_SMI) return "";
+  return internal::LimitToFreeMemory(internal::MachineOfProcess(),
+                                     options->mutable_step()->mutable_hardware());
+}
+
 }  // namespace spillway::cli

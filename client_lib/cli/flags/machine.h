@@ -23,6 +23,9 @@ absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::RewriteOption
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::SimulateOptions* options);
 absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::ExploreOptions* options);
 
+// Of the machine that trains (internal/this_machine.h), after FillHardware.
+std::string LimitToFreeMemory(v1::RewriteOptions* options);
+
 }  // namespace spillway::cli
 
 #endif  // SPILLWAY_CLIENT_LIB_CLI_FLAGS_MACHINE_H_

@@ -290,15 +290,17 @@ absl::StatusOr<PreparedGraph> PrepareGraph(const PrepareRequest& request,
         const auto filled = FillHardware(
             std::min(kNvidiaSmiTime, deadline.Remaining() / kNvidiaSmiPart), &complete.options);
         if (!filled.ok()) return filled.status();
+        const std::string warning = LimitToFreeMemory(&complete.options);
         absl::StatusOr<PreparedGraph> prepared = Prepare(complete, deadline, stage);
         if (!prepared.ok()) return prepared.status();
         return Pack({prepared->graph_path, prepared->report_path, prepared->cached ? "cached" : "",
-                     prepared->report.SerializeAsString()});
+                     prepared->report.SerializeAsString(), warning});
       });
   if (!bytes.ok()) return bytes.status();
   PreparedGraph prepared;
   std::string cached, report;
-  if (!Unpack(*bytes, {&prepared.graph_path, &prepared.report_path, &cached, &report}) ||
+  if (!Unpack(*bytes,
+              {&prepared.graph_path, &prepared.report_path, &cached, &report, &prepared.warning}) ||
       !prepared.report.ParseFromString(report)) {
     return absl::InternalError("the child process sent an answer that cannot be read");
   }

@@ -42,6 +42,7 @@ struct PreparedGraph {
   std::string graph_path;
   std::string report_path;  // JSON; absolute.
   bool cached = false;      // From the cache: nothing was rewritten.
+  std::string warning;      // Of the machine's memory, or empty.
   // Without its lists of tensors. For several graphs, counts are summed, and forecasts, fits and
   // hardware are those of the worst one.
   v1::RewriteReport report;

@@ -107,7 +107,8 @@ def check(report: Any, run_metadata: Any, *,
     Args:
       report: a Report, a RewriteResult, a serialized RewriteReport, or its JSON (`--report` of the
         program `spillway`).
-      run_metadata: a RunMetadata or StepStats, or its bytes.
+      run_metadata: a RunMetadata or StepStats, or its bytes. Of a step that failed, the exception:
+        the error says whether it ran out of memory, which cuDNN says in other words.
       trace: a file to write: the simulated and the measured step, side by side, in the Trace Event
         format, for Perfetto and chrome://tracing. `report` must be a RewriteResult.
       **keywords: with `trace`, the keywords of `simulate` that the rewrite had: `batch_size`, ...
@@ -147,6 +148,8 @@ def _figure(data: Dict[str, Any], name: str) -> Figure:
 
 
 def _run_metadata(run_metadata: Any) -> bytes:
+    if isinstance(run_metadata, Exception):
+        run_metadata = ("%s: %s" % (type(run_metadata).__name__, run_metadata)).encode()
     if hasattr(run_metadata, "SerializeToString"):
         run_metadata = run_metadata.SerializeToString()
     if not isinstance(run_metadata, (bytes, bytearray, memoryview)):

@@ -24,6 +24,7 @@ namespace {
 
 using ::spillway::testing::TempDir;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -75,7 +76,51 @@ TEST_F(ThisMachineTest, ItIsAskedInItsOwnWords) {
   std::ifstream asked(dir_ / "asked");
   std::string words;
   std::getline(asked, words);
-  EXPECT_EQ(words, "--query-gpu=memory.total,compute_cap --format=csv,noheader,nounits");
+  EXPECT_EQ(words,
+            "--query-gpu=memory.total,compute_cap,memory.free --format=csv,noheader,nounits");
+}
+
+// By the rule for the total TensorFlow gets 13,610 of a T4's 15,360 MiB: less 700 of the driver,
+// less 1,050. Of free memory it gets all but 1,050, or a twentieth.
+TEST_F(ThisMachineTest, LessIsFreeWhereTheJobRuns) {
+  struct Case {
+    const char* answer;
+    int64_t planned_mib;
+    bool warns;
+  };
+  for (const Case& one :
+       std::vector<Case>{{"15360, 7.5", 13610, false},
+                         {"15360, 7.5, 15100", 13610, false},  // As it is idle.
+                         {"15360, 7.5, 14404", 13610, false},  // 256 MiB less, and one more.
+                         {"15360, 7.5, 14403", 13312, true},
+                         {"15360, 7.5, 8218", 7168, true},  // 7,168 are left: a multiple of 256.
+                         {"15360, 7.5, 8217", 6912, true},
+                         {"15360, 7.5, 1400", 1024, true},  // Below 2 GiB TensorFlow leaves 225.
+                         {"15360, 7.5, 480", 13610, true},  // Nothing to plan for.
+                         {"15360, 7.5, 0", 13610, true},
+                         {"15360, 7.5, 15361", 13610, false},
+                         {"15360, 7.5, -1", 13610, false},
+                         {"15360, 7.5, [N/A]", 13610, false},
+                         {"15360, [N/A], 8218", 0, true}}) {
+    NvidiaSmi(absl::StrCat("case $1 in *=name) echo Tesla T4;; *memory.total*) echo '", one.answer,
+                           "';; esac"));
+    const absl::StatusOr<ThisMachine> machine = AskMachine(kEnough);
+    v1::Hardware hardware;
+    ASSERT_TRUE(FillHardware(machine, &hardware).ok());
+    const std::string warning = LimitToFreeMemory(machine, &hardware);
+    if (one.planned_mib > 0) {
+      EXPECT_EQ(hardware.gpu_memory_bytes(), one.planned_mib * kMiB) << one.answer;
+    }
+    EXPECT_EQ(!warning.empty(), one.warns) << one.answer << warning;
+    EXPECT_THAT(warning, AnyOf("", AllOf(HasSubstr("another process has memory of Tesla T4"),
+                                         HasSubstr("SPILLWAY_GPU_MEMORY_BYTES"))));
+  }
+  // Of several GPUs others may be at work for other processes of the job.
+  NvidiaSmi("case $1 in *=name) ;; *) echo 15360, 7.5, 200; echo 15360, 7.5, 15100;; esac");
+  const absl::StatusOr<ThisMachine> machine = AskMachine(kEnough);
+  v1::Hardware hardware = Filled();
+  EXPECT_EQ(LimitToFreeMemory(machine, &hardware), "");
+  EXPECT_EQ(hardware.gpu_memory_bytes(), 13610 * kMiB);
 }
 
 TEST_F(ThisMachineTest, AnOldDriverDoesNotKnowTheCapability) {

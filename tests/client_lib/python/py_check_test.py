@@ -65,6 +65,9 @@ class CheckTest(unittest.TestCase):
         with self.assertRaisesRegex(spillway.InvalidOptionError, "FULL_TRACE") as caught:
             spillway.check(self.result, b"\xff" * 20)
         self.assertEqual(caught.exception.reason, "BAD_OPTION")
+        with self.assertRaisesRegex(spillway.InvalidOptionError,
+                                    r"ran out of GPU memory \(No algorithm worked!"):
+            spillway.check(self.result, LookupError("No algorithm worked!"))
         for trace in (None, "text", 5):
             with self.assertRaises(TypeError):
                 spillway.check(self.result, trace)

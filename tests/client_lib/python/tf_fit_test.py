@@ -1,6 +1,7 @@
 """Keras's fit on every kind of data and under strategies that distribute it: it trains as without
 Spillway, whatever the data leave open, and with fail_open nothing ends it."""
 
+import inspect
 import os
 import unittest
 import warnings
@@ -64,14 +65,14 @@ STRATEGIES = {
 }
 
 
-def compiled(steps=1):
+def compiled(steps=1, jit_compile=False):
     tf.keras.utils.set_random_seed(1)
     layers = tf.keras.layers
     model = tf.keras.Sequential([
         layers.Input((8, 8, 1)), layers.Conv2D(4, 3, activation="relu"),
         layers.Conv2D(4, 3, activation="relu"), layers.Flatten(), layers.Dense(10)])
     model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-                  steps_per_execution=steps, jit_compile=False)
+                  steps_per_execution=steps, jit_compile=jit_compile)
     return model
 
 
@@ -181,6 +182,72 @@ class StrategiesTest(unittest.TestCase):
                 self.assertEqual(made, [])
         with self.assertRaisesRegex(spillway.InternalError, "NcclAllReduce"):
             train("arrays", refused({}))
+
+
+@unittest.skipIf(tf_common.KERAS_2, "Keras 2 takes XLA only where it is told to")
+class AutoXlaTest(unittest.TestCase):
+    """Keras 3 chooses by the devices that TensorFlow lists: here one more than there are, while
+    `compile` looks."""
+
+    def chosen(self, **keywords):
+        devices = tf.config.list_physical_devices() + [
+            tf.config.PhysicalDevice("/physical_device:GPU:0", "GPU")]
+        with mock.patch.object(tf.config, "list_physical_devices", lambda *_: devices):
+            model = compiled(**keywords)
+        self.assertTrue(model.jit_compile)
+        return model
+
+    def fit(self, model, callbacks=()):
+        """The losses, and what was said."""
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            losses = model.fit(IMAGES, LABELS, batch_size=BATCH, shuffle=False, verbose=0, epochs=2,
+                               validation_data=(IMAGES, LABELS), callbacks=list(callbacks)).history
+        return losses, [str(one.message) for one in said
+                        if one.category is spillway.SpillwayWarning]
+
+    def test_keras_own_choice_is_switched_off(self):
+        made = []
+        plain = compiled()
+        rewrite_train_function(plain, **LEVEL)
+        expected, _ = self.fit(plain)
+        model = self.chosen(jit_compile="auto")
+        model.make_train_function()  # With XLA.
+        with self.assertWarnsRegex(spillway.SpillwayWarning, "runs without XLA"):
+            rewrite_train_function(model, on_rewrite=made.append, **LEVEL)
+        self.assertFalse(model.jit_compile)
+        found, said = self.fit(model)
+        self.assertEqual((found, said), (expected, []))
+        self.assertEqual([one.spillway_report.outcome for one in made], ["REWRITTEN"])
+
+    def test_callbacks_switch_it_off_too(self):
+        callback = lms_v2.LMS(swapout_threshold=3, swapin_ahead=1, swapin_groupby=0)
+        _, said = self.fit(self.chosen(jit_compile="auto"), [callback])
+        self.assertEqual(len(said), 1, said)
+        self.assertGreater(callback.result.report.swapped_tensor_count, 0)
+
+    def test_what_the_program_chose_is_left_alone(self):
+        def set_later():
+            model = compiled(jit_compile="auto")
+            model.jit_compile = True
+            return model
+
+        def compiled_again():
+            model = self.chosen(jit_compile="auto")
+            model.compile("sgd", "mse", jit_compile=True)
+            return model
+
+        for make in (lambda: self.chosen(jit_compile=True), set_later, compiled_again):
+            model = make()
+            with self.assertRaisesRegex(TypeError, "pass jit_compile=False"):
+                rewrite_train_function(model)
+            self.assertTrue(model.jit_compile)
+
+    def test_compile_is_what_it_was(self):
+        model = compiled(jit_compile="auto")
+        with self.assertRaisesRegex(TypeError, "no_such_keyword"):
+            model.compile("sgd", no_such_keyword=1)
+        self.assertIn("steps_per_execution", inspect.signature(type(model).compile).parameters)
 
 
 # A step in which the gradient of a convolution's bias triggers a swap-in for that of its weights;

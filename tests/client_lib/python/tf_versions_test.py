@@ -1,4 +1,4 @@
-"""Which versions of TensorFlow `spillway.tensorflow` is for, and which allocator."""
+"""Which versions of TensorFlow `spillway.tensorflow` is for."""
 
 import unittest
 import warnings
@@ -34,13 +34,6 @@ class VersionsTest(unittest.TestCase):
         with mock.patch.dict("os.environ", {_versions.OVERRIDE: "1"}):
             with self.assertWarnsRegex(UserWarning, "this is 2.99.0"):
                 _versions.check("2.99.0")
-
-    def test_the_driver_s_allocator_is_warned_of(self):
-        """At import, where the program can still unset it: TensorFlow reads it with the first GPU."""
-        for value, lines in (("cuda_malloc_async", 1), ("memory_guard", 0)):
-            with mock.patch.dict("os.environ", {"TF_GPU_ALLOCATOR": value}):
-                done = common.python("import spillway.tensorflow")
-            self.assertEqual(done.stderr.count("unset TF_GPU_ALLOCATOR"), lines, done.stderr)
 
     def test_it_is_asked_at_import(self):
         """Before anything that another TensorFlow does not have; the package itself needs none."""

@@ -43,6 +43,40 @@ TEST(GraphFactsTest, WhatTrains) {
   }
 }
 
+// A call of a function in the library, as Grappler shows those that XLA compiles: no body.
+std::string XlaCall(const std::string& effect, const std::string& value = "\x28\x01",
+                    const std::string& attribute = "_XlaMustCompile") {
+  std::string signature, entry, function, library, graph = Node("call", "StatefulPartitionedCall");
+  AppendBytesField(1, "step", &signature);
+  AppendBytesField(20, "loss/ReadVariableOp", &signature);
+  AppendBytesField(20, effect, &signature);
+  AppendBytesField(1, attribute, &entry);
+  AppendBytesField(2, value, &entry);
+  AppendBytesField(1, signature, &function);
+  AppendBytesField(5, entry, &function);
+  AppendBytesField(1, function, &library);
+  AppendBytesField(2, library, &graph);
+  return graph;
+}
+
+TEST(GraphFactsTest, WhatTrainsByXla) {
+  // As Keras 2.15, 3.3 and 3.15 name them; then those of a validation.
+  for (const char* effect :
+       {"SGD_1/AssignSubVariableOp_3", "SGD/AssignAddVariableOp", "adam/AssignAddVariableOp_12",
+        "AssignSubVariableOp", "Adam/Adam/update/ResourceApplyAdam"}) {
+    const GraphFacts facts = ReadGraph(XlaCall(effect), {}, {});
+    EXPECT_TRUE(facts.ok && facts.xla_trains && !facts.trains) << effect;
+  }
+  for (const char* effect : {"AssignAddVariableOp_2", "AssignVariableOp_3",
+                             "dropout/ReadVariableOp", "SGD/AssignVariableOp"}) {
+    EXPECT_FALSE(ReadGraph(XlaCall(effect), {}, {}).xla_trains) << effect;
+  }
+  const std::string off("\x28\x00", 2);
+  EXPECT_FALSE(ReadGraph(XlaCall("AssignSubVariableOp", off), {}, {}).xla_trains);
+  EXPECT_FALSE(
+      ReadGraph(XlaCall("AssignSubVariableOp", "\x28\x01", "_noinline"), {}, {}).xla_trains);
+}
+
 TEST(GraphFactsTest, SwapsByTheirNames) {
   EXPECT_TRUE(ReadGraph(Node("lms/swapin_x_0", "Identity"), {}, {}).has_swaps);
   EXPECT_FALSE(ReadGraph(Node("swap", "Identity"), {}, {}).has_swaps);

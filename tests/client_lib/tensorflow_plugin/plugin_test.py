@@ -54,6 +54,7 @@ RUNS = {
     "keras, plug-in without work": ("keras_fit", PLUGINS, {}),
     "keras, run again": ("keras_fit", PLUGINS, {
         **TRIAL, **RUN_AGAIN, "SPILLWAY_GPU_MEMORY_BYTES": "270KiB"}),
+    "keras, XLA": ("keras_xla", PLUGINS, TRIAL),
     "activations fed": ("fed_session", None, {}),
     "activations fed, planned": ("fed_session", PLUGINS, {
         **TRIAL, **RUN_AGAIN, "SPILLWAY_GPU_MEMORY_BYTES": "700KiB"}),
@@ -147,6 +148,12 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(len(expected), 2)
         for mine, plain in zip(losses("keras, run again"), expected):
             self.assertAlmostEqual(mine, plain, delta=1e-5 * plain)
+
+    def test_a_step_that_xla_has_taken(self):
+        """One line, of the training alone; the program trains by XLA."""
+        line, = self.ran("keras, XLA").spillway
+        self.assertRegex(line, r"^spillway: graph of '.*' \(\d+ nodes\): its step is compiled by XLA, "
+                               r".*pass jit_compile=False")
 
     def test_a_session_that_feeds_activations(self):
         """A clone would not see what is fed: such steps are left as they are, with a line."""

@@ -118,5 +118,31 @@ TEST(CheckTraceTest, WhatIsNoTraceIsSaid) {
   }
 }
 
+// The errors as TensorFlow 2.15 words them, alone and in a log.
+TEST(CheckTraceTest, TheErrorOfAStepThatRanOutOfMemory) {
+  for (const std::string error :
+       {"ResourceExhaustedError: Graph execution error",
+        "OOM when allocating tensor with shape[64]",
+        "NotFoundError: No algorithm worked!  Error messages: Profiling failure on CUDNN engine",
+        "UnknownError: CUDNN failed to allocate the scratch space for the runner or to find one",
+        "InternalError: No-scratch fallback runner requires nonzero scratch space"}) {
+    for (const std::string& bytes : {error, "epoch 1\nTraceback\n  " + error + "\x1b[31m\nend\n"}) {
+      const absl::Status status = ReadCheckTrace(bytes).status();
+      EXPECT_EQ(core::GetErrorInfo(status).reason(), "BAD_OPTION") << status;
+      const std::string message(status.message());
+      EXPECT_THAT(message, ::testing::HasSubstr("ran out of GPU memory (")) << error;
+      EXPECT_EQ(message.find('\x1b'), message.npos) << message;
+      EXPECT_THAT(message, ::testing::Not(::testing::HasSubstr("end")));
+    }
+  }
+  const auto said = [](const std::string& text) {
+    return std::string(ReadCheckTrace(text).status().message());
+  };
+  EXPECT_THAT(said("NotFoundError: No such file"), ::testing::HasSubstr("FULL_TRACE"));
+  // Its start is quoted.
+  EXPECT_THAT(said("No algorithm worked! " + std::string(1000, 'x')),
+              ::testing::SizeIs(::testing::Lt(450u)));
+}
+
 }  // namespace
 }  // namespace spillway::text

@@ -10,10 +10,13 @@ from spillway.tensorflow import _versions
 
 # Before the rest, which needs parts of TensorFlow that other versions lack.
 _versions.check(tensorflow.__version__)
-_versions.check_allocator()
 
 # pylint: disable=wrong-import-position
+from spillway.tensorflow import _auto_xla, _settings  # noqa: E402
 from spillway.tensorflow._function import rewrite_function, rewrite_train_function  # noqa: E402
 from spillway.tensorflow._live_graph import rewrite_graph  # noqa: E402
+
+_settings.check_environment()
+_auto_xla.watch()
 
 __all__ = ["rewrite_function", "rewrite_graph", "rewrite_train_function"]

@@ -17,7 +17,7 @@ from tensorflow.python.ops import handle_data_util
 
 import spillway
 from spillway import _doors, _rewrite, errors
-from spillway.tensorflow import _bodies
+from spillway.tensorflow import _auto_xla, _bodies, _settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -71,6 +71,7 @@ def rewrite_function(function: Any, *, fail_open: bool = False,
         warnings.warn("jit_compile=True: XLA knows no swaps, so the rewritten function runs without "
                       "XLA; leave jit_compile out to keep the two alike", errors.SpillwayWarning,
                       stacklevel=3)
+    _settings.check_program()
     try:
         made = _rewritten(function, dict(keywords))
     except errors.SpillwayError as error:
@@ -258,7 +259,8 @@ def rewrite_train_function(model: tf.keras.Model, *,
     the same keywords changes nothing; other keywords replace the earlier ones.
 
     Args:
-      model: a compiled Keras model; not `run_eagerly`, not with `jit_compile`.
+      model: a compiled Keras model; not `run_eagerly`, not with `jit_compile=True`. Where Keras 3
+        has chosen XLA by itself, it is switched off, with a warning.
       on_rewrite: called with each rewritten concrete function; `spillway_report` is its report.
       **keywords: those of `rewrite_function`.
 
@@ -276,6 +278,7 @@ def edit_train_function(model: tf.keras.Model, rewrite: Callable[..., Any],
         raise TypeError("the model is not compiled, so it has no step to rewrite")
     if getattr(model, "run_eagerly", False):
         raise TypeError("a model that runs eagerly has no graph to rewrite")
+    _auto_xla.switch_off(model)
     if getattr(model, "jit_compile", False):
         raise TypeError("XLA compiles this model, and knows no swaps; pass jit_compile=False to "
                         "compile (Keras 3 takes XLA by itself where there is a GPU)")

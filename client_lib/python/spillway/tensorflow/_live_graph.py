@@ -11,7 +11,7 @@ from tensorflow.python.framework import importer
 import spillway
 from spillway import _doors, _rewrite, errors
 from spillway.patch import Patch
-from spillway.tensorflow import _feeds, _sessions
+from spillway.tensorflow import _feeds, _sessions, _settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,6 +42,7 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
         (SESSION_HAS_RUN), or there is none (NO_GRAPH: eager execution, the body of a tf.function).
       SpillwayError, TypeError: as in `spillway.rewrite`.
     """
+    _settings.check_program()
     options: Dict[str, Any] = {name: value for name, value in keywords.items() if name != "patch"}
     try:
         if str(keywords.get("already_rewritten")).lower() == "replan":

@@ -10,7 +10,7 @@ import tensorflow as tf
 import spillway
 from spillway import _doors, _rewrite, _text, options
 from spillway._values import list_of
-from spillway.tensorflow import _function, _live_graph, _sessions
+from spillway.tensorflow import _function, _live_graph, _sessions, _settings
 
 _GIB = 1 << 30
 
@@ -85,6 +85,11 @@ class Editor:
         self._log_last(report)
         self._tell(report)
         return {graph.get_operation_by_name(node.name) for node in result.patch.new_nodes}
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Of hooks: what the session is made with can be seen."""
+        del coord
+        _settings.check_session(session)
 
     def _all_keywords(self) -> Dict[str, Any]:
         return {"strategy": self._strategy, **self._keywords()}

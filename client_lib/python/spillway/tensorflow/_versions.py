@@ -1,4 +1,4 @@
-"""The TensorFlow that this part supports: its versions, and its allocator of GPU memory.
+"""The versions of TensorFlow that this part supports.
 
 It uses internals of TensorFlow (function graphs, sessions, Keras's train function), so other
 versions may break it silently.
@@ -16,15 +16,6 @@ FIRST, LAST = (2, 15), (2, 21)
 
 # If set to 1, an unsupported version is only a warning.
 OVERRIDE = "SPILLWAY_ANY_TENSORFLOW"
-
-
-def check_allocator() -> None:
-    """Warns of an allocator that plans are not made for (client_lib/internal/gpu_allocator.h)."""
-    if os.environ.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async":
-        warnings.warn(
-            "plans are made for TensorFlow's own allocator, and TF_GPU_ALLOCATOR is "
-            "cuda_malloc_async, which needs more memory than planned and fails where that one waits "
-            "for a copy to end; unset TF_GPU_ALLOCATOR", stacklevel=2)
 
 
 def check(version: str) -> None:

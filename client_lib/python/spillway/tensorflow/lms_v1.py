@@ -117,6 +117,9 @@ class LMSSessionRunHook(tf.compat.v1.train.SessionRunHook):
     def begin(self) -> None:
         self.lms_obj.run(tf.compat.v1.get_default_graph())
 
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self.lms_obj.after_create_session(session, coord)
+
 
 LMSHook = LMSSessionRunHook
 

@@ -431,6 +431,29 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
   EXPECT_THAT(again.err, HasSubstr(" per GPU from nvidia-smi, from the cache)\n"));
 }
 
+// 24 GiB, of which another process has 8: TensorFlow gets 16384 - 1536 MiB. A forecast is not of
+// now.
+TEST_F(CliForecastTest, RunPlansForTheMemoryThatIsFree) {
+  const std::string graph = Graph("mnist_deep");
+  InstallNvidiaSmi("#!/bin/sh\necho 24576, 8.6, 16384\n");
+  const Words run = {"run",        "--graph", graph, "--cache-dir", dir_ / "cache",
+                     "--strategy", "scope",   "--",  "true"};
+  const auto warned = HasSubstr(
+      "spillway: another process has memory of 24576, 8.6, 16384: TensorFlow would get 14.50 GiB "
+      "of "
+      "21.82 GiB now, so the plan is for 14.50 GiB; ");
+  for (int i = 0; i < 2; ++i) {  // Also from the cache.
+    const ChildResult ran = WithPath(dir_ / "bin", run);
+    EXPECT_THAT(ran.err, AllOf(warned, HasSubstr("14.50 GiB per GPU from nvidia-smi")));
+  }
+  setenv("SPILLWAY_GPU_MEMORY_BYTES", "20GiB", 1);
+  const ChildResult given = WithPath(dir_ / "bin", run);
+  unsetenv("SPILLWAY_GPU_MEMORY_BYTES");
+  EXPECT_THAT(given.err, AllOf(Not(warned), Not(HasSubstr("GiB per GPU from nvidia-smi"))));
+  EXPECT_THAT(WithPath(dir_ / "bin", {"simulate", graph, "--batch-size", "8"}).err,
+              AllOf(Not(warned), HasSubstr("21.82 GiB of 24.00 GiB")));
+}
+
 // As `nvidia-smi --query-gpu=name` and the query of the memory answer on two L4.
 TEST_F(CliForecastTest, HardwareAutoIsTheMachineThatNvidiaSmiNames) {
   const std::string graph = Graph("mnist_deep");

@@ -940,6 +940,13 @@ TEST_F(RunTest, WarnsOfAnAllocatorThatPlansAreNotMadeFor) {
   setenv("TF_GPU_ALLOCATOR", "memory_guard", 1);
   EXPECT_THAT(RunMnist(dir_, kShowGraph).err, Not(HasSubstr("allocator")));
   unsetenv("TF_GPU_ALLOCATOR");
+  setenv("TF_FORCE_GPU_ALLOW_GROWTH", "true", 1);
+  setenv("TF_CUDNN_USE_AUTOTUNE", "0", 1);
+  EXPECT_THAT(RunMnist(dir_, kShowGraph).err,
+              AllOf(HasSubstr("spillway: TF_FORCE_GPU_ALLOW_GROWTH is true: "),
+                    HasSubstr("spillway: TF_CUDNN_USE_AUTOTUNE is off: ")));
+  unsetenv("TF_FORCE_GPU_ALLOW_GROWTH");
+  unsetenv("TF_CUDNN_USE_AUTOTUNE");
 }
 
 TEST_F(RunTest, VariablesStandForFlags) {

@@ -1,0 +1,100 @@
+// What the environment sets in the program's TensorFlow that plans do not assume: by default memory
+// is one piece, an operation waits for it, cuDNN's workspaces are optional, XLA is off and TF32 on.
+#ifndef SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_
+#define SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_
+
+#include <cctype>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client_lib/internal/gpu_allocator.h"
+
+namespace spillway::internal {
+
+// As TensorFlow reads it (ReadBoolFromEnvVar in tsl/util/env_var.cc): what is no bool is the
+// default.
+inline bool BoolVariable(const char* name, bool otherwise) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr) return otherwise;
+  std::string text(value);
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (text == "0" || text == "false") return false;
+  return text == "1" || text == "true" || otherwise;
+}
+
+inline bool VariableIs(const char* name, std::string_view wanted) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && value == wanted;
+}
+
+// Whether TF_XLA_FLAGS has XLA choose what it compiles (SetterForXlaAutoJitFlag in
+// compiler/jit/flags.cc): a level above 0, for all graphs or those of one GPU, or `fusible`; the
+// last flag counts. What does not begin with `-` is a file's name, which is not read here.
+inline bool XlaClusters() {
+  constexpr std::string_view kFlag = "--tf_xla_auto_jit=", kOneGpu = "single-gpu(";
+  const char* const flags = std::getenv("TF_XLA_FLAGS");
+  std::istringstream words(flags == nullptr ? "" : flags);
+  bool clusters = false;
+  std::string word;
+  for (bool first = true; words >> word; first = false) {
+    if (first && word[0] != '-') return false;
+    if (word.compare(0, kFlag.size(), kFlag) != 0) continue;
+    std::string level = word.substr(kFlag.size());
+    if (level.compare(0, kOneGpu.size(), kOneGpu) == 0) level.erase(0, kOneGpu.size());
+    clusters = level == "fusible" || std::atoi(level.c_str()) > 0;
+  }
+  return clusters;
+}
+
+// Returns a warning, one sentence, for each: what it does to a plan, and what to do. Python has the
+// same in spillway/tensorflow/_settings.py; tests/testing/tensorflow_settings.txt binds both.
+inline std::vector<std::string> SettingWarnings() {
+  // AllocateScratchOrFallback and AutotuneUnfusedConv in kernels/conv_ops_gpu.{h,cc}: without a
+  // measurement, or if the first algorithm that works is taken, there is none without a workspace.
+  constexpr char kWorkspaces[] =
+      ": cuDNN's convolutions then fail where memory for their workspaces is short, which plans "
+      "take "
+      "for optional, so a plan that fits may run out of memory; unset it, or plan for the "
+      "workspaces "
+      "by convolution_workspace_bytes (--convolution-workspace-bytes)";
+  std::vector<std::string> warnings;
+  if (std::string allocator = AllocatorWarning(); !allocator.empty()) warnings.push_back(allocator);
+  // GetAllowGrowthValue in core/common_runtime/gpu/gpu_bfc_allocator.cc takes no other spelling;
+  // BFCAllocator::Extend makes regions that double in size.
+  if (VariableIs("TF_FORCE_GPU_ALLOW_GROWTH", "true")) {
+    warnings.push_back(
+        "TF_FORCE_GPU_ALLOW_GROWTH is true: TensorFlow then takes the GPU's memory in pieces that "
+        "it "
+        "never merges, and plans are made for memory in one piece, so a plan that fits may run out "
+        "of memory; unset it");
+  }
+  if (BoolVariable("TF_DETERMINISTIC_OPS", false)) {
+    warnings.push_back(std::string("TF_DETERMINISTIC_OPS is on") + kWorkspaces);
+  }
+  if (!BoolVariable("TF_CUDNN_USE_AUTOTUNE", true)) {
+    warnings.push_back(std::string("TF_CUDNN_USE_AUTOTUNE is off") + kWorkspaces);
+  }
+  if (XlaClusters()) {
+    warnings.push_back(
+        "TF_XLA_FLAGS has --tf_xla_auto_jit: XLA then compiles clusters of operations after the "
+        "plan "
+        "is made, and knows no swaps, so memory and times are not those that were told; take the "
+        "flag out");
+  }
+  // NVIDIA's libraries read it, TensorFlow does not.
+  if (VariableIs("NVIDIA_TF32_OVERRIDE", "0")) {
+    warnings.push_back(
+        "NVIDIA_TF32_OVERRIDE is 0: matrix products and convolutions of float32 are then up to 8 "
+        "times as slow on GPUs that have TF32, which plans are made for, so times are not those "
+        "that "
+        "were told; unset it, or give peak_flops (--peak-flops) without TF32");
+  }
+  return warnings;
+}
+
+}  // namespace spillway::internal
+
+#endif  // SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_

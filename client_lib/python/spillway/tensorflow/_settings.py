@@ -1,0 +1,120 @@
+"""What the environment and the program set in TensorFlow that plans do not assume
+(client_lib/internal/tensorflow_settings.h, which names TensorFlow's files)."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from typing import Any, List, Mapping, Set
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework import config as config_lib
+
+_ALLOCATOR = (
+    "plans are made for TensorFlow's own allocator, and TF_GPU_ALLOCATOR is cuda_malloc_async, which "
+    "needs more memory than planned and fails where that one waits for a copy to end; unset "
+    "TF_GPU_ALLOCATOR")
+_GROWTH = (
+    "%s: TensorFlow then takes the GPU's memory in pieces that it never merges, and plans are made for "
+    "memory in one piece, so a plan that fits may run out of memory; %s")
+_WORKSPACES = (
+    "%s: cuDNN's convolutions then fail where memory for their workspaces is short, which plans take "
+    "for optional, so a plan that fits may run out of memory; %s, or plan for the workspaces by "
+    "convolution_workspace_bytes (--convolution-workspace-bytes)")
+_CLUSTERS = (
+    "%s: XLA then compiles clusters of operations after the plan is made, and knows no swaps, so "
+    "memory and times are not those that were told; take the flag out")
+_TF32 = (
+    "%s: matrix products and convolutions of float32 are then up to 8 times as slow on GPUs that have "
+    "TF32, which plans are made for, so times are not those that were told; %s, or give peak_flops "
+    "(--peak-flops) without TF32")
+_RETRY = (
+    "%s: an operation then fails where it would wait for a swap-out to end, which plans count on, so a "
+    "plan that fits may run out of memory; %s")
+
+_UNSET = "unset it"
+_LEAVE_OUT = "leave it out"
+
+
+def of_environment(variables: Mapping[str, str]) -> List[str]:
+    """Returns the warnings, one sentence each."""
+
+    def bool_of(name: str, otherwise: bool) -> bool:
+        text = variables.get(name, "").lower()
+        return text in ("1", "true") or (otherwise and text not in ("0", "false"))
+
+    found = []
+    if variables.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async":
+        found.append(_ALLOCATOR)
+    if variables.get("TF_FORCE_GPU_ALLOW_GROWTH") == "true":
+        found.append(_GROWTH % ("TF_FORCE_GPU_ALLOW_GROWTH is true", _UNSET))
+    if bool_of("TF_DETERMINISTIC_OPS", False):
+        found.append(_WORKSPACES % ("TF_DETERMINISTIC_OPS is on", _UNSET))
+    if not bool_of("TF_CUDNN_USE_AUTOTUNE", True):
+        found.append(_WORKSPACES % ("TF_CUDNN_USE_AUTOTUNE is off", _UNSET))
+    if _xla_clusters(variables.get("TF_XLA_FLAGS", "").split()):
+        found.append(_CLUSTERS % "TF_XLA_FLAGS has --tf_xla_auto_jit")
+    if variables.get("NVIDIA_TF32_OVERRIDE") == "0":
+        found.append(_TF32 % ("NVIDIA_TF32_OVERRIDE is 0", _UNSET))
+    return found
+
+
+def _xla_clusters(flags: List[str]) -> bool:
+    if not flags or not flags[0].startswith("-"):
+        return False  # None, or in a file.
+    levels = [flag.partition("=")[2] for flag in flags if flag.startswith("--tf_xla_auto_jit=")]
+    return bool(levels) and re.match(r"fusible$|(single-gpu\()?\+?0*[1-9]", levels[-1]) is not None
+
+
+def of_config(config: Any) -> List[str]:
+    """The same of a ConfigProto."""
+    found = []
+    options = config.gpu_options
+    if options.allow_growth and os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH") not in ("true", "false"):
+        found.append(_GROWTH % ("memory growth is on (set_memory_growth, allow_growth)", _LEAVE_OUT))
+    if options.experimental.disallow_retry_on_allocation_failure:
+        found.append(_RETRY % ("disallow_retry_on_allocation_failure is set", _LEAVE_OUT))
+    if config.graph_options.optimizer_options.global_jit_level > 0:
+        found.append(_CLUSTERS % "global_jit_level (set_jit) is on")
+    return found
+
+
+def of_program() -> List[str]:
+    """The same of what the program has set for all that it runs eagerly."""
+    found = of_config(context.context().config) if tf.executing_eagerly() else []
+    # What the environment sets was said at import; a value that is no bool would end the process here
+    # (OpDeterminismRequired in core/util/determinism.cc).
+    unset = os.environ.get("TF_DETERMINISTIC_OPS", "0").lower() in ("0", "false")
+    if unset and config_lib.is_op_determinism_enabled():
+        found.append(_WORKSPACES % ("enable_op_determinism was called", _LEAVE_OUT))
+    if not config_lib.tensor_float_32_execution_enabled():
+        found.append(_TF32 % ("enable_tensor_float_32_execution(False) was called", _LEAVE_OUT))
+    return found
+
+
+def check_environment() -> None:
+    """Warns at import, where the program can still unset most of them."""
+    _warn(of_environment(os.environ))
+
+
+def check_program() -> None:
+    """Warns when a step is rewritten."""
+    _warn(of_program())
+
+
+def check_session(session: Any) -> None:
+    """Warns of what a session of a rewritten graph is made with."""
+    config = getattr(session, "_config", None)
+    _warn(of_config(config) if config is not None else [])
+
+
+_said: Set[str] = set()
+
+
+def _warn(found: List[str]) -> None:
+    for sentence in found:
+        if sentence not in _said:
+            _said.add(sentence)
+            warnings.warn(sentence, stacklevel=4)

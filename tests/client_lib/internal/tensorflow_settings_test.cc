@@ -1,0 +1,68 @@
+// tests/testing/tensorflow_settings.txt has the cases, for Python, too.
+#include "client_lib/internal/tensorflow_settings.h"
+
+#include <stdlib.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spillway::internal {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Case {
+  std::string variable, value, warning;
+};
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  std::ifstream file(SPILLWAY_TEST_GRAPHS "/../testing/tensorflow_settings.txt");
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t equals = line.find('='), bar = line.find('|');
+    cases.push_back(
+        {line.substr(0, equals), line.substr(equals + 1, bar - equals - 1), line.substr(bar + 1)});
+  }
+  return cases;
+}
+
+class TensorflowSettingsTest : public ::testing::Test {
+ protected:
+  TensorflowSettingsTest() { Unset(); }
+  ~TensorflowSettingsTest() override { Unset(); }
+
+  void Unset() const {
+    for (const Case& one : cases_) unsetenv(one.variable.c_str());
+  }
+
+  const std::vector<Case> cases_ = Cases();
+};
+
+TEST_F(TensorflowSettingsTest, EachValueOfEach) {
+  ASSERT_GT(cases_.size(), 20u);
+  for (const Case& one : cases_) {
+    setenv(one.variable.c_str(), one.value.c_str(), 1);
+    const std::vector<std::string> expected =
+        one.warning.empty() ? std::vector<std::string>{} : std::vector<std::string>{one.warning};
+    EXPECT_EQ(SettingWarnings(), expected) << one.variable << "=" << one.value;
+    unsetenv(one.variable.c_str());
+    EXPECT_THAT(SettingWarnings(), IsEmpty());
+  }
+}
+
+TEST_F(TensorflowSettingsTest, EachIsSaid) {
+  setenv("TF_FORCE_GPU_ALLOW_GROWTH", "true", 1);
+  setenv("TF_CUDNN_USE_AUTOTUNE", "0", 1);
+  EXPECT_THAT(SettingWarnings(), ElementsAre(HasSubstr("TF_FORCE_GPU_ALLOW_GROWTH is true"),
+                                             HasSubstr("TF_CUDNN_USE_AUTOTUNE is off")));
+}
+
+}  // namespace
+}  // namespace spillway::internal
