@@ -44,8 +44,9 @@ PROMISES = ("fit", "peak", "time")
 DEFAULT_RESERVE = 0.1  # Of allocator_reserve (hardware.proto).
 MOST_TIME, LEAST_TIME = 1.05, 0.9  # Of the time told.
 HARDWARE = {"6.0": "p100_pcie", "7.0": "v100_pcie", "8.0": "a100_40gb_pcie4", "9.0": "h100_pcie5"}
-# The step is what the file says, in all of the memory: Grappler has been there.
-AS_IT_IS = {"allocator_reserve": 0}
+ALL_MEMORY = {"allocator_reserve": 0}
+# Where Grappler has been, the step is what the file says.
+AS_IT_IS = {"defaults": {"grappler": "as_is"}, "advised": {"grappler": "as_is"}}
 HALF = "half"  # half_net() below; other names are of tests/graphs and of limit_graphs.py.
 
 Run = collections.namedtuple("Run", "graph shares recomputes capabilities changes")
@@ -228,8 +229,8 @@ def cases(spillway, run, pattern):
                 continue
             planned, told = made
             changed = net.changed(planned, change, capability, options["gpu_memory_bytes"], told)
-            yield judged(prefix + change, told,
-                         spillway.simulate(changed, dict(options, **AS_IT_IS))["forecast"])
+            ran = dict(options, **ALL_MEMORY, **AS_IT_IS.get(change, {}))
+            yield judged(prefix + change, told, spillway.simulate(changed, ran)["forecast"])
 
 
 def known_broken():
