@@ -40,10 +40,21 @@ constexpr char kSchedulingHeuristics[] =
 // same kernels run: tests/tensorflow/grappler_bits.py finds the fewest.
 constexpr char kSameBits[] = "graph_options { rewrite_options { arithmetic_optimization: OFF } }";
 
-void SetAdvice(int64_t swap_out_bytes, v1::Advice* advice) {
+// What feeds, fetches, checkpoints and the input pipeline may have pinned beside swaps: an
+// assumption. A region that does not grow has to hold it, too.
+constexpr int64_t kOtherPinnedMib = 1024;
+
+void SetAdvice(int64_t swap_out_bytes, bool sizes_known, v1::Advice* advice) {
   // Twice the peak of swapped-out bytes: the host allocator rounds sizes up to powers of two.
   const int64_t needed_mib = swap_out_bytes / kBytesPerMib * 2 + 1;
   advice->set_config_proto_text(kSchedulingHeuristics);
+  // GPUProcessState::GetGpuHostAllocator in core/common_runtime/gpu/gpu_process_state.cc; without
+  // growth BFCAllocator takes its limit whole.
+  if (sizes_known && swap_out_bytes > 0) {
+    advice->set_pinned_memory_config_proto_text(absl::StrCat(
+        "gpu_options { experimental { gpu_host_mem_limit_in_mb: ", needed_mib + kOtherPinnedMib,
+        " gpu_host_mem_disallow_growth: true } }"));
+  }
   if (needed_mib <= kDefaultHostLimitMib) return;
   advice->set_host_memory_variable(absl::StrCat("TF_GPU_HOST_MEM_LIMIT_IN_MB=", needed_mib));
   advice->set_host_memory_variable_before_1_14(
@@ -231,7 +242,7 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
     *report->add_devices() = std::move(device);
   }
   if (!plan.swaps.empty()) {
-    SetAdvice(swap_out_bytes, report->mutable_advice());
+    SetAdvice(swap_out_bytes, unknown_sizes == 0, report->mutable_advice());
   } else if (!clones.clones.empty()) {
     report->mutable_advice()->set_config_proto_text(kSchedulingHeuristics);
   }

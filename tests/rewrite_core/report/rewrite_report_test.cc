@@ -233,6 +233,23 @@ TEST(ReportFiguresTest, AdvisesOnHostMemoryWhereTheDefaultIsTooSmall) {
             "TF_CUDA_HOST_MEM_LIMIT_IN_MB=81921");
 }
 
+TEST(ReportFiguresTest, PinsHostMemoryAsOneRegionIfItsSizeIsKnown) {
+  const TestGraph graph(kTwoGpus);
+  const auto pinned = [&](int64_t last) {
+    SwapPlan plan = ThreeSwaps(graph);
+    for (PlannedSwap& swap : plan.swaps) swap.size_bytes = 1 << 30;
+    plan.swaps.back().size_bytes = last;
+    v1::RewriteReport report;
+    EXPECT_TRUE(ReportFigures(*graph, ClonePlan(), plan, {}, &report).ok());
+    return report.advice().pinned_memory_config_proto_text();
+  };
+  // Twice 2.5 GiB and a bit, and 1 GiB for the rest.
+  EXPECT_EQ(pinned(1 << 29),
+            "gpu_options { experimental { gpu_host_mem_limit_in_mb: 6145 "
+            "gpu_host_mem_disallow_growth: true } }");
+  EXPECT_EQ(pinned(kUnknownSize), "");
+}
+
 TEST(ReportFiguresTest, NothingForAnEmptyPlan) {
   const TestGraph graph(kTwoGpus);
   v1::RewriteReport report;
