@@ -205,7 +205,8 @@ def judged(name, told, forecast):
     figures = "%s, peak %.0f of %.0f MiB (%+.1f %% of the memory), %.1f of %.1f ms (%+.1f %%)%s" % (
         "fit unknown, %d sizes" % unknown if "fit" in broken else "fits", peak / 2**20,
         told.peak_bytes / 2**20,
-        100 * DEFAULT_RESERVE * (peak - told.peak_bytes) / told.reserve_bytes, time_ns / 1e6, told.time_ns / 1e6, 100 * (time_ns / told.time_ns - 1), warned)
+        100 * DEFAULT_RESERVE * (peak - told.peak_bytes) / told.reserve_bytes,
+        time_ns / 1e6, told.time_ns / 1e6, 100 * (time_ns / told.time_ns - 1), warned)
     return Case(name, broken, figures)
 
 
@@ -228,7 +229,11 @@ def cases(spillway, run, pattern):
                 yield Case(prefix + change, None, "no plan")
                 continue
             planned, told = made
-            changed = net.changed(planned, change, capability, options["gpu_memory_bytes"], told)
+            try:
+                changed = net.changed(planned, change, capability, options["gpu_memory_bytes"], told)
+            except train.tensorflow().errors.OpError as error:  # A session runs without any pass.
+                yield Case(prefix + change, PROMISES, "TensorFlow's passes fail: %s" % error.message)
+                continue
             ran = dict(options, **ALL_MEMORY, **AS_IT_IS.get(change, {}))
             yield judged(prefix + change, told, spillway.simulate(changed, ran)["forecast"])
 
