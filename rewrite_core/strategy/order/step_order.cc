@@ -26,7 +26,6 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     if (poll.Tick()) return stop.status("strategy");
     const WorkloadOp& info = unswapped.ops[op];
     if (info.device != gpu || info.kind != OpKind::kCompute) continue;
-    if (facts.active_nodes().only_orders[info.node]) continue;
     order.slots_[info.node] = order.num_slots();
     order.nodes_.push_back(info.node);
     const OpTimes& times = unswapped.launch_ahead.times[op];
@@ -68,6 +67,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   place.assign(buffers.buffers().size(), kNoOrderBuffer);
   for (Slot slot(0); slot < order.num_slots(); ++slot) {
     const NodeId id = order.nodes_[slot];
+    if (facts.active_nodes().only_orders[id]) continue;
     for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
       if (poll.Tick()) return stop.status("strategy");
       const BufferIndex buffer = buffers.buffer_of({id, port});
@@ -84,6 +84,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   std::vector<std::vector<Use>> uses(order.buffers_.size());
   for (Slot slot(0); slot < order.num_slots(); ++slot) {
     const NodeId id = order.nodes_[slot];
+    if (facts.active_nodes().only_orders[id]) continue;
     const absl::Span<const Tensor> inputs = graph.inputs(id);
     for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
       if (poll.Tick()) return stop.status("strategy");
