@@ -151,7 +151,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
       break;
     }
   }
-  if (absl::Status s = order.FindCopiesIn(graph, buffers, gpu, unswapped, stop); !s.ok()) return s;
+  if (absl::Status s = order.FindCopiesIn(facts, gpu, unswapped, stop); !s.ok()) return s;
   for (const CopyIn& copy : order.copies_in_) {
     change[copy.first] += copy.bytes;
     change[copy.last + 1] -= copy.bytes;
@@ -183,8 +183,10 @@ Slot StepOrder::NextFarWait(Slot from, Slot before) const {
   return far_waits_[node - num_leaves_];
 }
 
-absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers, GpuIndex gpu,
+absl::Status StepOrder::FindCopiesIn(const StepFacts& facts, GpuIndex gpu,
                                      const StepResult& unswapped, const StopToken& stop) {
+  const Graph& graph = facts.graph();
+  const Buffers& buffers = facts.buffers();
   StopPoller poll(stop);
   // By producer: when the first copy of its outputs is granted memory.
   absl::flat_hash_map<NodeId, int64_t> given;
@@ -200,6 +202,7 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
   // By buffer: the last slot that reads it.
   absl::flat_hash_map<BufferIndex, Slot> last;
   for (Slot slot(0); slot < num_slots(); ++slot) {
+    if (facts.active_nodes().only_orders[nodes_[slot]]) continue;
     for (Tensor input : graph.inputs(nodes_[slot])) {
       if (poll.Tick()) return stop.status("strategy");
       if (input.is_control()) break;
@@ -234,6 +237,7 @@ absl::Status StepOrder::FindCopiesIn(const Graph& graph, const Buffers& buffers,
   }
   std::vector<std::vector<Use>> uses(copies_in_.size());
   for (Slot slot(0); slot < num_slots(); ++slot) {
+    if (facts.active_nodes().only_orders[nodes_[slot]]) continue;
     const absl::Span<const Tensor> inputs = graph.inputs(nodes_[slot]);
     for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
       if (poll.Tick()) return stop.status("strategy");

@@ -122,8 +122,8 @@ class StepOrder {
  private:
   StepOrder() = default;
 
-  absl::Status FindCopiesIn(const Graph& graph, const Buffers& buffers, GpuIndex gpu,
-                            const StepResult& unswapped, const StopToken& stop);
+  absl::Status FindCopiesIn(const StepFacts& facts, GpuIndex gpu, const StepResult& unswapped,
+                            const StopToken& stop);
 
   std::vector<NodeId> nodes_;
   std::vector<Slot> slots_;  // By node.
