@@ -91,12 +91,16 @@ std::string WorseSides(const StepFacts& facts) {
 // For the unchanged graph.
 absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const StopToken& stop) {
   v1::KnownShare share;
-  int64_t tensors = 0, unknown = 0, bounded = 0, nodes = 0, unknown_nodes = 0;
+  int64_t tensors = 0, unknown = 0, bounded = 0, nodes = 0, unknown_nodes = 0, noops = 0;
   const Buffers& buffers = facts.buffers();
   StopPoller poll(stop);
   for (NodeId id(0); id < facts.graph().num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("simulate");
-    if (!facts.active_nodes().Computes(id)) continue;
+    if (!facts.active_nodes().flags[id]) continue;
+    if (facts.active_nodes().only_orders[id]) {
+      noops += facts.placement().node(id) != kHostPlace;
+      continue;
+    }
     for (int32_t port = 0; port < buffers.num_outputs(id); ++port) {
       if (poll.Tick()) return stop.status("simulate");
       const Tensor tensor{id, port};
@@ -109,7 +113,7 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
     ++nodes;
     unknown_nodes += !facts.costs()[id].is_known;
   }
-  share.set_noop_node_count(absl::c_count(facts.active_nodes().only_orders, true));
+  share.set_noop_node_count(noops);
   share.set_tensor_count(tensors);
   share.set_unknown_tensor_count(unknown);
   share.set_bounded_tensor_count(bounded);
@@ -119,13 +123,11 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
 }
 
 void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
-  const int64_t noops = absl::c_count(facts.active_nodes().only_orders, true);
-  if (noops == 0) return;
-  forecast->add_assumes(absl::StrCat(
-      "TensorFlow's graph optimizer makes ", CountText(noops, "operation"),
-      " NoOps, as only control edges leave ", noops == 1 ? "it" : "them",
-      ": if the program fetches more than the targets, name that among them, and if it turns the "
-      "optimizer off, give grappler = AS_IS"));
+  if (facts.step().grappler() == v1::GRAPPLER_AS_IS) return;
+  forecast->add_assumes(
+      "TensorFlow's graph optimizer is on, which makes NoOps of operations that only control edges "
+      "leave, and the program fetches nothing beside the targets: otherwise give grappler = AS_IS, "
+      "or name all that is fetched among the targets");
 }
 
 // The unknown parts of the step with `plan`, including copies of unknown size.

@@ -115,11 +115,13 @@ class NodeLinker {
   // Identity.
   bool OnlyOrders(NodeId id) const {
     if (!overlay_.IsSwapNode(id)) return (*only_orders_)[id];
-    return facts_.step().grappler() != v1::GRAPPLER_AS_IS &&
-           !KeepsIdentity(graph_, overlay_.swap(id).tensor.node) &&
-           !overlay_.IsRead(id, [this](NodeId reader) {
-             return (*needed_)[reader] && !(*only_orders_)[reader];
-           });
+    const PlanOverlay::SwapNode& node = overlay_.swap(id);
+    if (facts_.step().grappler() == v1::GRAPPLER_AS_IS ||
+        KeepsIdentity(graph_, facts_.shapes(), node.tensor)) {
+      return false;
+    }
+    return !overlay_.IsRead(
+        id, [this](NodeId reader) { return (*needed_)[reader] && !(*only_orders_)[reader]; });
   }
 
   // Whether, with the plan's edges, no loop body needs what its own loop outputs. If one does

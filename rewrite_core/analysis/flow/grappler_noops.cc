@@ -51,7 +51,7 @@ class NoOpFinder {
     }
     if (op != "Identity" && op != "IdentityN") return true;
     if (inputs.empty() || inputs[0].is_control()) return false;
-    return !KeepsIdentity(graph_, inputs[0].node);
+    return !KeepsIdentity(graph_, shapes_, inputs[0]);
   }
 
  private:
@@ -62,9 +62,19 @@ class NoOpFinder {
 
 }  // namespace
 
-bool KeepsIdentity(const Graph& graph, NodeId from) {
-  return IsVariableOp(graph.op(from)) || graph.op(from) == "ReadVariableOp" ||
-         graph.op(from) == "_Recv" || graph.op_info(from).control_flow == ControlFlow::kSwitch;
+bool KeepsIdentity(const Graph& graph, const Shapes& shapes, Tensor read) {
+  constexpr int kMaxHops = 16;  // Identities in a row are few.
+  for (int hop = 0; hop < kMaxHops; ++hop) {
+    const absl::string_view op = graph.op(read.node);
+    if (shapes.type(read).is_ref || IsVariableOp(op) || op == "ReadVariableOp" || op == "_Recv" ||
+        graph.op_info(read.node).control_flow == ControlFlow::kSwitch) {
+      return true;
+    }
+    const absl::Span<const Tensor> inputs = graph.inputs(read.node);
+    if (op != "Identity" || inputs.empty() || inputs[0].is_control()) return false;
+    read = inputs[0];
+  }
+  return false;
 }
 
 absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& topology,

@@ -24,9 +24,11 @@
 
 namespace spillway::core {
 
-// Whether an Identity of an output of this node stays what it is: a variable's value, or one side
-// of a conditional.
-bool KeepsIdentity(const Graph& graph, NodeId from);
+// Whether an Identity that reads this stays what it is: of a variable, or one side of a
+// conditional, or of an Identity of one. (TensorFlow makes a NoOp of the last, which is no less
+// dead. Here it stays, so that a swap between the two changes nothing: an Identity has no memory of
+// its own.)
+bool KeepsIdentity(const Graph& graph, const Shapes& shapes, Tensor read);
 
 // Flags the nodes among `needed` (what `targets` need) that become NoOps: none if step.grappler is
 // AS_IS. Errors: those of `stop`.
