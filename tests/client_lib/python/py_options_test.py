@@ -42,10 +42,13 @@ class OptionsTest(unittest.TestCase):
 
     def test_enums_are_those_of_the_proto(self):
         plain = {"int32", "int64", "bool", "string", "double", "bytes", "Step", "Output",
-                 "ScopeStrategy", "LevelStrategy", "BudgetStrategy", "StripStrategy", "ApplyStrategy"}
-        found = {name for message in ("RewriteOptions", "ScopeStrategy", "LevelStrategy",
-                                      "BudgetStrategy")
-                 for name, kind in fields("options.proto", message).items() if kind not in plain}
+                 "ScopeStrategy", "LevelStrategy", "BudgetStrategy", "StripStrategy", "ApplyStrategy",
+                 "Feed", "Hardware", "LoopCount"}
+        found = {name for file, message in (("options", "RewriteOptions"),
+                                            ("options", "ScopeStrategy"),
+                                            ("options", "LevelStrategy"),
+                                            ("options", "BudgetStrategy"), ("step", "Step"))
+                 for name, kind in fields(file + ".proto", message).items() if kind not in plain}
         self.assertEqual(found, set(options.ENUMS))
 
     def test_a_keyword_that_does_not_exist_is_named(self):
