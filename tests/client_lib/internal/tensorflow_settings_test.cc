@@ -17,12 +17,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-struct Case {
+struct Setting {
   std::string variable, value, warning;
 };
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
+std::vector<Setting> SettingCases() {
+  std::vector<Setting> cases;
   std::ifstream file(SPILLWAY_TEST_GRAPHS "/../testing/tensorflow_settings.txt");
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -39,15 +39,15 @@ class TensorflowSettingsTest : public ::testing::Test {
   ~TensorflowSettingsTest() override { Unset(); }
 
   void Unset() const {
-    for (const Case& one : cases_) unsetenv(one.variable.c_str());
+    for (const Setting& one : cases_) unsetenv(one.variable.c_str());
   }
 
-  const std::vector<Case> cases_ = Cases();
+  const std::vector<Setting> cases_ = SettingCases();
 };
 
 TEST_F(TensorflowSettingsTest, EachValueOfEach) {
   ASSERT_GT(cases_.size(), 20u);
-  for (const Case& one : cases_) {
+  for (const Setting& one : cases_) {
     setenv(one.variable.c_str(), one.value.c_str(), 1);
     const std::vector<std::string> expected =
         one.warning.empty() ? std::vector<std::string>{} : std::vector<std::string>{one.warning};
