@@ -153,9 +153,8 @@ TEST_F(StreamProtocolTest, UploadIsCancelledOnceItIsBehindTheMinimumRate) {
   }
   EXPECT_EQ(server_->inflight_requests(), 1);
   ASSERT_TRUE(stream->Write(ChunkMessage("g")));
-  ASSERT_TRUE(Eventually([&] {
-    return Metric("spillway_input_bytes_total{method=\"StreamRewrite\"}") == 20'001;
-  }));
+  ASSERT_TRUE(Eventually(
+      [&] { return Metric("spillway_input_bytes_total{method=\"StreamRewrite\"}") == 20'001; }));
   clock_.Advance(absl::Seconds(4));
   EXPECT_EQ(server_->inflight_requests(), 1) << "within its 5 seconds";
   clock_.Advance(absl::Seconds(2));
