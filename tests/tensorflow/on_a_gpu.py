@@ -95,7 +95,7 @@ class Bench:
     # ---- What Spillway says.
 
     def machine_for(self, program):
-        machine = dict(self.machine)
+        machine = dict(self.machine, grappler="as_is")  # It is off: gpu_worker.session_config.
         if self.flags.rehearse:
             machine["gpu_memory_bytes"] = REHEARSED_BYTES[program]
         elif self.flags.card:

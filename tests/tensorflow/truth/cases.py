@@ -231,6 +231,8 @@ class Case:
             options["feed"] = {s["name"]: list(s["shape"]) for s in graph.feed_spec}
             options["batch_size"] = graph.meta["run_batch"]
         if self.set.budget_share:
+            if not self.set.grappler:
+                options["grappler"] = "as_is"
             peak = _unswapped_peak(rewriter, graph_bytes, self.strategy, options)
             share = TUNED_SHARES.get(graph.name, self.set.budget_share)
             if self.strategy == "budget":
