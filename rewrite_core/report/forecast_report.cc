@@ -248,7 +248,7 @@ absl::StatusOr<std::vector<v1::Temporary>> LargestTemporaries(const StepFacts& f
   StopPoller poll(stop);
   for (NodeId id(0); id < facts.graph().num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("simulate");
-    if (!facts.active_nodes().flags[id] || facts.placement().node(id) == kHostPlace ||
+    if (!facts.active_nodes().Computes(id) || facts.placement().node(id) == kHostPlace ||
         !facts.buffers().LaunchesKernel(id)) {
       continue;
     }

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
+#include "rewrite_core/inspect/simulate_graph.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/graph_meta.h"
@@ -54,6 +56,25 @@ TEST_P(KernelMemoryTest, OperationsTakeTheirOutputsUnlessItCounts) {
 
 INSTANTIATE_TEST_SUITE_P(Graphs, KernelMemoryTest, ::testing::ValuesIn(testing::TestGraphNames()),
                          [](const auto& param_info) { return param_info.param; });
+
+// A kernel that TensorFlow makes a NoOp takes nothing: it is not listed, nor does the step need it.
+TEST(KernelMemorySimulateTest, WhatOnlyControlEdgesLeaveTakesNothing) {
+  const TestGraph graph(
+      "x = Placeholder() {dtype=float32, shape=(8,16,16,4)}\n"
+      "s = Placeholder() {dtype=float32, shape=(4)}\n"
+      "norm = FusedBatchNormV3(x, s, s, s, s) {T=float32, U=float32}\n"
+      "end = Relu(x, ^norm) {T=float32}\n");
+  v1::SimulateOptions options;
+  options.mutable_step()->add_targets("end");
+  options.mutable_step()->set_kernel_memory(v1::KERNEL_MEMORY_AUTO);
+  for (const auto& [grappler, count] :
+       {std::pair(v1::GRAPPLER_AS_IS, 1), std::pair(v1::GRAPPLER_AUTO, 0)}) {
+    options.mutable_step()->set_grappler(grappler);
+    const auto report = SimulateGraph(graph.bytes(), options, DefaultLimits(), StopToken());
+    ASSERT_THAT(report, IsOk());
+    EXPECT_EQ(report->temporaries_size(), count) << v1::Grappler_Name(grappler);
+  }
+}
 
 v1::RewriteResponse Rewritten(const std::string& bytes, v1::KernelMemory kernel_memory,
                               int64_t gpu_memory_bytes) {

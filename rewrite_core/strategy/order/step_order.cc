@@ -159,7 +159,9 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   int64_t live = 0;
   for (Slot slot(0); slot < order.num_slots(); ++slot) {
     live += change[slot];
-    order.workspace_bytes_.push_back(facts.costs()[order.nodes_[slot]].workspace_bytes);
+    const NodeId id = order.nodes_[slot];
+    order.workspace_bytes_.push_back(
+        facts.active_nodes().only_orders[id] ? 0 : facts.costs()[id].workspace_bytes);
     order.live_bytes_.push_back(live + order.workspace_bytes_.back());
   }
   return order;
