@@ -48,8 +48,8 @@ enum class Fact {
   kCosts,         // Reads convolution_workspace_bytes and kernel_memory; depends on kBuffers and
                   // kHardware.
   kBackwardPart,  // Depends on kTopology.
-  kActiveNodes,   // Reads targets; depends on kShapes, on kBackwardPart if there are no targets,
-                  // and with conditionals on kPlacement. Also computes conditionals().
+  kActiveNodes,  // Reads targets and grappler; depends on kShapes, on kBackwardPart if there are no
+                 // targets, and with conditionals on kPlacement. Also computes conditionals().
 };
 
 // Checks what needs no graph: the machine, the workspace of convolutions, values of enums that this

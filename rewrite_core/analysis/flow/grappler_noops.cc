@@ -30,35 +30,20 @@ bool IsTrue(const Graph& graph, NodeId id, absl::string_view attr) {
   return value && AttrBool(*value);
 }
 
-class NoOpFinder {
- public:
-  NoOpFinder(const Graph& graph, const Shapes& shapes) : graph_(graph), shapes_(shapes) {
-    for (int32_t op = 0; op < graph.num_ops(); ++op) {
-      is_pure_.push_back(IsPureOp(graph.op_name(op), FindOp(graph.op_name(op))));
-    }
+// Whether the node itself may become a NoOp; its readers are another matter.
+bool MayBeNoOp(const Graph& graph, const Shapes& shapes, NodeId id) {
+  const absl::string_view op = graph.op(id);
+  if (!IsPureOp(op, graph.op_info(id)) || shapes.IsFed(id)) return false;
+  if (IsTrue(graph, id, "in_place") || IsTrue(graph, id, "inplace")) return false;
+  const absl::Span<const Tensor> inputs = graph.inputs(id);
+  for (Tensor input : inputs) {
+    if (input.is_control()) break;
+    // A legacy op that takes a reference may write; one that only reads is rare.
+    if (shapes.type(input).is_ref) return false;
   }
-
-  // Whether the node itself may become one; its readers are another matter.
-  bool MayBe(NodeId id) const {
-    const absl::string_view op = graph_.op(id);
-    if (!is_pure_[graph_.op_id(id)] || shapes_.IsFed(id)) return false;
-    if (IsTrue(graph_, id, "in_place") || IsTrue(graph_, id, "inplace")) return false;
-    const absl::Span<const Tensor> inputs = graph_.inputs(id);
-    for (Tensor input : inputs) {
-      if (input.is_control()) break;
-      // A legacy op that takes a reference may write; one that only reads is rare.
-      if (shapes_.type(input).is_ref) return false;
-    }
-    if (op != "Identity" && op != "IdentityN") return true;
-    if (inputs.empty() || inputs[0].is_control()) return false;
-    return !KeepsIdentity(graph_, shapes_, inputs[0]);
-  }
-
- private:
-  const Graph& graph_;
-  const Shapes& shapes_;
-  std::vector<bool> is_pure_;  // By Graph::op_id.
-};
+  if (op != "Identity" && op != "IdentityN") return true;
+  return !inputs.empty() && !inputs[0].is_control() && !KeepsIdentity(graph, shapes, inputs[0]);
+}
 
 }  // namespace
 
@@ -85,7 +70,6 @@ absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& 
   NodeFlags kept(graph.num_nodes(), false), noops(graph.num_nodes(), false);
   if (step.grappler() == v1::GRAPPLER_AS_IS) return noops;
   for (NodeId target : targets) kept[target] = true;
-  const NoOpFinder finder(graph, shapes);
   StopPoller poll(stop);
   // Readers first. Those across the back edge of a loop are Merges, which stay.
   for (auto at = topology.order().rbegin(); at != topology.order().rend(); ++at) {
@@ -98,7 +82,7 @@ absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& 
       if (poll.Tick()) return stop.status("active nodes");
       is_read = readers[i].port != kControl && needed[readers[i].node] && !noops[readers[i].node];
     }
-    noops[id] = !is_read && finder.MayBe(id);
+    noops[id] = !is_read && MayBeNoOp(graph, shapes, id);
   }
   return noops;
 }

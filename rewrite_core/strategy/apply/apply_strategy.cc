@@ -6,9 +6,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/analysis/machine/device_name.h"
-#include "rewrite_core/analysis/machine/hardware.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
