@@ -25,9 +25,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import tensorflow as tf  # noqa: E402
 from tensorflow.core.framework import graph_pb2  # noqa: E402
-from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2  # noqa: E402
 from tensorflow.python.framework import op_def_registry  # noqa: E402
-from tensorflow.python.grappler import tf_optimizer  # noqa: E402
+
+from truth import grappler  # noqa: E402
 
 v1 = tf.compat.v1
 tf.get_logger().setLevel("ERROR")
@@ -48,20 +48,6 @@ def of_scalars():
     return graph.as_graph_def()
 
 
-def after_pass(graph_def, targets):
-    """The graph after Grappler's dependency optimizer, and nothing else."""
-    meta = meta_graph_pb2.MetaGraphDef()
-    meta.graph_def.CopyFrom(graph_def)
-    meta.collection_def["train_op"].node_list.value.extend(targets)
-    config = config_pb2.ConfigProto()
-    rewrite = config.graph_options.rewrite_options
-    rewrite.optimizers.append("dependency")
-    rewrite.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
-    rewrite.min_graph_nodes = -1
-    rewrite.fail_on_optimizer_errors = True
-    return tf_optimizer.OptimizeGraph(config, meta, verbose=False)
-
-
 def node_of(edge):
     return edge.lstrip("^").split(":")[0]
 
@@ -79,7 +65,7 @@ def leading_to(graph_def, targets):
 
 def theirs_of(graph_def, targets):
     """What TensorFlow made a NoOp or removed, and what of that are Identities that others read."""
-    after = {node.name: node.op for node in after_pass(graph_def, targets).node}
+    after = {node.name: node.op for node in grappler.after_pass("dependency", graph_def, targets).node}
     needed = leading_to(graph_def, targets)
     gone = {node.name for node in graph_def.node if node.name in needed and node.op != "NoOp" and
             after.get(node.name, "NoOp") == "NoOp"}

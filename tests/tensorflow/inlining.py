@@ -28,11 +28,11 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from tensorflow.core.framework import graph_pb2  # noqa: E402
-from tensorflow.core.protobuf import config_pb2, meta_graph_pb2, rewriter_config_pb2  # noqa: E402
+from tensorflow.core.protobuf import config_pb2  # noqa: E402
 from tensorflow.python.framework import op_def_registry  # noqa: E402
-from tensorflow.python.grappler import tf_optimizer  # noqa: E402
 
 from inlining_cases import CASES  # noqa: E402
+from truth import grappler  # noqa: E402
 
 v1 = tf.compat.v1
 tf.get_logger().setLevel("ERROR")
@@ -46,20 +46,7 @@ LEFT_OUT = {"_spillway_undo", "_output_shapes", "_grappler_do_not_remove",
 
 def theirs_of(graph_def, fetches, feeds):
     """The graph after Grappler's function optimizer, and nothing else."""
-    meta = meta_graph_pb2.MetaGraphDef()
-    meta.graph_def.CopyFrom(graph_def)
-    for name in fetches:
-        meta.collection_def["train_op"].node_list.value.append(name)
-    for name in feeds:
-        # As Grappler's items of signatures name what is fed.
-        meta.signature_def["s"].inputs[name].name = name + ":0"
-    config = config_pb2.ConfigProto()
-    rewrite = config.graph_options.rewrite_options
-    rewrite.optimizers.append("function")
-    rewrite.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
-    rewrite.min_graph_nodes = -1
-    rewrite.fail_on_optimizer_errors = True
-    return tf_optimizer.OptimizeGraph(config, meta)
+    return grappler.after_pass("function", graph_def, fetches, feeds)
 
 
 # ---- Comparing.

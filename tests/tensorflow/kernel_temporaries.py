@@ -135,14 +135,17 @@ def forward(memory, machine, dtype, last, window, data, filt, result):
         memory.allocate(result, dtype)
 
 
+def gradient_is_product(window):
+    """Whether cuBLAS multiplies the tensors of a gradient as they are: both gradients ask this."""
+    dilates = window.rank == 3 and set(window.dilation) != {1}
+    return window.whole() or (window.padding != "EXPLICIT" and window.point() and not dilates)
+
+
 def input_gradient(memory, machine, dtype, last, window, data, filt, result):
     """LaunchConv2DBackpropInputOp in conv_grad_input_ops.cc, LaunchConvBackpropInputOpImpl in
     conv_grad_ops_3d.cc."""
     grouped = filt[-2] != data[-1 if last else 1]
-    dilates = window.rank == 3 and set(window.dilation) != {1}
-    if last and not grouped and window.padding != "EXPLICIT" and window.point() and not dilates:
-        return
-    if last and not grouped and window.whole():
+    if last and not grouped and gradient_is_product(window):
         return
     convert = last and not machine.computes_in_nhwc(dtype)
     memory.allocate(filt, dtype)
@@ -158,10 +161,7 @@ def filter_gradient(memory, machine, dtype, last, window, data, filt, result):
     LaunchConvBackpropFilterOpImpl in conv_grad_ops_3d.cc."""
     depth = data[-1 if last else 1]
     grouped = filt[-2] != depth
-    dilates = window.rank == 3 and set(window.dilation) != {1}
-    if last and not grouped and window.padding != "EXPLICIT" and window.point() and not dilates:
-        return
-    if last and not grouped and window.whole():
+    if last and not grouped and gradient_is_product(window):
         return
     convert = last and not machine.computes_in_nhwc(dtype)
     dims = data

@@ -4,7 +4,8 @@ A virtual cluster (grappler/clusters/virtual_cluster.cc) answers what passes ask
 its compute capability, by which the layout pass chooses (generic_layout_optimizer.cc).
 """
 from google.protobuf import text_format
-from tensorflow.core.protobuf import config_pb2, device_properties_pb2, meta_graph_pb2
+from tensorflow.core.protobuf import (
+    config_pb2, device_properties_pb2, meta_graph_pb2, rewriter_config_pb2)
 from tensorflow.python.grappler import cluster, tf_optimizer
 
 from truth import names, train
@@ -15,6 +16,23 @@ TASK = "/job:localhost/replica:0/task:0"
 def config(text=""):
     """A ConfigProto of its text."""
     return text_format.Parse(text, config_pb2.ConfigProto())
+
+
+def after_pass(name, graph_def, fetches, feeds=()):
+    """A GraphDef after one of Grappler's passes, and nothing else, on this machine."""
+    meta = meta_graph_pb2.MetaGraphDef()
+    meta.graph_def.CopyFrom(graph_def)
+    meta.collection_def["train_op"].node_list.value.extend(fetches)
+    for feed in feeds:
+        # As Grappler's items of signatures name what is fed.
+        meta.signature_def["s"].inputs[feed].name = feed + ":0"
+    options = config_pb2.ConfigProto()
+    rewrites = options.graph_options.rewrite_options
+    rewrites.optimizers.append(name)
+    rewrites.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
+    rewrites.min_graph_nodes = -1
+    rewrites.fail_on_optimizer_errors = True
+    return tf_optimizer.OptimizeGraph(options, meta, verbose=False)
 
 
 def full_device(device):
