@@ -56,10 +56,8 @@ inline std::vector<std::string> SettingWarnings() {
   // measurement, or if the first algorithm that works is taken, there is none without a workspace.
   constexpr char kWorkspaces[] =
       ": cuDNN's convolutions then fail where memory for their workspaces is short, which plans "
-      "take "
-      "for optional, so a plan that fits may run out of memory; unset it, or plan for the "
-      "workspaces "
-      "by convolution_workspace_bytes (--convolution-workspace-bytes)";
+      "take for optional, so a plan that fits may run out of memory; unset it, or plan for the "
+      "workspaces by convolution_workspace_bytes (--convolution-workspace-bytes)";
   std::vector<std::string> warnings;
   if (std::string allocator = AllocatorWarning(); !allocator.empty()) warnings.push_back(allocator);
   // GetAllowGrowthValue in core/common_runtime/gpu/gpu_bfc_allocator.cc takes no other spelling;
@@ -67,9 +65,8 @@ inline std::vector<std::string> SettingWarnings() {
   if (VariableIs("TF_FORCE_GPU_ALLOW_GROWTH", "true")) {
     warnings.push_back(
         "TF_FORCE_GPU_ALLOW_GROWTH is true: TensorFlow then takes the GPU's memory in pieces that "
-        "it "
-        "never merges, and plans are made for memory in one piece, so a plan that fits may run out "
-        "of memory; unset it");
+        "it never merges, and plans are made for memory in one piece, so a plan that fits may run "
+        "out of memory; unset it");
   }
   if (BoolVariable("TF_DETERMINISTIC_OPS", false)) {
     warnings.push_back(std::string("TF_DETERMINISTIC_OPS is on") + kWorkspaces);
@@ -80,17 +77,15 @@ inline std::vector<std::string> SettingWarnings() {
   if (XlaClusters()) {
     warnings.push_back(
         "TF_XLA_FLAGS has --tf_xla_auto_jit: XLA then compiles clusters of operations after the "
-        "plan "
-        "is made, and knows no swaps, so memory and times are not those that were told; take the "
-        "flag out");
+        "plan is made, and knows no swaps, so memory and times are not those that were told; take "
+        "the flag out");
   }
   // NVIDIA's libraries read it, TensorFlow does not.
   if (VariableIs("NVIDIA_TF32_OVERRIDE", "0")) {
     warnings.push_back(
         "NVIDIA_TF32_OVERRIDE is 0: matrix products and convolutions of float32 are then up to 8 "
         "times as slow on GPUs that have TF32, which plans are made for, so times are not those "
-        "that "
-        "were told; unset it, or give peak_flops (--peak-flops) without TF32");
+        "that were told; unset it, or give peak_flops (--peak-flops) without TF32");
   }
   return warnings;
 }

@@ -497,8 +497,7 @@ std::string LimitToFreeMemory(const absl::StatusOr<ThisMachine>& machine, v1::Ha
                       core::BytesText(free), " of ", core::BytesText(usable),
                       " now, so the plan is for ", core::BytesText(planned > 0 ? planned : usable),
                       "; end that process, or give --gpu-memory-bytes (SPILLWAY_GPU_MEMORY_BYTES), "
-                      "the same for all "
-                      "that train together");
+                      "the same for all that train together");
 }
 
 }  // namespace spillway::internal

@@ -44,7 +44,7 @@ class ShownGraphs {
                                   GraphToPlan item);
 
  private:
-  // Of the last graph that stayed unchanged: the names of what is kept and fetched.
+  // Of the last graph that stayed unchanged: its kept and fetched nodes.
   std::set<std::string> left_alone_;
   // If its sizes were unknown: a checksum of it.
   std::optional<size_t> unknown_;

@@ -132,7 +132,7 @@ void AddCheckCommand(CLI::App* app, Session* session) {
       ->add_option(
           "RUN_METADATA", flags->run_metadata,
           "A serialized RunMetadata (or StepStats) of one step; of a step that failed, its "
-          "error or log: whether it ran out of memory is told. - is standard input.")
+          "error or log, and the answer says whether it ran out of memory. - is standard input.")
       ->required()
       ->type_name("");
   AddFormatFlag(command, &flags->format);

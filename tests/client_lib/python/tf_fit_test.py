@@ -184,7 +184,7 @@ class StrategiesTest(unittest.TestCase):
             train("arrays", refused({}))
 
 
-@unittest.skipIf(tf_common.KERAS_2, "Keras 2 takes XLA only where it is told to")
+@unittest.skipIf(tf_common.KERAS_2, "Keras 2 uses XLA only with jit_compile=True")
 class AutoXlaTest(unittest.TestCase):
     """Keras 3 chooses by the devices that TensorFlow lists: here one more than there are, while
     `compile` looks."""

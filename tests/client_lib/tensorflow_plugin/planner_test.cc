@@ -313,7 +313,7 @@ class ShownGraphsTest : public PlannerTest {
     lines_ = ::testing::internal::GetCapturedStderr();
     return planned;
   }
-  // With an op that nobody knows in the place of the first convolution: no size behind it is known.
+  // With an unknown op in place of the first convolution, no size behind it is known.
   static std::string Unfolded(std::string graph) {
     const std::string name =
                           "\x0a\x06"
