@@ -58,6 +58,12 @@ class Soundness {
   // Judges a pace edge: `to` waits for a swap-in of an output of `producer` with these triggers.
   EdgeFault WaitForSwapIn(NodeId producer, absl::Span<const NodeId> triggers, NodeId to) const;
 
+  // Whether no wait should be added to a node: it is a Const, which takes no time and no memory of
+  // the step. Constant folding moves constants past the products that read them (ConstantPushDown,
+  // constant_folding.cc): one that waits for what its product's other factor leads to would close a
+  // cycle, and Grappler gives up. What reads it can wait in place of it.
+  bool IsConstant(NodeId id) const { return facts_.graph().op(id) == "Const"; }
+
  private:
   bool IsBelow(NodeId from, NodeId to) const {
     if (!ranks_.empty()) return ranks_[from] < ranks_[to];

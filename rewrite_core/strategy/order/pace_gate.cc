@@ -35,6 +35,7 @@ std::vector<NodeId> PaceGate::Find(NodeId producer, absl::Span<const NodeId> tri
 }
 
 bool PaceGate::MayWait(NodeId node, NodeId producer, absl::Span<const NodeId> triggers) const {
+  if (soundness_.IsConstant(node)) return false;
   const auto may_wait = [&](NodeId from) {
     return needs_.MayWait(node, from) && soundness_.WaitInOrder(from, node) == EdgeFault::kNone;
   };

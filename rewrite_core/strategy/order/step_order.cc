@@ -46,7 +46,8 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
       before = std::max(before, latest[input.node]);
     }
     const Slot own = order.slots_[id];
-    latest[id] = std::max(before, own);
+    // A Const does not hold up what reads it: no gate waits there (Soundness::IsConstant).
+    latest[id] = graph.op(id) == "Const" ? before : std::max(before, own);
     if (own != kNoSlot) order.latest_before_[own] = before;
   }
   for (Slot slot(0); slot < order.num_slots(); ++slot) {

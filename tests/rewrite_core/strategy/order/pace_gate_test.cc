@@ -14,6 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::TestGpuStep;
+using ::testing::UnorderedElementsAre;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
@@ -60,6 +61,15 @@ TEST(PaceGateTest, TheWholeFrontierWaits) {
 // A step that runs only chain b would need the feed of chain a.
 TEST(PaceGateTest, NotWhatNeedsNoneOfItsFeeds) {
   EXPECT_THAT(Gate(TestGpuStep(PacedChains("y")), "a3"), ElementsAre("a3"));
+}
+
+// As gradients have them: a constant factor that waits for the other factor.
+TEST(PaceGateTest, WhatReadsAConstantInPlaceOfIt) {
+  const TestGpuStep step(PacedChains("x") +
+                         "k = Const(^a2) {dtype=float32, _output_shapes=[()]}\n"
+                         "scaled = Mul(a2, k) " KIB_256);
+  ASSERT_GT(step.SlotOf("k"), step.SlotOf("a3"));
+  EXPECT_THAT(Gate(step, "a3"), UnorderedElementsAre("a3", "b3", "scaled"));
 }
 
 TEST(PaceGateTest, OfManyNodesThatWaitForNothingTheFirst64) {
