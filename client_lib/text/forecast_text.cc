@@ -82,6 +82,13 @@ void AddDeviceRows(const std::vector<Column>& columns, Rows* rows) {
   using F = v1::Forecast;
   using D = v1::DeviceForecast;
   add("peak memory", [](const F&, const D& d) { return core::BytesText(d.peak_bytes()); });
+  const auto runs_ahead = [](const Column& c) {
+    return c.device != nullptr && c.device->peak_in_all_memory_bytes() > c.device->peak_bytes();
+  };
+  if (std::any_of(columns.begin(), columns.end(), runs_ahead)) {
+    add("  in all memory",
+        [](const F&, const D& d) { return core::BytesText(d.peak_in_all_memory_bytes()); });
+  }
   add("  resident", [](const F&, const D& d) { return core::BytesText(d.resident_bytes()); });
   add("copied out", [](const F&, const D& d) { return core::BytesText(d.copy_out_bytes()); });
   add("copied in", [](const F&, const D& d) { return core::BytesText(d.copy_in_bytes()); });

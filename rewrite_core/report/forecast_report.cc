@@ -143,15 +143,39 @@ UnknownMemory UnknownWith(const SwapPlan& plan, const StepSimulator& simulator) 
   return unknown;
 }
 
-// `is_last`: use StepSimulator::SimulateLast.
-absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budget, bool is_last,
-                                      StepSimulator* simulator, const StopToken& stop) {
+// The peaks of a step that fits the budgets, by GPU, where it has all of their memory; `within` if
+// it does not fit that, as may be since memory is placed.
+absl::StatusOr<std::vector<int64_t>> PeaksInAllMemory(const SwapPlan& plan,
+                                                      const StepResult& within,
+                                                      StepSimulator* simulator,
+                                                      const StopToken& stop) {
+  const StepFacts& facts = simulator->facts();
+  const auto num_gpus = static_cast<int32_t>(within.launch_ahead.devices.size());
+  std::vector<int64_t> peaks, memories;
+  for (GpuIndex gpu(0); gpu < num_gpus; ++gpu) {
+    peaks.push_back(within.peak_bytes(gpu));
+    memories.push_back(facts.HardwareOf(gpu).gpu_memory_bytes);
+  }
+  if (within.is_unlimited) return peaks;  // More memory changes nothing.
+  StepTerms terms = StepTerms::AllGpus(std::move(memories));
+  terms.always_synchronous = true;
+  const auto all = simulator->Simulate(plan, terms, stop);
+  if (!all.ok()) return all.status();
+  for (GpuIndex gpu(0); gpu < num_gpus && all->fits; ++gpu) {
+    peaks[gpu] = std::max(peaks[gpu], all->peak_bytes(gpu));
+  }
+  return peaks;
+}
+
+// `step`: the plan that is simulated, of which `plan` is the whole (StepSimulator::Become).
+absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, const SwapPlan& step,
+                                      ForecastBudget budget, StepSimulator* simulator,
+                                      const StopToken& stop) {
   const StepFacts& facts = simulator->facts();
   StepTerms terms = TermsOf(budget, facts);
   terms.always_synchronous = true;
   terms.unlimited_if_unfit = true;
-  auto result =
-      is_last ? simulator->SimulateLast(plan, terms, stop) : simulator->Simulate(plan, terms, stop);
+  auto result = simulator->Simulate(step, terms, stop);
   if (!result.ok()) return result.status();
 
   v1::Forecast forecast;
@@ -180,6 +204,12 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budge
     if (budget == ForecastBudget::kNone) continue;
     forecast.mutable_devices(gpu)->set_budget_bytes(facts.BudgetOf(gpu));
   }
+  if (budget == ForecastBudget::kNone || !result->fits) return forecast;
+  auto peaks = PeaksInAllMemory(step, *result, simulator, stop);
+  if (!peaks.ok()) return peaks.status();
+  for (size_t i = 0; i < peaks->size(); ++i) {
+    forecast.mutable_devices(static_cast<int>(i))->set_peak_in_all_memory_bytes((*peaks)[i]);
+  }
   return forecast;
 }
 
@@ -187,7 +217,7 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, ForecastBudget budge
 
 absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget budget,
                                           StepSimulator* simulator, const StopToken& stop) {
-  auto forecast = Forecast(plan, budget, /*is_last=*/false, simulator, stop);
+  auto forecast = Forecast(plan, plan, budget, simulator, stop);
   if (!forecast.ok()) return forecast;
   auto share = FindKnownShare(simulator->facts(), stop);
   if (!share.ok()) return share.status();
@@ -221,12 +251,14 @@ absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, con
   auto temporaries = LargestTemporaries(simulator->facts(), stop);
   if (!temporaries.ok()) return temporaries.status();
   simulator->EndPlanning();  // Frees the costs.
-  auto before = Forecast(SwapPlan(), ForecastBudget::kHardware, /*is_last=*/false, simulator, stop);
+  const SwapPlan none;
+  auto before = Forecast(none, none, ForecastBudget::kHardware, simulator, stop);
   if (!before.ok()) return before.status();
   *before->mutable_known_share() = *share;
   if (absl::Status s = AddLowerBounds(simulator, stop, &*before); !s.ok()) return s;
   if (!plan.empty()) {
-    auto after = Forecast(plan, ForecastBudget::kHardware, /*is_last=*/true, simulator, stop);
+    if (absl::Status s = simulator->Become(plan, stop); !s.ok()) return s;
+    auto after = Forecast(plan, none, ForecastBudget::kHardware, simulator, stop);
     if (!after.ok()) return after.status();
     *after->mutable_known_share() = *share;
     *report->mutable_forecast_after() = *std::move(after);

@@ -37,13 +37,13 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
 
 // Fills in the forecasts of `report`, for the unchanged graph and, unless it is empty, for `plan`,
 // with their assumptions and the largest temporaries but without warnings. On error, fills in
-// nothing. This is the last use of `simulator` (StepSimulator::SimulateLast), so that it takes less
+// nothing. This is the last use of `simulator` (StepSimulator::Become), so that it takes less
 // memory. Errors: those of the two above.
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report);
 
 // The kernels of the unchanged graph that take the most memory beside their outputs, largest first;
-// none unless that memory counts. REQUIRES: the facts kHardware, kBuffers and kActiveNodes. Errors:
+// none unless that memory counts. REQUIRES: the facts kLayout, kBuffers and kActiveNodes. Errors:
 // those of `stop`.
 absl::StatusOr<std::vector<v1::Temporary>> LargestTemporaries(const StepFacts& facts,
                                                               const StopToken& stop);

@@ -146,6 +146,7 @@ class StepSimulator::Impl {
   WorkloadTrace trace;
   PreparedWorkload prepared;
   absl::optional<PlanPatch> patch;
+  bool has_plan = false;  // `prepared` is of the step with a plan (Become).
   absl::optional<SimulationRun> simulation{absl::in_place};  // Re-created to free its memory.
   // The order of the unswapped step, launched ahead with unlimited memory and no variation, once it
   // is known.
@@ -349,7 +350,8 @@ absl::StatusOr<StepResult> StepSimulator::Simulate(const SwapPlan& plan, const S
   const bool records = terms.record_operations || terms.record_memory;
   Impl& impl = *impl_;
   if (plan.empty()) {
-    auto result = impl.Simulate(impl.prepared, terms, /*is_unswapped=*/true, stop);
+    auto result = impl.Simulate(impl.prepared, terms, /*is_unswapped=*/!impl.has_plan, stop);
+    if (impl.has_plan) return result;
     if (result.ok() && records) Explain(impl.unswapped, {}, {}, &*result);
     if (result.ok()) NamePieces(impl.unswapped.buffers, {}, &*result);
     return result;
@@ -383,8 +385,7 @@ void StepSimulator::EndPlanning() {
   impl_->facts.ForgetCosts();
 }
 
-absl::StatusOr<StepResult> StepSimulator::SimulateLast(const SwapPlan& plan, const StepTerms& terms,
-                                                       const StopToken& stop) {
+absl::Status StepSimulator::Become(const SwapPlan& plan, const StopToken& stop) {
   Impl& impl = *impl_;
   const int64_t launch_ns = impl.prepared.launch_ns;
   impl.unswapped = Workload();
@@ -398,11 +399,8 @@ absl::StatusOr<StepResult> StepSimulator::SimulateLast(const SwapPlan& plan, con
   auto prepared = PreparedWorkload::Prepare(*workload, launch_ns, stop);
   if (!prepared.ok()) return prepared.status();
   impl.prepared = *std::move(prepared);
-  const bool records = terms.record_operations || terms.record_memory;
-  if (!records) *workload = Workload();
-  auto result = impl.Simulate(impl.prepared, terms, /*is_unswapped=*/false, stop);
-  if (result.ok() && records) Explain(*workload, {}, {}, &*result);
-  return result;
+  impl.has_plan = true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(

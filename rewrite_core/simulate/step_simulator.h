@@ -36,13 +36,13 @@ class StepSimulator : public PlanSimulator {
   absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                       const StopToken& stop) override;
 
-  // Frees what patching needs, and the fact kCosts. From now on only SimulateLast may be called,
-  // once.
+  // Frees what patching needs, and the fact kCosts. From now on only the unswapped step may be
+  // simulated, and Become called.
   void EndPlanning();
-  // Like Simulate, once, after EndPlanning. It consumes the unswapped step: afterwards only facts()
-  // and notes() may be called.
-  absl::StatusOr<StepResult> SimulateLast(const SwapPlan& plan, const StepTerms& terms,
-                                          const StopToken& stop);
+  // Makes the step with `plan` the one that is simulated without a plan, to save memory. REQUIRES:
+  // EndPlanning was called. Afterwards unswapped() and LowerBounds may not be called, and nothing
+  // can be recorded. Errors: those of BuildWorkload.
+  absl::Status Become(const SwapPlan& plan, const StopToken& stop);
 
   // REQUIRES: EndPlanning was not called. Errors: those of ComputeLowerBounds.
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>& order,

@@ -164,7 +164,9 @@ def grappler():
 
 
 def peak_of(forecast):
-    return max(int(device["peak_bytes"]) for device in forecast["devices"])
+    """What the step takes; where the report tells it, in all of the memory, as TensorFlow has it."""
+    return max(int(device.get("peak_in_all_memory_bytes", device["peak_bytes"]))
+               for device in forecast["devices"])
 
 
 def plan(spillway, net, recompute, options):
