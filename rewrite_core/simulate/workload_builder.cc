@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/simulate/node_linker.h"
 #include "rewrite_core/simulate/plan_overlay.h"
@@ -14,6 +16,17 @@
 
 namespace spillway::core {
 namespace {
+
+// Horovod copies small gradients into one buffer per GPU, which it takes from TensorFlow's
+// allocator in the first step and keeps (TFPersistentBuffer in horovod/tensorflow/mpi_ops.cc): by
+// default of HOROVOD_FUSION_THRESHOLD, 128 MiB (horovod/common/operations.cc).
+constexpr int64_t kFusionBufferBytes = int64_t{128} << 20;
+
+bool TakesFusionBuffer(absl::string_view op) {
+  return absl::StartsWith(op, "Horovod") &&
+         (absl::EndsWith(op, "llreduce") || absl::EndsWith(op, "llgather") ||
+          absl::EndsWith(op, "educescatter"));
+}
 
 // Items of the operations' lists, added in any order, made into lists at the end.
 template <typename Id>
@@ -86,6 +99,7 @@ class Builder : private NodeLinker<Builder> {
   absl::Status MakeOps();
   OpId AddOp(OpKind kind, Place device, int64_t duration_ns, NodeId node);
   BufferId AddBuffer(Place place, int64_t bytes, bool resident, Tensor tensor);
+  void AddFusionBuffers();
   absl::Status HoldInLoops();
   absl::Status SortCopies();
   absl::Status FinishReuses();
@@ -309,6 +323,18 @@ void Builder::AddReuse(OpId op, BufferId output, absl::Span<const BufferId> cand
   reuses_.push_back({op, output, begin, static_cast<int32_t>(candidates_.size())});
 }
 
+void Builder::AddFusionBuffers() {
+  if (!CountsTemporaries(facts_.step())) return;
+  std::vector<bool> has(workload_.devices.size(), false);
+  for (NodeId id(0); id < num_nodes_; ++id) {
+    const Place place = facts_.placement().node(id);
+    if (!runs_[id] || place < 0 || has[place] || OnlyOrders(id)) continue;
+    if (!TakesFusionBuffer(graph_.op(id))) continue;
+    has[place] = true;
+    AddBuffer(place, kFusionBufferBytes, /*resident=*/true, {id, 0});
+  }
+}
+
 // Makes the end of an iteration read the lists from which the loop takes. Called when all nodes are
 // linked, as some come before what they hold.
 absl::Status Builder::HoldInLoops() {
@@ -456,6 +482,7 @@ absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
       if (runs_[swap_node]) LinkNode(swap_node, op_of_[swap_node]);
     }
   }
+  AddFusionBuffers();
   if (absl::Status status = HoldInLoops(); !status.ok()) return status;
   if (absl::Status status = Finish(keeps_all); !status.ok()) return status;
   return std::move(workload_);

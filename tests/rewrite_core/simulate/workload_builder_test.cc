@@ -205,6 +205,22 @@ TEST(WorkloadBuilderTest, ResidentAreAllVariablesAndTheConstantsThatRun) {
           "gpu0 y 1ns: waits read k n; reads v:0@gpu0 k:0@gpu0; writes y:0@gpu0 (100);"));
 }
 
+TEST(WorkloadBuilderTest, HorovodKeepsOneBufferPerGpu) {
+  constexpr char kGraph[] =
+      "a = HorovodAllreduce(x) @/gpu:0 {T=float32, _output_shapes=[(8)]}\n"
+      "b = HorovodGroupedAllreduce(x) @/gpu:0 {T=float32, _output_shapes=[(8)]}\n"
+      "c = HorovodBroadcast(x) @/gpu:1 {T=float32, _output_shapes=[(8)]}\n"
+      "x = Abs() @/gpu:0 {T=float32, _output_shapes=[(8)]}";
+  v1::Step options = Options("a b c");
+  const TestStep without(kGraph, options);
+  const Workload none = without.Build();
+  EXPECT_THAT(Words(without, none).Resident(), ::testing::IsEmpty());
+  options.set_kernel_memory(v1::KERNEL_MEMORY_AUTO);
+  const TestStep with(kGraph, options);
+  const Workload one = with.Build();
+  EXPECT_THAT(Words(with, one).Resident(), UnorderedElementsAre("a:0@gpu0 134217728"));
+}
+
 TEST(WorkloadBuilderTest, WhatIsFedComesFromTheHost) {
   v1::Step options = Options("y");
   v1::Feed* feed = options.add_feeds();
