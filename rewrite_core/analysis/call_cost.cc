@@ -197,8 +197,9 @@ absl::optional<NodeCost> CallCosts::Analyse(absl::string_view function_def,
   const auto buffers = Buffers::Find(*body, *topology, *shapes, *placement, Conditionals(), Loops(),
                                      /*profile=*/nullptr, stop_);
   if (!buffers.ok()) return absl::nullopt;
-  const auto costs = Costs::Estimate(*body, *shapes, *placement, *buffers, hardware_, step_,
-                                     /*profile=*/nullptr, stop_);
+  const auto costs =
+      Costs::Estimate(*body, *shapes, *placement, *buffers, hardware_, GrapplerLayout(), step_,
+                      /*profile=*/nullptr, stop_);
   if (!costs.ok()) return absl::nullopt;
 
   NodeCost sum;

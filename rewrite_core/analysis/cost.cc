@@ -149,7 +149,8 @@ double Elements(absl::Span<const int64_t> dims) {
 class Estimator {
  public:
   Estimator(const Graph& graph, const Shapes& shapes, const Placement& placement,
-            const Buffers& buffers, const Hardware& hardware, const v1::Step& step)
+            const Buffers& buffers, const Hardware& hardware, const GrapplerLayout& layout,
+            const v1::Step& step)
       : graph_(graph),
         shapes_(shapes),
         placement_(placement),
@@ -160,7 +161,7 @@ class Estimator {
         bytes_per_s_(hardware.mem_bytes_per_s * hardware.mem_eff),
         workspace_bytes_(step.convolution_workspace_bytes()),
         rows_(RowsByOp(graph, kCostRows)) {
-    if (CountsTemporaries(step)) temporaries_.emplace(graph, shapes, hardware);
+    if (CountsTemporaries(step)) temporaries_.emplace(graph, shapes, hardware, layout);
   }
 
   // For a node that launches a kernel.
@@ -354,6 +355,11 @@ int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t by
   return ToNanoseconds(hardware.copy_latency_s + transfer_s);
 }
 
+int64_t TransposeNanoseconds(const Hardware& hardware, int64_t bytes) {
+  const double moved = bytes > 0 ? 2.0 * static_cast<double>(bytes) : 0;
+  return ToNanoseconds(hardware.launch_s + moved / (hardware.mem_bytes_per_s * hardware.mem_eff));
+}
+
 absl::Status CheckKernelMemory(const v1::Step& step) {
   const int64_t workspace_bytes = step.convolution_workspace_bytes();
   if (workspace_bytes < 0 || workspace_bytes > kMaxTemporaryBytes) {
@@ -370,10 +376,11 @@ bool CountsTemporaries(const v1::Step& step) {
 
 absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
                                       const Placement& placement, const Buffers& buffers,
-                                      const Hardware& hardware, const v1::Step& step,
-                                      const Profile* profile, const StopToken& stop) {
+                                      const Hardware& hardware, const GrapplerLayout& layout,
+                                      const v1::Step& step, const Profile* profile,
+                                      const StopToken& stop) {
   if (absl::Status s = CheckKernelMemory(step); !s.ok()) return s;
-  const Estimator estimator(graph, shapes.bounds(), placement, buffers, hardware, step);
+  const Estimator estimator(graph, shapes.bounds(), placement, buffers, hardware, layout, step);
   Costs costs;
   costs.nodes_.resize(graph.num_nodes());
   CallCosts call_costs(graph, shapes.bounds(), hardware, step, stop);

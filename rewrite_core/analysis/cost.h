@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "rewrite_core/analysis/grappler_layout.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/analysis/machine/placement.h"
 #include "rewrite_core/analysis/machine/profile.h"
@@ -42,6 +43,9 @@ int64_t ToNanoseconds(double seconds);
 
 // The time of one copy of `bytes` at `bytes_per_s`; if unknown, its latency alone.
 int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t bytes);
+
+// The time of a Transpose of `bytes`, on a GPU; if unknown, its launch alone.
+int64_t TransposeNanoseconds(const Hardware& hardware, int64_t bytes);
 
 // INVALID_ARGUMENT: BAD_OPTION if the workspace of a convolution is negative or above 2^50 bytes;
 // UNKNOWN_OPTION for an unknown kernel_memory.
@@ -66,8 +70,9 @@ class Costs {
   // CheckKernelMemory and of `stop`.
   static absl::StatusOr<Costs> Estimate(const Graph& graph, const Shapes& shapes,
                                         const Placement& placement, const Buffers& buffers,
-                                        const Hardware& hardware, const v1::Step& step,
-                                        const Profile* profile, const StopToken& stop);
+                                        const Hardware& hardware, const GrapplerLayout& layout,
+                                        const v1::Step& step, const Profile* profile,
+                                        const StopToken& stop);
 
   const NodeCost& operator[](NodeId id) const { return nodes_[id]; }
 

@@ -147,8 +147,12 @@ void AddCopy(int64_t bytes, double moved_bytes, KernelTemporaries::Use* use) {
 }  // namespace
 
 KernelTemporaries::KernelTemporaries(const Graph& graph, const Shapes& shapes,
-                                     const Hardware& hardware)
-    : graph_(graph), shapes_(shapes), hardware_(hardware), rows_(RowsByOp(graph, kKernelRows)) {}
+                                     const Hardware& hardware, const GrapplerLayout& layout)
+    : graph_(graph),
+      shapes_(shapes),
+      hardware_(hardware),
+      layout_(layout),
+      rows_(RowsByOp(graph, kKernelRows)) {}
 
 KernelTemporaries::Use KernelTemporaries::Of(NodeId id) const {
   const KernelRow* row = rows_[graph_.op_id(id)];
@@ -176,13 +180,13 @@ KernelTemporaries::Use KernelTemporaries::Of(NodeId id) const {
 
 std::string KernelTemporaries::Reason(NodeId id, const Use& use) const {
   const KernelRow* row = rows_[graph_.op_id(id)];
-  const bool has_format = row != nullptr && row->kernel != KernelKind::kReduction;
-  std::string text = absl::StrCat(
-      graph_.op(id), " of ",
-      has_format
-          ? absl::StrCat(String(id, "data_format", row->spatial == 3 ? "NDHWC" : "NHWC"), " ")
-          : "",
-      DataTypeName(Type(id)), " copies ");
+  std::string format;
+  if (row != nullptr && row->kernel != KernelKind::kReduction) {
+    const bool last = RunsLast(id, String(id, "data_format", "NHWC"));
+    format = row->spatial == 3 ? (last ? "NDHWC " : "NCDHW ") : (last ? "NHWC " : "NCHW ");
+  }
+  std::string text =
+      absl::StrCat(graph_.op(id), " of ", format, DataTypeName(Type(id)), " copies ");
   const size_t count = use.copies.size();
   if (std::all_of(use.copies.begin(), use.copies.end(),
                   [&](int64_t bytes) { return bytes == use.copies[0]; })) {
@@ -201,7 +205,9 @@ KernelTemporaries::Use KernelTemporaries::BatchNorm(NodeId id, const KernelRow& 
   const auto training = graph_.attr(id, "is_training");
   if (training && !AttrBool(*training).value_or(true)) return use;
   const ShapeView data = Operand(id, row.data);
-  if (!IsLast(String(id, "data_format", "NHWC")) || !IsKnown(data, data.dims.size())) return use;
+  if (!RunsLast(id, String(id, "data_format", "NHWC")) || !IsKnown(data, data.dims.size())) {
+    return use;
+  }
   const int64_t bytes = BytesOf(data.dims, ElementBytes(Type(id)));
   for (int i = 0; i < row.copies; ++i) AddCopy(bytes, 2.0 * bytes, &use);
   return use;
@@ -216,14 +222,14 @@ KernelTemporaries::Use KernelTemporaries::Convolution(NodeId id, const KernelRow
   DataType type = Type(id);
   if (type != kDtFloat32 && type != kDtHalf && type != kDtBfloat16 && type != kDtDouble) return use;
   const absl::string_view format = String(id, "data_format", "NHWC");
-  const bool last = IsLast(format);
-  if (!last && !IsFirst(format)) return use;
+  if (!IsLast(format) && !IsFirst(format)) return use;
+  const bool last = RunsLast(id, format);
   // conv_ops_bfloat16.cc: computed in float32 where the GPU has no bfloat16.
   const bool as_float = type == kDtBfloat16 && hardware_.compute_capability < 8;
   if (as_float) type = kDtFloat32;
 
-  const size_t space = last ? 1 : 2;
-  const int64_t depth = data.dims[last ? rank - 1 : 1];
+  const size_t space = IsLast(format) ? 1 : 2;
+  const int64_t depth = data.dims[IsLast(format) ? rank - 1 : 1];
   const int64_t result_depth =
       SaturatingMultiply(filter.dims[rank - 1], row.depthwise ? filter.dims[spatial] : 1);
   const absl::string_view padding = String(id, "padding", "");
@@ -293,7 +299,7 @@ KernelTemporaries::Use KernelTemporaries::AveragePoolGradient(NodeId id,
                                                               const KernelRow& row) const {
   Use use;
   const ShapeView data = Operand(id, row.data), result = Operand(id, row.result);
-  if (!IsFirst(String(id, "data_format", "NHWC"))) return use;
+  if (RunsLast(id, String(id, "data_format", "NHWC"))) return use;
   if (!IsKnown(data, data.dims.size()) || !IsKnown(result, result.dims.size())) return use;
   // They are only allocated.
   AddCopy(BytesOf(data.dims, ElementBytes(Type(id))), 0, &use);
@@ -332,6 +338,10 @@ KernelTemporaries::Use KernelTemporaries::Reduction(NodeId id) const {
   const int64_t bytes = BytesOf(data.dims, ElementBytes(Type(id)));
   AddCopy(bytes, 2.0 * bytes, &use);
   return use;
+}
+
+bool KernelTemporaries::RunsLast(NodeId id, absl::string_view format) const {
+  return IsLast(format) != layout_.IsConverted(id);
 }
 
 ShapeView KernelTemporaries::Operand(NodeId id, int number) const {

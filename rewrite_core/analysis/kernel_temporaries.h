@@ -17,6 +17,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
+#include "rewrite_core/analysis/grappler_layout.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/analysis/shapes/shapes.h"
 #include "rewrite_core/graph/graph.h"
@@ -37,7 +38,8 @@ class KernelTemporaries {
   };
 
   // All must outlive it.
-  KernelTemporaries(const Graph& graph, const Shapes& shapes, const Hardware& hardware);
+  KernelTemporaries(const Graph& graph, const Shapes& shapes, const Hardware& hardware,
+                    const GrapplerLayout& layout);
 
   // Of a node that launches a kernel on a GPU.
   Use Of(NodeId id) const;
@@ -52,6 +54,9 @@ class KernelTemporaries {
   Use Reduction(NodeId id) const;
 
   ShapeView Operand(NodeId id, int number) const;
+  // Whether the kernel, which the layout pass may convert, has channels last; the file has
+  // `format`.
+  bool RunsLast(NodeId id, absl::string_view format) const;
   absl::string_view String(NodeId id, absl::string_view key, absl::string_view otherwise) const;
   std::vector<int64_t> Ints(NodeId id, absl::string_view key) const;
   DataType Type(NodeId id) const;
@@ -61,6 +66,7 @@ class KernelTemporaries {
   const Graph& graph_;
   const Shapes& shapes_;
   const Hardware& hardware_;
+  const GrapplerLayout& layout_;
   const std::vector<const KernelRow*> rows_;
 };
 

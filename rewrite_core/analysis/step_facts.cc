@@ -90,11 +90,22 @@ absl::Status StepFacts::Compute(Fact fact, const StopToken& stop) const {
       return Keep(Buffers::Find(graph, *topology_, *shapes_, *placement_, conditionals_, *loops_,
                                 profile(), stop),
                   &buffers_);
+    case Fact::kLayout:
+      if (layout_) break;
+      if (absl::Status s = Compute(Fact::kHardware, stop); !s.ok()) return s;
+      if (step_->grappler() == v1::GRAPPLER_AS_IS || !CountsTemporaries(*step_)) {
+        layout_.emplace();
+        break;
+      }
+      if (absl::Status s = Compute({Fact::kPlacement, Fact::kActiveNodes}, stop); !s.ok()) return s;
+      return Keep(GrapplerLayout::Find(graph, *topology_, *shapes_, *placement_, *hardware_,
+                                       *active_nodes_, stop),
+                  &layout_);
     case Fact::kCosts:
       if (costs_) break;
-      if (absl::Status s = Compute({Fact::kBuffers, Fact::kHardware}, stop); !s.ok()) return s;
-      return Keep(Costs::Estimate(graph, *shapes_, *placement_, *buffers_, *hardware_, *step_,
-                                  profile(), stop),
+      if (absl::Status s = Compute({Fact::kBuffers, Fact::kLayout}, stop); !s.ok()) return s;
+      return Keep(Costs::Estimate(graph, *shapes_, *placement_, *buffers_, *hardware_, *layout_,
+                                  *step_, profile(), stop),
                   &costs_);
     case Fact::kBackwardPart:
       if (backward_part_) break;

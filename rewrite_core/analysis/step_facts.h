@@ -21,6 +21,7 @@
 #include "rewrite_core/analysis/flow/conditionals.h"
 #include "rewrite_core/analysis/flow/control_flow.h"
 #include "rewrite_core/analysis/flow/loops.h"
+#include "rewrite_core/analysis/grappler_layout.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/analysis/machine/placement.h"
 #include "rewrite_core/analysis/machine/profile.h"
@@ -45,8 +46,10 @@ enum class Fact {
   kGpuMemory,        // Reads hardware; depends on kPlacement and kHardware.
   kProfile,          // Reads profile.
   kBuffers,       // Depends on kPlacement, kProfile and kLoops, with conditionals on kActiveNodes.
+  kLayout,        // Reads grappler and kernel_memory; depends on kPlacement, kHardware and
+                  // kActiveNodes.
   kCosts,         // Reads convolution_workspace_bytes and kernel_memory; depends on kBuffers and
-                  // kHardware.
+                  // kLayout.
   kBackwardPart,  // Depends on kTopology.
   kActiveNodes,  // Reads targets and grappler; depends on kShapes, on kBackwardPart if there are no
                  // targets, and with conditionals on kPlacement. Also computes conditionals().
@@ -97,6 +100,7 @@ class StepFacts {
   // Null if no profile was given.
   const Profile* profile() const { return profile_ ? &*profile_ : nullptr; }
   const Buffers& buffers() const { return *buffers_; }
+  const GrapplerLayout& layout() const { return *layout_; }
   const Costs& costs() const { return *costs_; }
   const BackwardPart& backward_part() const { return *backward_part_; }
   const ActiveNodes& active_nodes() const { return *active_nodes_; }
@@ -120,6 +124,7 @@ class StepFacts {
   mutable absl::optional<std::vector<int64_t>> gpu_memories_;  // By GPU; 0: no override.
   mutable absl::optional<Profile> profile_;
   mutable absl::optional<Buffers> buffers_;
+  mutable absl::optional<GrapplerLayout> layout_;
   mutable absl::optional<Costs> costs_;
   mutable absl::optional<BackwardPart> backward_part_;
   mutable absl::optional<ActiveNodes> active_nodes_;

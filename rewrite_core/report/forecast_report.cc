@@ -128,6 +128,12 @@ void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
       "TensorFlow's graph optimizer is on, which makes NoOps of operations that only control edges "
       "leave, and the program fetches nothing beside the targets: otherwise give grappler = AS_IS, "
       "or name all that is fetched among the targets");
+  if (facts.layout().empty()) return;
+  forecast->add_assumes(absl::StrCat(
+      "TensorFlow's layout optimizer is on, which runs ",
+      CountText(facts.layout().CountConverted(), "operation"),
+      " in another layout than the graph says (NHWC, NCHW) and transposes what others read: "
+      "otherwise give grappler = AS_IS"));
 }
 
 // The unknown parts of the step with `plan`, including copies of unknown size.
@@ -275,7 +281,8 @@ absl::StatusOr<std::vector<v1::Temporary>> LargestTemporaries(const StepFacts& f
   constexpr size_t kShown = 5;
   std::vector<v1::Temporary> shown;
   if (!CountsTemporaries(facts.step())) return shown;
-  const KernelTemporaries kernels(facts.graph(), facts.shapes().bounds(), facts.hardware());
+  const KernelTemporaries kernels(facts.graph(), facts.shapes().bounds(), facts.hardware(),
+                                  facts.layout());
   std::vector<std::pair<int64_t, NodeId>> largest;
   StopPoller poll(stop);
   for (NodeId id(0); id < facts.graph().num_nodes(); ++id) {

@@ -8,7 +8,7 @@
 //   void SetBufferOf(Tensor, BufferId); for a swap node's output
 //   OpId OpOf(NodeId);                  kNoOp if it does not run
 //   int32_t DeviceOf(BufferId);
-//   View CopyOf(Tensor, Place from, Place to);            existing, or made by MakeCopy
+//   View CopyOf(Tensor, TensorForm from, TensorForm to);              existing, or made by MakeCopy
 //   OpId AddCopy(const Copy&);
 //   BufferId AddCopied(const Copy&, Place);               what such a copy writes
 //   void LinkCopy(OpId, OpId before, BufferId from, BufferId to);
@@ -44,13 +44,13 @@ class NodeLinker {
     BufferId buffer = kNoBufferId;
     OpId op = kNoOp;
   };
-  // A copy operation to be added.
+  // A copy operation to be added, or a transposition: of kind kCompute.
   struct Copy {
     OpKind kind;
     Place device;
-    Tensor tensor;  // What is copied: may be a swap node's output,
-    Place want;     // where to,
-    int32_t step;   // and which of two copies in a row.
+    Tensor tensor;    // What is copied: may be a swap node's output,
+    TensorForm want;  // what to,
+    int32_t step;     // and which of two copies in a row.
     int64_t bytes;
     int64_t duration_ns;
   };
@@ -80,12 +80,18 @@ class NodeLinker {
   Place PlaceOf(Tensor t) const {
     return overlay_.IsSwapNode(t.node) ? overlay_.swap(t.node).place : facts_.buffers().place(t);
   }
-  Place Wanted(NodeId id, int32_t index, Tensor input) const {
-    return overlay_.IsSwapNode(id) ? overlay_.swap(id).place
-                                   : facts_.placement().input(id, index, Original(input));
+  TensorForm FormOf(Tensor t) const {
+    const Place place = PlaceOf(t);
+    return {place, place >= 0 && !overlay_.IsSwapNode(t.node) && facts_.layout().WritesOther(t)};
   }
-  static bool NeedsCopy(Place have, Place want) {
-    return have != want && have != kNoMemory && want != kNoMemory;
+  TensorForm Wanted(NodeId id, int32_t index, Tensor input) const {
+    if (overlay_.IsSwapNode(id)) return {overlay_.swap(id).place};
+    const Place place = facts_.placement().input(id, index, Original(input));
+    return {place, place >= 0 && facts_.layout().ReadsOther(id, index)};
+  }
+  static bool NeedsCopy(TensorForm have, TensorForm want) {
+    return (have.place != want.place || have.other != want.other) && have.place != kNoMemory &&
+           want.place != kNoMemory;
   }
   // Whether the input is the back edge of a loop, which is cut.
   bool IsCut(NodeId id, Tensor input) const {
@@ -129,7 +135,7 @@ class NodeLinker {
   bool LoopsHold(StopPoller* poll) const;
 
   void LinkNode(NodeId id, OpId op);
-  View MakeCopy(Tensor tensor, Place from, Place want);
+  View MakeCopy(Tensor tensor, TensorForm from, TensorForm want);
 
   const StepFacts& facts_;
   const Graph& graph_;
@@ -142,8 +148,8 @@ class NodeLinker {
 
  private:
   Target& self() { return static_cast<Target&>(*this); }
-  View Get(Tensor tensor, Place want) {
-    const Place have = PlaceOf(tensor);
+  View Get(Tensor tensor, TensorForm want) {
+    const TensorForm have = FormOf(tensor);
     if (NeedsCopy(have, want)) return self().CopyOf(tensor, have, want);
     return {self().BufferOf(tensor), self().OpOf(tensor.node)};
   }

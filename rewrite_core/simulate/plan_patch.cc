@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,7 +23,8 @@ constexpr int64_t kFirstSwapNode = int64_t{1} << 31;
 constexpr int64_t kFirstCopy = int64_t{1} << 62;
 
 int64_t RankOf(const CopyKey& key) {
-  return kFirstCopy | int64_t{key.tensor} << 31 | int64_t{key.want + 1} << 1 | key.step;
+  return kFirstCopy | int64_t{key.tensor} << 31 | int64_t{key.want + 1} << 2 |
+         int64_t{key.other} << 1 | key.step;
 }
 
 }  // namespace
@@ -83,7 +85,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   void Enqueue(NodeId id);
   Linked& Link(OpId op);
   OpId AddOp(const WorkloadOp& op, int64_t rank);
-  int32_t CountUse(int32_t tensor, Place want, int32_t by);
+  int32_t CountUse(int32_t tensor, TensorForm want, int32_t by);
   bool LosesCopies() const;
   void ForgetUses(NodeId id);
 
@@ -106,7 +108,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
     return overlay_.IsSwapNode(id) ? swap_ops_[id - graph_.num_nodes()] : trace_.op_of[id];
   }
   Place DeviceOf(BufferId id) const { return buffer(id).device; }
-  View CopyOf(Tensor tensor, Place from, Place want);
+  View CopyOf(Tensor tensor, TensorForm from, TensorForm want);
   OpId AddCopy(const Copy& copy);
   BufferId AddCopied(const Copy& copy, Place place);
   void LinkCopy(OpId op, OpId before, BufferId from, BufferId to);
@@ -146,7 +148,8 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   std::vector<OpId> swap_ops_;     // By swap node.
   std::vector<BufferId> changed_;  // By tensor: its new buffer, if it has one.
   std::vector<int32_t> changed_tensors_;
-  absl::flat_hash_map<std::pair<int32_t, Place>, View> made_;  // The views of new copies.
+  // The views of new copies, by tensor and destination, that in the other layout apart.
+  absl::flat_hash_map<std::tuple<int32_t, Place, bool>, View> made_;
   // Positions of nodes to link.
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<int32_t>> queue_;
   enum : char { kNotQueued, kForItsSwapNodes, kToBeRelinked };
@@ -372,19 +375,22 @@ void PlanPatch::Impl::ForgetUses(NodeId id) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor input = inputs[i];
     if (input.is_control() || IsCut(id, input) || IsDead(input)) continue;
-    const Place want = Wanted(id, static_cast<int32_t>(i), input);
-    if (!NeedsCopy(PlaceOf(input), want)) continue;
+    const TensorForm want = Wanted(id, static_cast<int32_t>(i), input);
+    if (!NeedsCopy(FormOf(input), want)) continue;
     CountUse(Index(input), want, -1);
   }
 }
 
 // Counts one input more, or one less, that needs a copy, or two in a row. Returns the position of
 // the last one in trace_.copies; -1 if it is not there.
-int32_t PlanPatch::Impl::CountUse(int32_t tensor, Place want, int32_t by) {
+int32_t PlanPatch::Impl::CountUse(int32_t tensor, TensorForm want, int32_t by) {
   const std::vector<CopyKey>& copies = trace_.copies;
-  auto it = std::lower_bound(copies.begin(), copies.end(), CopyKey{tensor, want, 0});
+  auto it =
+      std::lower_bound(copies.begin(), copies.end(), CopyKey{tensor, want.place, want.other, 0});
   int32_t last = -1;
-  for (; it != copies.end() && it->tensor == tensor && it->want == want; ++it) {
+  for (; it != copies.end() && it->tensor == tensor && it->want == want.place &&
+         it->other == want.other;
+       ++it) {
     last = static_cast<int32_t>(it - copies.begin());
     copy_uses_[last] += by;
     changed_uses_.push_back(last);
@@ -406,15 +412,16 @@ PlanPatch::Impl::Linked& PlanPatch::Impl::Link(OpId op) {
   return linked_[linked_at_[op]];
 }
 
-PlanPatch::Impl::View PlanPatch::Impl::CopyOf(Tensor tensor, Place from, Place want) {
+PlanPatch::Impl::View PlanPatch::Impl::CopyOf(Tensor tensor, TensorForm from, TensorForm want) {
   const int32_t index = Index(tensor);
   if (const int32_t at = CountUse(index, want, 1); at >= 0) {
     const OpId copy(first_copy_ + at);
     return {workload_.writes[copy][0], copy};
   }
-  if (const auto it = made_.find({index, want}); it != made_.end()) return it->second;
+  const std::tuple<int32_t, Place, bool> key(index, want.place, want.other);
+  if (const auto it = made_.find(key); it != made_.end()) return it->second;
   const View view = MakeCopy(tensor, from, want);
-  made_[{index, want}] = view;
+  made_[key] = view;
   return view;
 }
 
@@ -428,7 +435,8 @@ OpId PlanPatch::Impl::AddCopy(const Copy& copy) {
     op.swap = plan_.swap(copy.tensor.node).swap;
     op.swap_in = plan_.swap(copy.tensor.node).swap_in;
   }
-  return AddOp(op, RankOf({Index(copy.tensor), copy.want, copy.step}));
+  op.transposes = copy.kind == OpKind::kCompute;
+  return AddOp(op, RankOf({Index(copy.tensor), copy.want.place, copy.want.other, copy.step}));
 }
 
 BufferId PlanPatch::Impl::AddCopied(const Copy& copy, Place place) {
@@ -436,6 +444,7 @@ BufferId PlanPatch::Impl::AddCopied(const Copy& copy, Place place) {
   buffer.bytes = copy.bytes;
   buffer.device = place;
   buffer.tensor = Original(copy.tensor);
+  buffer.transposed = copy.kind == OpKind::kCompute;
   buffer.swap = added_ops_.back().swap;
   buffer.swap_in = added_ops_.back().swap_in;
   added_buffers_.push_back(buffer);
@@ -536,9 +545,11 @@ void PlanPatch::Impl::RelinkReaders(Tensor tensor) {
 
 // Relinks the copies of the tensor, too.
 void PlanPatch::Impl::RelinkCopies(Tensor tensor, BufferId from) {
+  // A copy that is made of another one is left to the builder.
+  if (!facts_.layout().empty()) failed_ = true;
   const int32_t index = Index(tensor);
-  auto it =
-      std::lower_bound(trace_.copies.begin(), trace_.copies.end(), CopyKey{index, kNoMemory, 0});
+  auto it = std::lower_bound(trace_.copies.begin(), trace_.copies.end(),
+                             CopyKey{index, kNoMemory, false, 0});
   for (; it != trace_.copies.end() && it->tensor == index; ++it) {
     if (it->step != 0) continue;
     const OpId copy(first_copy_ + (it - trace_.copies.begin()));

@@ -15,7 +15,7 @@ std::vector<NodeId> LaunchOrder(const StepResult& step) {
   std::vector<NodeId> nodes;
   nodes.reserve(step.launch_ahead.order.size());
   for (OpId id : step.launch_ahead.order) {
-    if (step.ops[id].kind == OpKind::kCompute) nodes.push_back(step.ops[id].node);
+    if (RunsNode(step.ops[id])) nodes.push_back(step.ops[id].node);
   }
   return nodes;
 }

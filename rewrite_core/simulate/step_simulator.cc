@@ -411,7 +411,7 @@ absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(
   if (!nodes.empty()) ops.assign(impl_->facts.graph().num_nodes(), kNoOp);
   for (OpId id(0); id < static_cast<int32_t>(impl_->unswapped.ops.size()) && !ops.empty(); ++id) {
     const WorkloadOp& op = impl_->unswapped.ops[id];
-    if (op.kind == OpKind::kCompute && op.node != kNoNode) ops[op.node] = id;
+    if (RunsNode(op)) ops[op.node] = id;
   }
   for (NodeId node : nodes) {
     // What a plan adds (a constant behind an edge between devices) has none.
@@ -429,8 +429,7 @@ absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(
   options.copy_in_bytes_per_s = impl_->facts.hardware().h2d_bytes_per_s;
   if (!may_run_again.empty()) {
     for (const WorkloadOp& op : impl_->unswapped.ops) {
-      options.may_run_again.push_back(op.kind == OpKind::kCompute && op.node != kNoNode &&
-                                      may_run_again[op.node]);
+      options.may_run_again.push_back(op.transposes || (RunsNode(op) && may_run_again[op.node]));
     }
   }
   return ComputeLowerBounds(impl_->unswapped, impl_->prepared, order.empty() ? impl_->order : order,

@@ -6,6 +6,8 @@
 // one on either side. So a swap-out is kCopyOut (reads the device buffer, writes the host buffer),
 // the swap-out node a kHost operation of no duration behind it, the swap-in node another one, and a
 // kCopyIn (reads the host buffer, writes a new device buffer) before the readers on the device.
+// Likewise, one that is written in one layout and read in another has an operation that transposes
+// it, and two buffers on the same GPU.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_WORKLOAD_H_
 
@@ -33,12 +35,20 @@ enum class OpKind : uint8_t {
   kCopyIn,   // On a GPU's host-to-device engine. Exactly one read and one write.
 };
 
+// Where a tensor is, and whether in the other layout than the file's (grappler_layout.h). In host
+// memory it never is.
+struct TensorForm {
+  Place place;
+  bool other = false;
+};
+
 struct WorkloadOp {
   OpKind kind = OpKind::kCompute;
   Place device{0};              // Of kHost operations: kHostPlace.
   int64_t duration_ns = 0;      // Of its engine. At least 0.
   int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. Only of kCompute.
   NodeId node = kNoNode;        // Its source; of a copy, the node whose output is copied.
+  bool transposes = false;      // kCompute: makes another TensorForm of an output of `node`.
   // For a plan's swap nodes and the copies of their outputs: the index of the swap in the plan, and
   // of the swap-in in the swap (-1: the swap-out). A tensor is copied to the host once, for all its
   // readers there.
@@ -46,13 +56,19 @@ struct WorkloadOp {
   int32_t swap_in = -1;
 };
 
+// Whether it runs the node itself.
+inline bool RunsNode(const WorkloadOp& op) {
+  return op.kind == OpKind::kCompute && op.node != kNoNode && !op.transposes;
+}
+
 struct WorkloadBuffer {
   int64_t bytes = 0;
   Place device{0};        // Or kHostPlace.
   bool resident = false;  // Live before the step and after it (variables, constants): never freed.
   bool copied = false;    // Resident, and its first value was copied there: a reference variable.
   bool stays = false;     // No plan frees it before its last use: a list holds it.
-  Tensor tensor;          // Its source: the first of its aliases.
+  bool transposed = false;  // What such an operation makes.
+  Tensor tensor;            // Its source: the first of its aliases.
   // For the buffers that such copies write.
   int32_t swap = -1;
   int32_t swap_in = -1;

@@ -111,7 +111,7 @@ class Builder : private NodeLinker<Builder> {
   void SetBufferOf(Tensor t, BufferId buffer) { buffer_of_[Index(t)] = buffer; }
   OpId OpOf(NodeId id) const { return op_of_[id]; }
   Place DeviceOf(BufferId id) const { return workload_.buffers[id].device; }
-  View CopyOf(Tensor tensor, Place from, Place want);
+  View CopyOf(Tensor tensor, TensorForm from, TensorForm want);
   OpId AddCopy(const Copy& copy);
   BufferId AddCopied(const Copy& copy, Place place);
   void LinkCopy(OpId op, OpId before, BufferId from, BufferId to);
@@ -132,8 +132,8 @@ class Builder : private NodeLinker<Builder> {
   NodeFlags more_needed_, more_only_order_;  // If the plan makes more nodes run.
   std::vector<OpId> op_of_;
   std::vector<BufferId> buffer_of_;  // By tensor.
-  // By tensor and destination.
-  absl::flat_hash_map<std::pair<int32_t, Place>, Made> copies_;
+  // By tensor and destination, that in the other layout apart.
+  absl::flat_hash_map<std::tuple<int32_t, Place, bool>, Made> copies_;
   std::vector<CopyKey> copy_keys_;  // By copy operation.
   ListItems<OpId> waits_for_;
   ListItems<BufferId> reads_, writes_;
@@ -255,19 +255,21 @@ absl::Status Builder::MakeOps() {
   return absl::OkStatus();
 }
 
-Builder::View Builder::CopyOf(Tensor tensor, Place from, Place want) {
-  const auto [copy, is_new] = copies_.try_emplace({Index(tensor), want});
-  if (is_new) {
-    const View view = MakeCopy(tensor, from, want);
-    copy->second.view = view;
+Builder::View Builder::CopyOf(Tensor tensor, TensorForm from, TensorForm want) {
+  const std::tuple<int32_t, Place, bool> key(Index(tensor), want.place, want.other);
+  if (!copies_.contains(key)) {
+    const View view = MakeCopy(tensor, from, want);  // May make another one first.
+    copies_[key].view = view;
   }
-  ++copy->second.uses;
-  return copy->second.view;
+  Made& made = copies_[key];
+  ++made.uses;
+  return made.view;
 }
 
 OpId Builder::AddCopy(const Copy& copy) {
   const OpId op = AddOp(copy.kind, copy.device, copy.duration_ns, Original(copy.tensor).node);
-  copy_keys_.push_back({Index(copy.tensor), copy.want, copy.step});
+  workload_.ops.back().transposes = copy.kind == OpKind::kCompute;
+  copy_keys_.push_back({Index(copy.tensor), copy.want.place, copy.want.other, copy.step});
   if (overlay_.IsSwapNode(copy.tensor.node)) {
     workload_.ops.back().swap = overlay_.swap(copy.tensor.node).swap;
     workload_.ops.back().swap_in = overlay_.swap(copy.tensor.node).swap_in;
@@ -277,6 +279,7 @@ OpId Builder::AddCopy(const Copy& copy) {
 
 BufferId Builder::AddCopied(const Copy& copy, Place place) {
   const BufferId id = AddBuffer(place, copy.bytes, false, Original(copy.tensor));
+  workload_.buffers.back().transposed = copy.kind == OpKind::kCompute;
   workload_.buffers.back().swap = workload_.ops.back().swap;
   workload_.buffers.back().swap_in = workload_.ops.back().swap_in;
   return id;
@@ -491,7 +494,7 @@ absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
 WorkloadTrace Builder::TakeTrace() {
   WorkloadTrace trace;
   for (const CopyKey& key : copy_keys_) {
-    trace.copy_uses.push_back(copies_.find({key.tensor, key.want})->second.uses);
+    trace.copy_uses.push_back(copies_.find({key.tensor, key.want, key.other})->second.uses);
   }
   for (std::vector<BufferId>* ids : {&buffer_of_, &candidates_}) ids->shrink_to_fit();
   readers_.shrink_to_fit();

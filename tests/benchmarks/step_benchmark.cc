@@ -64,7 +64,7 @@ void Measure(int runs, const std::string& name, const std::string& bytes) {
   });
   stage("costs", [&] {
     return Costs::Estimate(graph, step.facts.shapes(), step.facts.placement(), step.facts.buffers(),
-                           step.facts.hardware(), {}, nullptr, {})
+                           step.facts.hardware(), {}, {}, nullptr, {})
         .ok();
   });
   stage("active nodes", [&] {

@@ -392,14 +392,19 @@ struct Recorded {
 class RecordedGraphsTest : public ::testing::TestWithParam<Recorded> {};
 
 TEST_P(RecordedGraphsTest, SameAsMadeAnew) {
-  Random random(1);
-  Seen seen;
-  const TestStep step(
-      TestGraph::FromBytes(testing::ReadTestGraph(absl::StrCat(GetParam().name, "/graph.pb"))));
-  Try(step, &random, GetParam().plans, /*naive=*/false, &seen);
-  CountPatched(step, &random, 4 * GetParam().plans, &seen);
-  // A plan that touches a loop is made anew.
-  EXPECT_GT(seen.patched, step.facts.loops().empty() ? GetParam().plans : 0);
+  const std::string bytes = testing::ReadTestGraph(absl::StrCat(GetParam().name, "/graph.pb"));
+  // Without and with what the layout pass transposes.
+  for (v1::KernelMemory memory : {v1::KERNEL_MEMORY_OFF, v1::KERNEL_MEMORY_AUTO}) {
+    v1::Step options;
+    options.set_kernel_memory(memory);
+    Random random(1);
+    Seen seen;
+    const TestStep step(TestGraph::FromBytes(bytes), options);
+    Try(step, &random, GetParam().plans, /*naive=*/false, &seen);
+    CountPatched(step, &random, 4 * GetParam().plans, &seen);
+    // A plan that touches a loop is made anew.
+    EXPECT_GT(seen.patched, step.facts.loops().empty() ? GetParam().plans : 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

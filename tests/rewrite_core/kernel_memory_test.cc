@@ -81,6 +81,7 @@ v1::RewriteResponse Rewritten(const std::string& bytes, v1::KernelMemory kernel_
   v1::RewriteOptions options;
   options.mutable_budget()->set_planning_effort(v1::PLANNING_EFFORT_LOW);
   *options.mutable_step() = StepOf("resnet50_tf1_b4", kernel_memory);
+  options.mutable_step()->set_grappler(v1::GRAPPLER_AS_IS);  // In the layout of the file.
   options.mutable_step()->mutable_hardware()->set_preset("v100_pcie");
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(gpu_memory_bytes);
   auto response = Rewrite(bytes, options, DefaultLimits(), StopToken());

@@ -5,10 +5,10 @@ NoOps, or removes with what only they read?
 For each graph of tests/graphs, and for one whose train op waits for gradients that nothing reads:
 Grappler's dependency optimizer, and nothing else, edits the graph for the targets that Spillway
 finds. Of the nodes that lead to the targets, those that are gone or NoOps afterwards must be those
-that `list_noops` (built beside the tests) prints. Not compared: NoOps, and Identities that TensorFlow
+that `list_passes` (built beside the tests) prints. Not compared: NoOps, and Identities that TensorFlow
 bypasses although something reads them. Then one of those nodes is fetched, too: both keep it.
 
-    python tests/tensorflow/dependency_pass.py --list-noops build/tests/list_noops
+    python tests/tensorflow/dependency_pass.py --list-passes build/tests/list_passes
 
 One line per graph; at the end, alone on its line, `N passed, N failed, N skipped` (graphs with ops
 that this TensorFlow lacks). Exit code 0: nothing failed; 1: something did; 2: bad usage.
@@ -32,6 +32,7 @@ from truth import grappler  # noqa: E402
 v1 = tf.compat.v1
 tf.get_logger().setLevel("ERROR")
 GRAPHS = pathlib.Path(__file__).resolve().parents[1] / "graphs"
+CAPABILITY = "7.0"  # Of which this pass does not ask.
 BYPASSED = ("Identity", "IdentityN")
 
 
@@ -88,7 +89,7 @@ def bypassed_before(graph_def, gone, bypassed):
 
 
 def ours_of(program, path, targets):
-    run = subprocess.run([program, path, *targets], check=True, capture_output=True, text=True)
+    run = subprocess.run([program, path, CAPABILITY, *targets], check=True, capture_output=True, text=True)
     lines = [line.split(" ", 1) for line in run.stdout.splitlines()]
     return ([name for kind, name in lines if kind == "target"],
             {name for kind, name in lines if kind == "noop"})
@@ -108,7 +109,7 @@ def compare(program, graph_def, path, targets):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list-noops", required=True, metavar="PROGRAM")
+    parser.add_argument("--list-passes", required=True, metavar="PROGRAM")
     parser.add_argument("graphs", nargs="*", help="names in tests/graphs, or files; default: all")
     args = parser.parse_args()
     cases = [("of_scalars", of_scalars())] if not args.graphs else []
@@ -128,10 +129,10 @@ def main():
                 continue
             path = os.path.join(folder, "graph.pb")
             pathlib.Path(path).write_bytes(graph_def.SerializeToString())
-            wrong, targets, noops = compare(args.list_noops, graph_def, path, [])
+            wrong, targets, noops = compare(args.list_passes, graph_def, path, [])
             if not wrong and noops:
                 fetched = sorted(noops)[len(noops) // 2]
-                wrong, _, kept = compare(args.list_noops, graph_def, path, targets + [fetched])
+                wrong, _, kept = compare(args.list_passes, graph_def, path, targets + [fetched])
                 if fetched in kept:
                     wrong = "%s is fetched, and taken for a NoOp" % fetched
             counts["failed" if wrong else "passed"] += 1

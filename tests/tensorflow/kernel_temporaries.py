@@ -396,7 +396,8 @@ class Suite:
         known = {op.name: temporaries(op, machine) for op in graph.get_operations()}
         path = self._folder / "graph.pb"
         path.write_bytes(graph_def)
-        command = [self._program, "simulate", str(path), "--kernel-memory=auto", "--json",
+        command = [self._program, "simulate", str(path), "--kernel-memory=auto",
+                   "--grappler=as_is", "--json",
                    *machine.flags(), *flags] + ["--targets=" + ",".join(targets)] * bool(targets)
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if not run.stdout:

@@ -1,11 +1,18 @@
-// list_noops GRAPH [TARGET...]: prints `target NAME` for each target of the step, those given or
-// those that Spillway finds, then `noop NAME` for each node that Spillway takes for a NoOp: what
-// dependency_pass.py compares with TensorFlow's pass.
+// list_passes GRAPH CAPABILITY [TARGET...]: prints what Spillway takes TensorFlow's passes to do on
+// a GPU of that compute capability, for dependency_pass.py and layout_pass.py:
+//
+//   target NAME              a target of the step: those given, or those that Spillway finds
+//   noop NAME                a node that becomes a NoOp
+//   transposed NAME:PORT TO  a tensor that is transposed: from the layout of the file (`other`), or
+//                            to it (`file`)
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <string>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/capabilities.h"
 #include "rewrite_core/graph/graph.h"
@@ -13,8 +20,9 @@
 namespace core = spillway::core;
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::cerr << "usage: list_noops GRAPH [TARGET...]\n";
+  double capability = 0;
+  if (argc < 3 || !absl::SimpleAtod(argv[2], &capability)) {
+    std::cerr << "usage: list_passes GRAPH CAPABILITY [TARGET...]\n";
     return 2;
   }
   std::ifstream in(argv[1], std::ios::binary);
@@ -26,16 +34,28 @@ int main(int argc, char** argv) {
     return 1;
   }
   spillway::v1::Step step;
-  for (int i = 2; i < argc; ++i) step.add_targets(argv[i]);
+  step.set_kernel_memory(spillway::v1::KERNEL_MEMORY_AUTO);
+  step.mutable_hardware()->set_compute_capability(capability);
+  for (int i = 3; i < argc; ++i) step.add_targets(argv[i]);
   const core::StepFacts facts(*graph, step);
-  if (absl::Status s = facts.Compute({core::Fact::kActiveNodes}, stop); !s.ok()) {
+  if (absl::Status s = facts.Compute({core::Fact::kLayout}, stop); !s.ok()) {
     std::cerr << s << "\n";
     return 1;
   }
   const core::ActiveNodes& active = facts.active_nodes();
   for (core::NodeId id : active.targets) std::cout << "target " << graph->name(id) << "\n";
+  std::set<std::string> transposed;
   for (core::NodeId id(0); id < graph->num_nodes(); ++id) {
     if (active.only_orders[id]) std::cout << "noop " << graph->name(id) << "\n";
+    if (!active.needed[id] || active.only_orders[id]) continue;
+    const absl::Span<const core::Tensor> inputs = graph->inputs(id);
+    for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+      const bool other = facts.layout().ReadsOther(id, static_cast<int32_t>(i));
+      if (other == facts.layout().WritesOther(inputs[i])) continue;
+      transposed.insert(absl::StrCat(graph->name(inputs[i].node), ":", inputs[i].port,
+                                     other ? " other" : " file"));
+    }
   }
+  for (const std::string& line : transposed) std::cout << "transposed " << line << "\n";
   return 0;
 }

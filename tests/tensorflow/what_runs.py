@@ -4,7 +4,8 @@ and in other orders of the file.
 
     what_runs.py --spillway build/bin/spillway [--full] [-k PATTERN] [--write]
 
-A graph is planned for a GPU with a share of its peak, at the default reserve. Then it is changed as
+A graph is planned for a GPU with a share of its peak, at the default reserve, with the temporaries
+of its kernels; GRAPH+passes after Grappler's passes, as the plug-in does. Then it is changed as
 TensorFlow or a file format may change it:
 
   defaults, advised   Grappler's passes as a GPU of that compute capability has them, as they are by
@@ -25,6 +26,7 @@ it. Exit code 0: the list is right; 1: it is not; 2: bad usage.
 """
 import argparse
 import collections
+import copy
 import itertools
 import os
 import pathlib
@@ -45,9 +47,12 @@ DEFAULT_RESERVE = 0.1  # Of allocator_reserve (hardware.proto).
 MOST_TIME, LEAST_TIME = 1.05, 0.9  # Of the time told.
 HARDWARE = {"6.0": "p100_pcie", "7.0": "v100_pcie", "8.0": "a100_40gb_pcie4", "9.0": "h100_pcie5"}
 ALL_MEMORY = {"allocator_reserve": 0}
+AMPLE_BYTES = 1 << 40
 # Where Grappler has been, the step is what the file says.
 AS_IT_IS = {"defaults": {"grappler": "as_is"}, "advised": {"grappler": "as_is"}}
 HALF = "half"  # half_net() below; other names are of tests/graphs and of limit_graphs.py.
+
+AFTER_PASSES = "+passes"  # Behind the name of a graph.
 
 Run = collections.namedtuple("Run", "graph shares recomputes capabilities changes")
 ORDERS = ("unchanged", "reversed", "topological") + tuple(
@@ -56,10 +61,11 @@ FEW_CHANGES = ("defaults", "advised", "unchanged", "reversed", "shuffled1")
 SHORT = [Run("unet", (75,), ("cheap", "all"), ("7.0",), FEW_CHANGES),  # NHWC
          Run("tfcnn_googlenet", (50,), ("cheap", "all"), ("8.0",), FEW_CHANGES),  # NCHW
          Run(HALF, (50,), ("cheap", "all"), ("7.0", "8.0"), FEW_CHANGES),
-         Run("bert_tiny", (50,), ("cheap", "all"), ("8.0",), FEW_CHANGES)]
+         Run("bert_tiny", (50,), ("cheap", "all"), ("8.0",), FEW_CHANGES),
+         Run("gpt" + AFTER_PASSES, (50,), ("cheap",), ("8.0",), ("defaults",))]
 FULL = [Run(graph, (75, 50, 35), ("off", "cheap", "all"), tuple(HARDWARE),
             ("defaults", "advised") + ORDERS)
-        for graph in ("unet", "decay", "vgg", HALF, "tfcnn_googlenet", "bert_tiny", "resnet50_tf1",
+        for graph in ("gpt" + AFTER_PASSES, "resnet50_tf1" + AFTER_PASSES, "unet", "decay", "vgg", HALF, "tfcnn_googlenet", "bert_tiny", "resnet50_tf1",
                       "resnet50_keras", "tfcnn_resnet50_b200", "tfcnn_inception3_4gpu", "unet3d",
                       "bert_base")]
 
@@ -149,6 +155,13 @@ class Net:
         self.step = {"targets": ",".join(self.fetches),
                      "feed": {names.node(f["name"]): f["plan_shape"] for f in feeds}}
 
+    def after_passes(self, capability):
+        """As a GPU with enough memory has it when the plug-in plans."""
+        net = copy.copy(self)
+        net.bytes = grappler().optimized(self.bytes, self.fetches, capability, AMPLE_BYTES)
+        net.step = dict(self.step, grappler="as_is")
+        return net
+
     def changed(self, planned, change, capability, memory_bytes, told):
         """The bytes of a plan as `change` leaves them."""
         if change not in ("defaults", "advised"):
@@ -214,15 +227,17 @@ def judged(name, told, forecast):
 
 def cases(spillway, run, pattern):
     """The Cases of a Run."""
-    net = None
+    net_of_file = None
     for capability, share, recompute in itertools.product(run.capabilities, run.shares,
                                                           run.recomputes):
         prefix = "%s/%d/%s/%s/" % (run.graph, share, recompute, capability)
         wanted = [change for change in run.changes if pattern in prefix + change]
         if not wanted:
             continue
-        net = net or Net(run.graph)
-        options = dict(net.step, hardware=HARDWARE[capability])
+        net_of_file = net_of_file or Net(run.graph.replace(AFTER_PASSES, ""))
+        passed = run.graph.endswith(AFTER_PASSES)
+        net = net_of_file.after_passes(capability) if passed else net_of_file
+        options = dict(net.step, hardware=HARDWARE[capability], kernel_memory="auto")
         ample = spillway.simulate(net.bytes, dict(options, no_budget=True))["forecast"]
         options["gpu_memory_bytes"] = peak_of(ample) * share // 100
         made = plan(spillway, net, recompute, options)

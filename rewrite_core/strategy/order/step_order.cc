@@ -25,7 +25,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   for (OpId op : unswapped.launch_ahead.order) {
     if (poll.Tick()) return stop.status("strategy");
     const WorkloadOp& info = unswapped.ops[op];
-    if (info.device != gpu || info.kind != OpKind::kCompute) continue;
+    if (info.device != gpu || !RunsNode(info)) continue;
     order.slots_[info.node] = order.num_slots();
     order.nodes_.push_back(info.node);
     const OpTimes& times = unswapped.launch_ahead.times[op];
@@ -215,7 +215,7 @@ absl::Status StepOrder::FindCopiesIn(const StepFacts& facts, GpuIndex gpu,
   }
   for (const WorkloadBuffer& copy : unswapped.buffers) {
     if (poll.Tick()) return stop.status("strategy");
-    if (copy.device != gpu || copy.resident || copy.swap >= 0) continue;
+    if (copy.device != gpu || copy.resident || copy.transposed || copy.swap >= 0) continue;
     const auto at = given.find(copy.tensor.node);
     if (at == given.end()) continue;
     const BufferIndex buffer = buffers.buffer_of(copy.tensor);
@@ -275,7 +275,7 @@ absl::StatusOr<std::vector<int32_t>> RankByLaunch(const StepFacts& facts, const 
   for (size_t i = 0; i < step.launch_ahead.order.size(); ++i) {
     if (poll.Tick()) return stop.status("strategy");
     const WorkloadOp& op = step.ops[step.launch_ahead.order[i]];
-    if (op.kind == OpKind::kCompute) launched[op.node] = static_cast<int32_t>(i);
+    if (RunsNode(op)) launched[op.node] = static_cast<int32_t>(i);
   }
   std::vector<ControlEdge> sorted(added.begin(), added.end());
   const auto from_less = [](const ControlEdge& a, const ControlEdge& b) { return a.from < b.from; };

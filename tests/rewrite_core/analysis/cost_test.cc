@@ -44,7 +44,7 @@ absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
       ValueOrDie(Placement::Find(*graph, topology, shapes, {}), "placement");
   const Buffers buffers = ValueOrDie(
       Buffers::Find(*graph, topology, shapes, placement, {}, {}, nullptr, {}), "buffers");
-  return Costs::Estimate(*graph, shapes, placement, buffers, hardware, step, profile, {});
+  return Costs::Estimate(*graph, shapes, placement, buffers, hardware, {}, step, profile, {});
 }
 
 absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,

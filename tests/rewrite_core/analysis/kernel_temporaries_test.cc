@@ -30,7 +30,8 @@ std::string SourceNode(const std::string& name, const std::string& shape,
 KernelTemporaries::Use UseOf(const std::string& graph, const Hardware& hardware,
                              std::string* reason = nullptr) {
   const TestFacts test(graph);
-  const KernelTemporaries kernels(*test.graph, test.facts.shapes().bounds(), hardware);
+  const GrapplerLayout layout;  // Nothing is converted.
+  const KernelTemporaries kernels(*test.graph, test.facts.shapes().bounds(), hardware, layout);
   const KernelTemporaries::Use use = kernels.Of(test.graph["n"]);
   if (reason != nullptr) *reason = kernels.Reason(test.graph["n"], use);
   return use;

@@ -228,7 +228,8 @@ TEST(ProfileTest, ARealRunReplacesEstimates) {
   EXPECT_EQ(measured.bytes(graph.Output("conv1/Conv2D")), 802816);
   const Hardware hardware = ValueOrDie(Hardware::FromOptions({}), "hardware");
   const Costs costs = ValueOrDie(
-      Costs::Estimate(*graph, shapes, placement, measured, hardware, {}, &profile, {}), "costs");
+      Costs::Estimate(*graph, shapes, placement, measured, hardware, {}, {}, &profile, {}),
+      "costs");
   EXPECT_EQ(costs[graph["conv1/Conv2D"]].duration_ns, 523958);
   EXPECT_TRUE(costs[graph["conv1/Conv2D"]].is_known);
   // Ops that only pass memory on launch nothing, however long their CPU kernel took.
