@@ -330,6 +330,7 @@ void Builder::AddFusionBuffers() {
   if (!CountsTemporaries(facts_.step())) return;
   std::vector<bool> has(workload_.devices.size(), false);
   for (NodeId id(0); id < num_nodes_; ++id) {
+    if (poll_.Tick()) return;  // The next stage polls, too.
     const Place place = facts_.placement().node(id);
     if (!runs_[id] || place < 0 || has[place] || OnlyOrders(id)) continue;
     if (!TakesFusionBuffer(graph_.op(id))) continue;
