@@ -30,6 +30,7 @@ enum class Way : uint8_t {
   kSqueeze,  // It removes height and width.
   kShape,    // The shape is permuted, which takes no memory to speak of.
   kShapes,   // Likewise, of each input that comes converted.
+  kEach,     // Each input that comes converted, and its output.
   kSwitch,
 };
 
@@ -89,6 +90,7 @@ constexpr LayoutRow kLayoutRows[] = {
     {"Squeeze", Way::kSqueeze},
     {"Shape", Way::kShape},
     {"ShapeN", Way::kShapes},
+    {"IdentityN", Way::kEach},
     {"Switch RefSwitch", Way::kSwitch},
 };
 
@@ -291,6 +293,7 @@ bool GrapplerLayout::Finder::ComesConverted(NodeId id, const LayoutRow& row) con
       break;
     case Way::kAll:
     case Way::kShapes:
+    case Way::kEach:
       end = inputs.size();
       break;
     case Way::kConcat:
@@ -358,6 +361,7 @@ GrapplerLayout::Node GrapplerLayout::Finder::Convert(NodeId id, const LayoutRow&
       if (!IsImage(rank)) return {};
       size_t data = inputs.size();
       while (data > 0 && inputs[data - 1].is_control()) --data;
+      if (data == 0) return {};
       if (graph_.op(id) == "Concat") {
         node.inputs = kAllPorts & ~InputBit(0);
       } else {  // The axis is the last; it is an integer, which is in no layout.
@@ -394,11 +398,13 @@ GrapplerLayout::Node GrapplerLayout::Finder::Convert(NodeId id, const LayoutRow&
       node.outputs = 0;
       return IsImage(Rank(id, 0)) ? node : Node();
     case Way::kShapes:
+    case Way::kEach:
       node.inputs = node.outputs = 0;
       for (size_t i = 0; i < std::min<size_t>(inputs.size(), kLastBit); ++i) {
         const bool converts = IsImage(Rank(id, i)) && ComesConverted(inputs[i]);
         if (converts) node.inputs |= InputBit(static_cast<int>(i));
       }
+      if (row.way == Way::kEach) node.outputs = node.inputs;
       return node.inputs != 0 ? node : Node();
     case Way::kSwitch:
       node.outputs = kAllPorts;

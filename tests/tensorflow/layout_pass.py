@@ -102,6 +102,8 @@ def beside_others():
     x = conv(x * images(), "b") + images(4, 16, 16, 1)
     x = conv(tf.add_n([x, images()]), "c")
     x = conv(tf.concat([x, images()], 3)[:, :, :, CHANNELS:], "d")
+    y, _, x = tf.identity_n([images(), tf.zeros([2]), x])
+    x = conv(x, "e") + conv(y, "f")
     minimized(tf.reduce_sum(tf.maximum(x, images()) * x))
 
 
@@ -180,8 +182,9 @@ def through_identities(graph_def, found):
     plain = set()
     for text in found:
         tensor, to = text.rsplit(" ", 1)
-        while by_name[names.node(tensor)].op == "Identity":
-            tensor = by_name[names.node(tensor)].input[0]
+        while by_name[names.node(tensor)].op in ("Identity", "IdentityN"):
+            port = int(tensor.split(":")[1]) if ":" in tensor else 0
+            tensor = by_name[names.node(tensor)].input[port]
         plain.add("%s%s %s" % (tensor, "" if ":" in tensor else ":0", to))
     return plain
 
