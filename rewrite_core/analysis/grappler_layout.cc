@@ -28,9 +28,8 @@ enum class Way : uint8_t {
   // In any layout, if input 0 is of that rank.
   kReduce,   // It keeps the dimensions, or the reduced ones are neighbours in both layouts.
   kSqueeze,  // It removes height and width.
-  kShape,    // The shape is permuted, which takes no memory to speak of.
-  kShapes,   // Likewise, of each input that comes converted.
-  kEach,     // Each input that comes converted, and its output.
+  kShapes,   // Each input that comes converted. A shape is permuted in no memory to speak of.
+  kEach,     // Likewise, and the output of its port.
   kSwitch,
 };
 
@@ -39,8 +38,10 @@ constexpr uint32_t kAllPorts = ~uint32_t{0};
 struct LayoutRow {
   absl::string_view ops;
   Way way;
-  uint32_t inputs = 1;   // Those that are transposed, of kFormat to kAny and kVectors.
-  uint32_t outputs = 1;  // Likewise.
+  // In any layout: those of which one has to come converted (GetDataFaninPorts). If its way does
+  // not choose among them, all are transposed.
+  uint32_t inputs = 1;
+  uint32_t outputs = 1;  // Those that are transposed, if its way does not choose.
   uint32_t vectors = 0;  // Inputs with an element per dimension, or a row.
 };
 
@@ -80,17 +81,17 @@ constexpr LayoutRow kLayoutRows[] = {
      "GreaterEqual Igamma Igammac Less LessEqual LogicalAnd LogicalOr Maximum Minimum Mod Mul "
      "MulNoNan NotEqual Polygamma Pow RealDiv SquaredDifference Sub TruncateDiv TruncateMod Xdivy "
      "Xlogy Zeta",
-     Way::kBinary},
-    {"AddN Merge RefMerge", Way::kAll},
-    {"Concat ConcatV2", Way::kConcat},
-    {"Select SelectV2", Way::kSelect},
+     Way::kBinary, InputBit(0) | InputBit(1)},
+    {"AddN Merge RefMerge", Way::kAll, kAllPorts},
+    {"Concat", Way::kConcat, kAllPorts & ~InputBit(0)},
+    {"ConcatV2", Way::kConcat, kAllPorts},  // The axis is the last.
+    {"Select SelectV2", Way::kSelect, InputBit(0) | InputBit(1) | InputBit(2)},
     {"Split", Way::kSplit, InputBit(1)},
     {"SplitV", Way::kSplit, InputBit(0)},
     {"All Any Max Mean Min Prod Sum", Way::kReduce},
     {"Squeeze", Way::kSqueeze},
-    {"Shape", Way::kShape},
-    {"ShapeN", Way::kShapes},
-    {"IdentityN", Way::kEach},
+    {"Shape ShapeN", Way::kShapes, kAllPorts},
+    {"IdentityN", Way::kEach, kAllPorts},
     {"Switch RefSwitch", Way::kSwitch},
 };
 
@@ -281,47 +282,18 @@ bool GrapplerLayout::Finder::HasOpenRank(NodeId id, const LayoutRow* row) const 
 }
 
 bool GrapplerLayout::Finder::ComesConverted(NodeId id, const LayoutRow& row) const {
+  const uint32_t ports = row.inputs != 0 ? row.inputs : row.vectors;  // Of Fill, its dimensions.
   const absl::Span<const Tensor> inputs = graph_.inputs(id);
-  // GetDataFaninPorts.
-  size_t first = 0, end = 1;
-  switch (row.way) {
-    case Way::kBinary:
-      end = 2;
-      break;
-    case Way::kSelect:
-      end = 3;
-      break;
-    case Way::kAll:
-    case Way::kShapes:
-    case Way::kEach:
-      end = inputs.size();
-      break;
-    case Way::kConcat:
-      first = graph_.op(id) == "Concat";
-      end = inputs.size() - !first;
-      break;
-    case Way::kSplit:
-      first = row.inputs == InputBit(1);
-      end = first + 1;
-      break;
-    case Way::kAny:
-    case Way::kVectors:
-      if (row.inputs != 0) end = row.inputs == 7 ? 3 : row.inputs == 3 ? 2 : 1;
-      break;
-    default:
-      break;
-  }
-  for (size_t i = first; i < std::min(end, inputs.size()) && !inputs[i].is_control(); ++i) {
-    if (ComesConverted(inputs[i])) return true;
+  for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+    if (Has(ports, static_cast<int32_t>(i)) && ComesConverted(inputs[i])) return true;
   }
   return false;
 }
 
 bool GrapplerLayout::Finder::ComesConverted(Tensor input) const {
   const Node& producer = (*nodes_)[input.node];
-  if (Has(producer.outputs, input.port) || passes_on_[input.node]) return true;
-  const LayoutRow* of = rows_[graph_.op_id(input.node)];
-  return producer.is_converted && (of->way == Way::kShape || of->way == Way::kShapes);
+  return Has(producer.outputs, input.port) || passes_on_[input.node] ||
+         (producer.is_converted && rows_[graph_.op_id(input.node)]->way == Way::kShapes);
 }
 
 GrapplerLayout::Node GrapplerLayout::Finder::Convert(NodeId id, const LayoutRow& row) {
@@ -350,7 +322,6 @@ GrapplerLayout::Node GrapplerLayout::Finder::Convert(NodeId id, const LayoutRow&
       return node;
     }
     case Way::kAll:
-      node.inputs = kAllPorts;
       if (!IsImage(rank)) return {};
       if (graph_.op_info(id).control_flow != ControlFlow::kMerge) return node;
       for (Tensor input : inputs) {  // IsEveryFaninAfterDstToSrcTransform.
@@ -362,10 +333,9 @@ GrapplerLayout::Node GrapplerLayout::Finder::Convert(NodeId id, const LayoutRow&
       size_t data = inputs.size();
       while (data > 0 && inputs[data - 1].is_control()) --data;
       if (data == 0) return {};
-      if (graph_.op(id) == "Concat") {
-        node.inputs = kAllPorts & ~InputBit(0);
-      } else {  // The axis is the last; it is an integer, which is in no layout.
-        node.inputs = data > kLastBit ? kAllPorts : InputBit(static_cast<int>(data) - 1) - 1;
+      // Without the axis of a ConcatV2; behind the last bit, it is an integer in host memory.
+      if (graph_.op(id) != "Concat" && data <= kLastBit) {
+        node.inputs = InputBit(static_cast<int>(data) - 1) - 1;
       }
       return node;
     }
@@ -394,9 +364,6 @@ GrapplerLayout::Node GrapplerLayout::Finder::Convert(NodeId id, const LayoutRow&
     case Way::kSqueeze:
       node.outputs = 0;
       return ConvertsSqueeze(id) ? node : Node();
-    case Way::kShape:
-      node.outputs = 0;
-      return IsImage(Rank(id, 0)) ? node : Node();
     case Way::kShapes:
     case Way::kEach:
       node.inputs = node.outputs = 0;
