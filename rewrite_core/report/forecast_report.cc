@@ -173,7 +173,7 @@ absl::StatusOr<std::vector<int64_t>> PeaksInAllMemory(const SwapPlan& plan,
   return peaks;
 }
 
-// `step`: the plan that is simulated, of which `plan` is the whole (StepSimulator::Become).
+// Of the step with `plan`. `step`: the same, or empty once the simulator has become that step.
 absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, const SwapPlan& step,
                                       ForecastBudget budget, StepSimulator* simulator,
                                       const StopToken& stop) {

@@ -90,8 +90,7 @@ class NodeLinker {
     return {place, place >= 0 && facts_.layout().ReadsOther(id, index)};
   }
   static bool NeedsCopy(TensorForm have, TensorForm want) {
-    return (have.place != want.place || have.other != want.other) && have.place != kNoMemory &&
-           want.place != kNoMemory;
+    return !(have == want) && have.place != kNoMemory && want.place != kNoMemory;
   }
   // Whether the input is the back edge of a loop, which is cut.
   bool IsCut(NodeId id, Tensor input) const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -23,8 +22,8 @@ constexpr int64_t kFirstSwapNode = int64_t{1} << 31;
 constexpr int64_t kFirstCopy = int64_t{1} << 62;
 
 int64_t RankOf(const CopyKey& key) {
-  return kFirstCopy | int64_t{key.tensor} << 31 | int64_t{key.want + 1} << 2 |
-         int64_t{key.other} << 1 | key.step;
+  return kFirstCopy | int64_t{key.tensor} << 31 | int64_t{key.want.place + 1} << 2 |
+         int64_t{key.want.other} << 1 | key.step;
 }
 
 }  // namespace
@@ -148,8 +147,8 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
   std::vector<OpId> swap_ops_;     // By swap node.
   std::vector<BufferId> changed_;  // By tensor: its new buffer, if it has one.
   std::vector<int32_t> changed_tensors_;
-  // The views of new copies, by tensor and destination, that in the other layout apart.
-  absl::flat_hash_map<std::tuple<int32_t, Place, bool>, View> made_;
+  // The views of new copies, by tensor and destination.
+  absl::flat_hash_map<std::pair<int32_t, TensorForm>, View> made_;
   // Positions of nodes to link.
   std::priority_queue<int32_t, std::vector<int32_t>, std::greater<int32_t>> queue_;
   enum : char { kNotQueued, kForItsSwapNodes, kToBeRelinked };
@@ -385,12 +384,9 @@ void PlanPatch::Impl::ForgetUses(NodeId id) {
 // the last one in trace_.copies; -1 if it is not there.
 int32_t PlanPatch::Impl::CountUse(int32_t tensor, TensorForm want, int32_t by) {
   const std::vector<CopyKey>& copies = trace_.copies;
-  auto it =
-      std::lower_bound(copies.begin(), copies.end(), CopyKey{tensor, want.place, want.other, 0});
+  auto it = std::lower_bound(copies.begin(), copies.end(), CopyKey{tensor, want, 0});
   int32_t last = -1;
-  for (; it != copies.end() && it->tensor == tensor && it->want == want.place &&
-         it->other == want.other;
-       ++it) {
+  for (; it != copies.end() && it->tensor == tensor && it->want == want; ++it) {
     last = static_cast<int32_t>(it - copies.begin());
     copy_uses_[last] += by;
     changed_uses_.push_back(last);
@@ -418,7 +414,7 @@ PlanPatch::Impl::View PlanPatch::Impl::CopyOf(Tensor tensor, TensorForm from, Te
     const OpId copy(first_copy_ + at);
     return {workload_.writes[copy][0], copy};
   }
-  const std::tuple<int32_t, Place, bool> key(index, want.place, want.other);
+  const std::pair<int32_t, TensorForm> key(index, want);
   if (const auto it = made_.find(key); it != made_.end()) return it->second;
   const View view = MakeCopy(tensor, from, want);
   made_[key] = view;
@@ -436,7 +432,7 @@ OpId PlanPatch::Impl::AddCopy(const Copy& copy) {
     op.swap_in = plan_.swap(copy.tensor.node).swap_in;
   }
   op.transposes = copy.kind == OpKind::kCompute;
-  return AddOp(op, RankOf({Index(copy.tensor), copy.want.place, copy.want.other, copy.step}));
+  return AddOp(op, RankOf({Index(copy.tensor), copy.want, copy.step}));
 }
 
 BufferId PlanPatch::Impl::AddCopied(const Copy& copy, Place place) {
@@ -548,8 +544,8 @@ void PlanPatch::Impl::RelinkCopies(Tensor tensor, BufferId from) {
   // A copy that is made of another one is left to the builder.
   if (!facts_.layout().empty()) failed_ = true;
   const int32_t index = Index(tensor);
-  auto it = std::lower_bound(trace_.copies.begin(), trace_.copies.end(),
-                             CopyKey{index, kNoMemory, false, 0});
+  auto it =
+      std::lower_bound(trace_.copies.begin(), trace_.copies.end(), CopyKey{index, {kNoMemory}, 0});
   for (; it != trace_.copies.end() && it->tensor == index; ++it) {
     if (it->step != 0) continue;
     const OpId copy(first_copy_ + (it - trace_.copies.begin()));

@@ -40,6 +40,17 @@ enum class OpKind : uint8_t {
 struct TensorForm {
   Place place;
   bool other = false;
+
+  friend bool operator==(TensorForm a, TensorForm b) {
+    return a.place == b.place && a.other == b.other;
+  }
+  friend bool operator<(TensorForm a, TensorForm b) {
+    return a.place != b.place ? a.place < b.place : a.other < b.other;
+  }
+  template <typename H>
+  friend H AbslHashValue(H h, TensorForm form) {
+    return H::combine(std::move(h), form.place, form.other);
+  }
 };
 
 struct WorkloadOp {

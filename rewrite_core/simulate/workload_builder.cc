@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -132,8 +131,8 @@ class Builder : private NodeLinker<Builder> {
   NodeFlags more_needed_, more_only_order_;  // If the plan makes more nodes run.
   std::vector<OpId> op_of_;
   std::vector<BufferId> buffer_of_;  // By tensor.
-  // By tensor and destination, that in the other layout apart.
-  absl::flat_hash_map<std::tuple<int32_t, Place, bool>, Made> copies_;
+  // By tensor and destination.
+  absl::flat_hash_map<std::pair<int32_t, TensorForm>, Made> copies_;
   std::vector<CopyKey> copy_keys_;  // By copy operation.
   ListItems<OpId> waits_for_;
   ListItems<BufferId> reads_, writes_;
@@ -256,7 +255,7 @@ absl::Status Builder::MakeOps() {
 }
 
 Builder::View Builder::CopyOf(Tensor tensor, TensorForm from, TensorForm want) {
-  const std::tuple<int32_t, Place, bool> key(Index(tensor), want.place, want.other);
+  const std::pair<int32_t, TensorForm> key(Index(tensor), want);
   if (!copies_.contains(key)) {
     const View view = MakeCopy(tensor, from, want);  // May make another one first.
     copies_[key].view = view;
@@ -269,7 +268,7 @@ Builder::View Builder::CopyOf(Tensor tensor, TensorForm from, TensorForm want) {
 OpId Builder::AddCopy(const Copy& copy) {
   const OpId op = AddOp(copy.kind, copy.device, copy.duration_ns, Original(copy.tensor).node);
   workload_.ops.back().transposes = copy.kind == OpKind::kCompute;
-  copy_keys_.push_back({Index(copy.tensor), copy.want.place, copy.want.other, copy.step});
+  copy_keys_.push_back({Index(copy.tensor), copy.want, copy.step});
   if (overlay_.IsSwapNode(copy.tensor.node)) {
     workload_.ops.back().swap = overlay_.swap(copy.tensor.node).swap;
     workload_.ops.back().swap_in = overlay_.swap(copy.tensor.node).swap_in;
@@ -495,7 +494,7 @@ absl::StatusOr<Workload> Builder::Build(bool keeps_all) {
 WorkloadTrace Builder::TakeTrace() {
   WorkloadTrace trace;
   for (const CopyKey& key : copy_keys_) {
-    trace.copy_uses.push_back(copies_.find({key.tensor, key.want, key.other})->second.uses);
+    trace.copy_uses.push_back(copies_.find({key.tensor, key.want})->second.uses);
   }
   for (std::vector<BufferId>* ids : {&buffer_of_, &candidates_}) ids->shrink_to_fit();
   readers_.shrink_to_fit();

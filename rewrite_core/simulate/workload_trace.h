@@ -17,18 +17,15 @@ namespace spillway::core {
 
 // Copies are numbered in order of these keys.
 struct CopyKey {
-  int32_t tensor;  // NodeLinker::Index.
-  Place want;      // The destination, maybe through host memory;
-  bool other;      // there in the other layout (TensorForm).
-  int32_t step;    // Which of two copies in a row.
+  int32_t tensor;   // NodeLinker::Index.
+  TensorForm want;  // What to, maybe through host memory.
+  int32_t step;     // Which of two copies in a row.
 
   friend bool operator<(const CopyKey& a, const CopyKey& b) {
-    return std::tie(a.tensor, a.want, a.other, a.step) <
-           std::tie(b.tensor, b.want, b.other, b.step);
+    return std::tie(a.tensor, a.want, a.step) < std::tie(b.tensor, b.want, b.step);
   }
   friend bool operator==(const CopyKey& a, const CopyKey& b) {
-    return std::tie(a.tensor, a.want, a.other, a.step) ==
-           std::tie(b.tensor, b.want, b.other, b.step);
+    return std::tie(a.tensor, a.want, a.step) == std::tie(b.tensor, b.want, b.step);
   }
 };
 
