@@ -17,7 +17,6 @@ import argparse
 import gzip
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -25,9 +24,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import tensorflow as tf  # noqa: E402
 from tensorflow.core.framework import graph_pb2  # noqa: E402
-from tensorflow.python.framework import op_def_registry  # noqa: E402
 
-from truth import grappler  # noqa: E402
+from truth import grappler, names, passes  # noqa: E402
 
 v1 = tf.compat.v1
 tf.get_logger().setLevel("ERROR")
@@ -49,28 +47,13 @@ def of_scalars():
     return graph.as_graph_def()
 
 
-def node_of(edge):
-    return edge.lstrip("^").split(":")[0]
-
-
-def leading_to(graph_def, targets):
-    by_name = {node.name: node for node in graph_def.node}
-    found, stack = set(targets), list(targets)
-    while stack:
-        for edge in by_name[stack.pop()].input:
-            if node_of(edge) not in found:
-                found.add(node_of(edge))
-                stack.append(node_of(edge))
-    return found
-
-
 def theirs_of(graph_def, targets):
     """What TensorFlow made a NoOp or removed, and what of that are Identities that others read."""
     after = {node.name: node.op for node in grappler.after_pass("dependency", graph_def, targets).node}
-    needed = leading_to(graph_def, targets)
+    needed = passes.leading_to(graph_def, targets)
     gone = {node.name for node in graph_def.node if node.name in needed and node.op != "NoOp" and
             after.get(node.name, "NoOp") == "NoOp"}
-    read = {node_of(edge) for node in graph_def.node if node.name in needed - gone
+    read = {names.node(edge) for node in graph_def.node if node.name in needed - gone
             for edge in node.input if not edge.startswith("^")}
     return gone, {node.name for node in graph_def.node
                   if node.name in gone & read and node.op in BYPASSED}
@@ -80,8 +63,8 @@ def bypassed_before(graph_def, gone, bypassed):
     """Adds Identities in a row, of which the last is bypassed."""
     by_name = {node.name: node for node in graph_def.node}
     for name in list(bypassed):
-        while by_name[name].input and by_name[node_of(by_name[name].input[0])].op in BYPASSED:
-            name = node_of(by_name[name].input[0])
+        while by_name[name].input and by_name[names.node(by_name[name].input[0])].op in BYPASSED:
+            name = names.node(by_name[name].input[0])
             if name not in gone:
                 break
             bypassed.add(name)
@@ -89,10 +72,8 @@ def bypassed_before(graph_def, gone, bypassed):
 
 
 def ours_of(program, path, targets):
-    run = subprocess.run([program, path, CAPABILITY, *targets], check=True, capture_output=True, text=True)
-    lines = [line.split(" ", 1) for line in run.stdout.splitlines()]
-    return ([name for kind, name in lines if kind == "target"],
-            {name for kind, name in lines if kind == "noop"})
+    listed = passes.listed(program, path, CAPABILITY, targets)
+    return listed["target"], set(listed["noop"])
 
 
 def compare(program, graph_def, path, targets):
@@ -121,10 +102,9 @@ def main():
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     with tempfile.TemporaryDirectory() as folder:
         for name, graph_def in cases:
-            missing = {node.op for node in graph_def.node if not op_def_registry.get(node.op)}
-            missing -= {function.signature.name for function in graph_def.library.function}
+            missing = passes.missing_op(graph_def)
             if missing:
-                print("skipped %s: this TensorFlow has no op %s" % (name, sorted(missing)[0]))
+                print("skipped %s: this TensorFlow has no op %s" % (name, missing))
                 counts["skipped"] += 1
                 continue
             path = os.path.join(folder, "graph.pb")

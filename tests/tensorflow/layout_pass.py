@@ -13,10 +13,8 @@ One line per graph; at the end, alone on its line, `N passed, N failed, N skippe
 that this TensorFlow lacks). Exit code 0: nothing failed; 1: something did; 2: bad usage.
 """
 import argparse
-import gzip
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -25,15 +23,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import limit_graphs  # noqa: E402
-from truth import names, train  # noqa: E402
+from truth import graphs, names, train  # noqa: E402
 
 for _key, _value in train.ENVIRONMENT.items():
     os.environ[_key] = _value
 tf = train.tensorflow()
 
 from tensorflow.core.protobuf import rewriter_config_pb2  # noqa: E402
-from tensorflow.python.framework import op_def_registry  # noqa: E402
-from truth import grappler  # noqa: E402
+from truth import grappler, passes  # noqa: E402
 from what_runs import half_net  # noqa: E402
 
 v1 = tf.compat.v1
@@ -141,14 +138,6 @@ NETS = {make.__name__: make for make in (
     shapes_of_all_kinds, normalized, upward, beside_others, dropped, volumes, fetched_within, brain_floats)}
 
 
-def ours_of(program, path, capability):
-    """(the targets, the tensors with their direction)."""
-    run = subprocess.run([program, path, capability], check=True, capture_output=True, text=True)
-    lines = [line.split(" ", 1) for line in run.stdout.splitlines()]
-    return ([name for kind, name in lines if kind == "target"],
-            {text for kind, text in lines if kind == "transposed"})
-
-
 def theirs_of(graph_def, targets, capability):
     config = grappler.config()
     rewrites = config.graph_options.rewrite_options
@@ -157,22 +146,15 @@ def theirs_of(graph_def, targets, capability):
     after = train.parse(grappler.optimized(graph_def.SerializeToString(), targets, capability,
                                            MEMORY_BYTES, config))
     by_name = {node.name: node for node in after.node}
-    needed, stack = set(targets), list(targets)
-    while stack:
-        for edge in by_name[stack.pop()].input:
-            if names.node(edge) not in needed:
-                needed.add(names.node(edge))
-                stack.append(names.node(edge))
     formats = {node.name: node.attr["data_format"].s for node in graph_def.node
                if "data_format" in node.attr}
     other = {by_name[name].attr["data_format"].s.decode() for name in formats
              if name in by_name and by_name[name].attr["data_format"].s != formats[name]}
     found = set()
-    for name in needed:
+    for name in passes.leading_to(after, targets):
         if by_name[name].op == "Transpose" and name.endswith("-LayoutOptimizer"):
-            source = by_name[name].input[0]
             to = "other" if any("To%s-" % format in name for format in other) else "file"
-            found.add("%s%s %s" % (source, "" if ":" in source else ":0", to))
+            found.add("%s %s" % (names.tensor(by_name[name].input[0]), to))
     return found
 
 
@@ -183,20 +165,19 @@ def through_identities(graph_def, found):
     for text in found:
         tensor, to = text.rsplit(" ", 1)
         while by_name[names.node(tensor)].op in ("Identity", "IdentityN"):
-            port = int(tensor.split(":")[1]) if ":" in tensor else 0
+            port = int(names.tensor(tensor).rpartition(":")[2])
             tensor = by_name[names.node(tensor)].input[port]
-        plain.add("%s%s %s" % (tensor, "" if ":" in tensor else ":0", to))
+        plain.add("%s %s" % (names.tensor(tensor), to))
     return plain
 
 
 def all_cases():
-    for name in sorted(p.parent.name for p in GRAPHS.glob("*/graph.pb.gz")):
-        data = gzip.decompress((GRAPHS / name / "graph.pb.gz").read_bytes())
-        yield name, train.parse(data), ("7.0",)
+    for folder in sorted(path.parent for path in GRAPHS.glob("*/graph.pb.gz")):
+        yield folder.name, train.parse(graphs.Graph(folder).bytes), ("7.0",)
     with tempfile.TemporaryDirectory() as folder:
         for name in limit_graphs.GRAPHS:
             limit_graphs.write(name, pathlib.Path(folder))
-            yield name, train.parse((pathlib.Path(folder) / "graph.pb").read_bytes()), ("7.0",)
+            yield name, train.parse(graphs.Graph(folder).bytes), ("7.0",)
     yield "half", half_net()[0], ("6.0", "7.0")
     for name, make in NETS.items():
         yield name, of_function(make), ("7.0", "8.0")
@@ -212,18 +193,18 @@ def main():
         for name, graph_def, capabilities in all_cases():
             if args.k not in name:
                 continue
-            missing = {node.op for node in graph_def.node if not op_def_registry.get(node.op)}
-            missing -= {function.signature.name for function in graph_def.library.function}
+            missing = passes.missing_op(graph_def)
             if missing:
-                print("skipped %s: this TensorFlow has no op %s" % (name, sorted(missing)[0]))
+                print("skipped %s: this TensorFlow has no op %s" % (name, missing))
                 counts["skipped"] += 1
                 continue
             path = os.path.join(folder, "graph.pb")
             pathlib.Path(path).write_bytes(graph_def.SerializeToString())
             for capability in capabilities:
-                targets, ours = ours_of(args.list_passes, path, capability)
-                theirs = theirs_of(graph_def, targets, capability)
-                ours, theirs = (through_identities(graph_def, found) for found in (ours, theirs))
+                listed = passes.listed(args.list_passes, path, capability)
+                found = theirs_of(graph_def, listed["target"], capability)
+                ours = through_identities(graph_def, listed["transposed"])
+                theirs = through_identities(graph_def, found)
                 wrong = ours != theirs
                 counts["failed" if wrong else "passed"] += 1
                 print("%s %s on %s: %s" % (
