@@ -164,16 +164,10 @@ class GrapplerLayout::Finder {
                                                                 : kUnknownRank;
   }
   static bool IsImage(size_t rank) { return rank == 4 || rank == 5; }
-  // Of what is not there, as the op's definition has it.
-  bool IsLast(NodeId id) const {
+  // As the op's definition has it, if it is not there.
+  absl::string_view Format(NodeId id) const {
     const auto value = graph_.attr(id, "data_format");
-    const absl::string_view format = value ? AttrString(*value).value_or("") : "NHWC";
-    return format == "NHWC" || format == "NDHWC";
-  }
-  bool IsFirst(NodeId id) const {
-    const auto value = graph_.attr(id, "data_format");
-    const absl::string_view format = value ? AttrString(*value).value_or("") : "";
-    return format == "NCHW" || format == "NCDHW";
+    return value ? AttrString(*value).value_or("") : "NHWC";
   }
   bool IsTrue(NodeId id, absl::string_view attr, bool otherwise) const {
     const auto value = graph_.attr(id, attr);
@@ -256,7 +250,8 @@ bool GrapplerLayout::Finder::Find(const Topology& topology, bool wants_last, Sto
     const bool comes_converted = !needs_format && ComesConverted(id, *row);
     const bool is_kept =
         placement_.node(id) == kHostPlace || is_target_[id] || shapes_.IsFed(id) ||
-        (needs_format ? (wants_last_ ? !IsFirst(id) : !IsLast(id)) : !comes_converted);
+        (needs_format ? (wants_last_ ? !HasChannelsFirst(Format(id)) : !HasChannelsLast(Format(id)))
+                      : !comes_converted);
     if (!is_kept) (*nodes)[id] = Convert(id, *row);
     passes_on_[id] = comes_converted && !(*nodes)[id].is_converted;
     any = any || (*nodes)[id].is_converted;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/flow/active_nodes.h"
 #include "rewrite_core/analysis/machine/hardware.h"
 #include "rewrite_core/analysis/machine/placement.h"
@@ -29,6 +30,14 @@
 #include "rewrite_core/graph/topology.h"
 
 namespace spillway::core {
+
+// Of the attribute data_format; both false: it is neither.
+inline bool HasChannelsLast(absl::string_view format) {
+  return format == "NHWC" || format == "NDHWC";
+}
+inline bool HasChannelsFirst(absl::string_view format) {
+  return format == "NCHW" || format == "NCDHW";
+}
 
 class GrapplerLayout {
  public:

@@ -119,9 +119,6 @@ int64_t Unevenness(absl::string_view padding, int64_t before, int64_t after, int
   return std::max<int64_t>(0, (results - 1) * stride + (window - 1) * dilation + 1 - size) % 2;
 }
 
-bool IsLast(absl::string_view format) { return format == "NHWC" || format == "NDHWC"; }
-bool IsFirst(absl::string_view format) { return format == "NCHW" || format == "NCDHW"; }
-
 // Whether cuDNN convolves half precision with square depthwise filters: IsCudnnSupportedFilterSize
 // in tsl/util/use_cudnn.cc, and use_cudnn_grouped_conv_ of the three kernels.
 bool GroupsDepthwise(KernelKind kernel, bool channels_last, int64_t window, int64_t stride) {
@@ -222,14 +219,14 @@ KernelTemporaries::Use KernelTemporaries::Convolution(NodeId id, const KernelRow
   DataType type = Type(id);
   if (type != kDtFloat32 && type != kDtHalf && type != kDtBfloat16 && type != kDtDouble) return use;
   const absl::string_view format = String(id, "data_format", "NHWC");
-  if (!IsLast(format) && !IsFirst(format)) return use;
+  if (!HasChannelsLast(format) && !HasChannelsFirst(format)) return use;
   const bool last = RunsLast(id, format);
   // conv_ops_bfloat16.cc: computed in float32 where the GPU has no bfloat16.
   const bool as_float = type == kDtBfloat16 && hardware_.compute_capability < 8;
   if (as_float) type = kDtFloat32;
 
-  const size_t space = IsLast(format) ? 1 : 2;
-  const int64_t depth = data.dims[IsLast(format) ? rank - 1 : 1];
+  const size_t space = HasChannelsLast(format) ? 1 : 2;
+  const int64_t depth = data.dims[HasChannelsLast(format) ? rank - 1 : 1];
   const int64_t result_depth =
       SaturatingMultiply(filter.dims[rank - 1], row.depthwise ? filter.dims[spatial] : 1);
   const absl::string_view padding = String(id, "padding", "");
@@ -341,7 +338,7 @@ KernelTemporaries::Use KernelTemporaries::Reduction(NodeId id) const {
 }
 
 bool KernelTemporaries::RunsLast(NodeId id, absl::string_view format) const {
-  return IsLast(format) != layout_.IsConverted(id);
+  return HasChannelsLast(format) != layout_.IsConverted(id);
 }
 
 ShapeView KernelTemporaries::Operand(NodeId id, int number) const {
