@@ -371,7 +371,7 @@ absl::Status CheckKernelMemory(const v1::Step& step) {
 }
 
 bool CountsTemporaries(const v1::Step& step) {
-  return step.kernel_memory() == v1::KERNEL_MEMORY_AUTO;
+  return step.kernel_memory() != v1::KERNEL_MEMORY_OFF;
 }
 
 absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,

@@ -9,7 +9,7 @@
 // the node is counted as unknown. A function call (If, While, PartitionedCall) is one node, of
 // unknown cost unless its body bounds it (call_cost.h).
 //
-// If Step.kernel_memory is AUTO, what kernels allocate beside their outputs (kernel_temporaries.h)
+// Unless Step.kernel_memory is OFF, what kernels allocate beside their outputs (kernel_temporaries.h)
 // is part of their workspace, and the bytes of these copies take time on top.
 //
 // A profile replaces the estimates for the nodes that it contains, including those on the host.

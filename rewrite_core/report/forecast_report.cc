@@ -123,6 +123,16 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
 }
 
 void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
+  if (CountsTemporaries(facts.step()) && !facts.placement().devices().empty()) {
+    const Hardware& hardware = facts.hardware();
+    forecast->add_assumes(absl::StrCat(
+        "kernels take the memory that those of TensorFlow 2.15 take on a GPU of compute capability ",
+        hardware.compute_capability,
+        hardware.compute_capability < 8 ? "" : hardware.tf32 ? ", with TF32" : ", without TF32",
+        "; cuDNN's autotuning is on, XLA does not compile the step, and the GPU's memory is "
+        "allocated at once (allow_growth is off): otherwise give compute_capability or tf32, "
+        "and turn XLA and allow_growth off"));
+  }
   if (facts.step().grappler() == v1::GRAPPLER_AS_IS) return;
   forecast->add_assumes(
       "TensorFlow's graph optimizer is on, which makes NoOps of operations that only control edges "

@@ -372,9 +372,9 @@ TEST(KernelMemoryTest, TemporariesTakeMemoryAndTimeIfTheyCount) {
       "conv = Conv2D(x, w) {T=float32, _output_shapes=[(2,8,8,5)], padding=\"SAME\", "
       "strides=[1,1,1,1]}");
   v1::Step off, counted;
-  off.set_convolution_workspace_bytes(1000);
-  counted = off;
-  counted.set_kernel_memory(v1::KERNEL_MEMORY_AUTO);
+  counted.set_convolution_workspace_bytes(1000);
+  off = counted;
+  off.set_kernel_memory(v1::KERNEL_MEMORY_OFF);
   const Costs without = ValueOrDie(Estimate(graph, EasyHardware(), off), "costs");
   const Costs with = ValueOrDie(Estimate(graph, EasyHardware(), counted), "costs");
   EXPECT_EQ(with[graph["bn"]].workspace_bytes, 2 * kImages);
@@ -394,9 +394,11 @@ TEST(KernelMemoryTest, TemporariesTakeMemoryAndTimeIfTheyCount) {
   EXPECT_EQ(without[graph["bn"]].memory_bytes, 3 * kImages + 8 * 12);
 }
 
-TEST(KernelMemoryTest, DoesNotCountUnlessAskedFor) {
+TEST(KernelMemoryTest, CountsUnlessOff) {
   v1::Step step;
-  EXPECT_FALSE(CountsTemporaries(step));
+  EXPECT_TRUE(CountsTemporaries(step));
+  step.set_kernel_memory(v1::KERNEL_MEMORY_AUTO);
+  EXPECT_TRUE(CountsTemporaries(step));
   step.set_kernel_memory(v1::KERNEL_MEMORY_OFF);
   EXPECT_FALSE(CountsTemporaries(step));
   step.set_kernel_memory(static_cast<v1::KernelMemory>(3));

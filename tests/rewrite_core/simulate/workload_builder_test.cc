@@ -212,13 +212,13 @@ TEST(WorkloadBuilderTest, HorovodKeepsOneBufferPerGpu) {
       "c = HorovodBroadcast(x) @/gpu:1 {T=float32, _output_shapes=[(8)]}\n"
       "x = Abs() @/gpu:0 {T=float32, _output_shapes=[(8)]}";
   v1::Step options = Options("a b c");
-  const TestStep without(kGraph, options);
-  const Workload none = without.Build();
-  EXPECT_THAT(Words(without, none).Resident(), ::testing::IsEmpty());
-  options.set_kernel_memory(v1::KERNEL_MEMORY_AUTO);
   const TestStep with(kGraph, options);
   const Workload one = with.Build();
   EXPECT_THAT(Words(with, one).Resident(), UnorderedElementsAre("a:0@gpu0 134217728"));
+  options.set_kernel_memory(v1::KERNEL_MEMORY_OFF);
+  const TestStep without(kGraph, options);
+  const Workload none = without.Build();
+  EXPECT_THAT(Words(without, none).Resident(), ::testing::IsEmpty());
 }
 
 TEST(WorkloadBuilderTest, WhatIsFedComesFromTheHost) {
@@ -330,7 +330,6 @@ TEST(WorkloadBuilderTest, WhatIsInTheOtherLayoutIsTransposed) {
       absl::StrCat("{strides=[1,1,1,1], padding=\"SAME\", data_format=\"NHWC\", ", kImages, "}\n");
   v1::Step options = Options("z");
   options.set_grappler(v1::GRAPPLER_AUTO);
-  options.set_kernel_memory(v1::KERNEL_MEMORY_AUTO);
   const TestStep step(absl::StrCat("x = Abs() {", kImages, "}\n",
                                    "w = Abs() {T=float32, _output_shapes=[(1,1,8,8)]}\n",
                                    "a = Conv2D(x, w) ", conv, "b = Relu(a) {", kImages, "}\n",
@@ -632,7 +631,7 @@ TEST_P(PlanGraphTest, OnTrainingGraphs) {
   // With what the layout pass transposes, in half of them.
   for (uint64_t seed = 0; seed < 4; ++seed) {
     v1::Step options;
-    if (seed % 2 != 0) options.set_kernel_memory(v1::KERNEL_MEMORY_AUTO);
+    if (seed % 2 == 0) options.set_kernel_memory(v1::KERNEL_MEMORY_OFF);
     EXPECT_GT(CheckRandomPlan(bytes, seed, options), 10);
   }
 }
