@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -47,6 +48,35 @@ inline bool XlaClusters() {
     clusters = level == "fusible" || std::atoi(level.c_str()) > 0;
   }
   return clusters;
+}
+
+inline constexpr char kWorkspaceLimit[] = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB";
+
+// Whether convolutions run without a workspace where none is free. Else a limit makes them fail.
+inline bool WorkspacesAreOptional() {
+  return !BoolVariable("TF_DETERMINISTIC_OPS", false) &&
+         BoolVariable("TF_CUDNN_USE_AUTOTUNE", true);
+}
+
+// Limits cuDNN's workspaces in this process to what a plan was made with, `mib` (0: it has no
+// limit), unless the site or the job did. TensorFlow reads the limit once, before its first
+// convolution: for a plan that comes later and has a smaller one, returns a warning, else "".
+// Python has the same in spillway/tensorflow/_settings.py. Thread safety: any thread.
+inline std::string LimitWorkspaces(int mib) {
+  static std::mutex mutex;
+  static int limit = 0;  // What was set here.
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (mib <= 0 || !WorkspacesAreOptional() || (limit == 0 && std::getenv(kWorkspaceLimit))) {
+    return "";
+  }
+  const int earlier = limit;
+  if (earlier != 0 && mib >= earlier) return "";
+  limit = mib;
+  setenv(kWorkspaceLimit, std::to_string(mib).c_str(), /*overwrite=*/1);
+  if (earlier == 0) return "";
+  return "a plan limits cuDNN's workspaces to " + std::to_string(mib) + " MiB, and an earlier one " +
+         "of this process to " + std::to_string(earlier) + " MiB, which TensorFlow may have read: " +
+         "set " + kWorkspaceLimit + "=" + std::to_string(mib) + " before the program starts";
 }
 
 // Returns a warning, one sentence, for each: what it does to a plan, and what to do. Python has the

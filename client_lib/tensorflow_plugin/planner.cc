@@ -1,6 +1,7 @@
 #include "client_lib/tensorflow_plugin/planner.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <utility>
 
@@ -20,6 +21,13 @@ constexpr char kCpu[] = "CPU", kGpu[] = "GPU";
 constexpr char kFirstGpu[] = "GPU:0";
 // In a report as JSON.
 constexpr std::string_view kUnknownFit = "\"FIT_UNKNOWN\"";
+
+// The limit of cuDNN's workspaces that a report as JSON advises, in MiB; 0: none.
+int WorkspaceLimitOf(const std::string& report) {
+  const std::string variable = std::string("\"") + internal::kWorkspaceLimit + "=";
+  const size_t found = report.find(variable);
+  return found == report.npos ? 0 : std::atoi(report.c_str() + found + variable.size());
+}
 
 // For people: TensorFlow does not tell an optimizer the name of a function.
 std::string NameOf(const GraphToPlan& item, const GraphFacts& facts) {
@@ -85,6 +93,10 @@ class Planner {
     LogOnce(line);
     for (const std::string& misfit : internal::SettingWarnings()) LogOnce(misfit);
     if (unchanged) return std::nullopt;  // Nothing was to be done.
+    if (const std::string late = internal::LimitWorkspaces(WorkspaceLimitOf(report));
+        !late.empty()) {
+      LogOnce(late);
+    }
     return rehearsal ? MoveNodes(graph, kFirstGpu, settings_.gpu_stand_in) : graph;
   }
 

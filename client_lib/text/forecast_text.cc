@@ -131,6 +131,14 @@ Rows StepFacts(const v1::Forecast& forecast) {
   if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
   AddUnknown("unknown", forecast, &facts);
   AddKnownShare("known", forecast, &facts);
+  if (forecast.without_workspace_ns() > 0) {
+    facts.push_back(
+        {"workspaces",
+         absl::StrCat("some convolutions find no memory for cuDNN's, of up to ",
+                      core::BytesText(forecast.convolution_workspace_limit()), ", and may take ",
+                      core::DurationText(absl::Nanoseconds(forecast.without_workspace_ns())),
+                      " more")});
+  }
   if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
     facts.push_back(
         {"synchronous",

@@ -218,9 +218,12 @@ void AddBits(const v1::RewriteReport& report, Style style,
 // What has to be set in the training job; `detail` also says why.
 void AddAdvice(const v1::Advice& advice, bool detail,
                std::vector<std::vector<std::string>>* facts) {
-  if (!advice.host_memory_variable().empty()) {
-    facts->push_back(
-        {"advice", absl::StrCat("set ", advice.host_memory_variable(), " in the training job")});
+  // Of a server of the API's release: host_memory_variable alone.
+  const std::string variables = advice.environment().empty()
+                                    ? advice.host_memory_variable()
+                                    : absl::StrJoin(advice.environment(), " and ");
+  if (!variables.empty()) {
+    facts->push_back({"advice", absl::StrCat("set ", variables, " in the training job")});
   }
   if (detail && !advice.host_memory_variable_before_1_14().empty()) {
     facts->push_back(

@@ -11,6 +11,7 @@
 #include "rewrite_core/analysis/call_cost.h"
 #include "rewrite_core/analysis/kernel_temporaries.h"
 #include "rewrite_core/analysis/shapes/shape_table.h"
+#include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/graph/op_rows.h"
 
@@ -184,6 +185,7 @@ class Estimator {
     if (temporaries_) {
       const KernelTemporaries::Use use = temporaries_->Of(id);
       cost.workspace_bytes = std::min(cost.workspace_bytes + use.bytes, kMaxTemporaryBytes);
+      if (workspace_bytes_ == 0) cost.wanted_bytes = use.wanted_bytes;
       cost.memory_bytes += use.moved_bytes;
       busy_s += use.moved_bytes / bytes_per_s_;
     }
@@ -366,8 +368,30 @@ absl::Status CheckKernelMemory(const v1::Step& step) {
     return BadOptionError("convolution_workspace_bytes", workspace_bytes,
                           absl::StrCat("give a size in bytes, 0 to ", kMaxTemporaryBytes));
   }
+  if (step.has_convolution_workspace_limit()) {
+    const int64_t limit = step.convolution_workspace_limit();
+    if (limit < 0 || limit > kMaxTemporaryBytes || limit % kBytesPerMib != 0) {
+      return BadOptionError(
+          "convolution_workspace_limit", limit,
+          absl::StrCat("give a whole number of MiB in bytes, 0 to ", kMaxTemporaryBytes));
+    }
+    if (workspace_bytes > 0) {
+      return BadOptionError("convolution_workspace_limit", limit,
+                            "leave it or convolution_workspace_bytes out: convolutions either must "
+                            "have a workspace, or take one up to a limit if it is free");
+    }
+  }
   if (v1::KernelMemory_IsValid(step.kernel_memory())) return absl::OkStatus();
   return UnknownValueError("kernel_memory", step.kernel_memory());
+}
+
+std::vector<int64_t> WorkspaceLimits(const v1::Step& step) {
+  if (!CountsTemporaries(step) || step.convolution_workspace_bytes() > 0) return {};
+  if (!step.has_convolution_workspace_limit()) {
+    return {256 * kBytesPerMib, 128 * kBytesPerMib, 64 * kBytesPerMib};
+  }
+  if (step.convolution_workspace_limit() == 0) return {};
+  return {step.convolution_workspace_limit()};
 }
 
 bool CountsTemporaries(const v1::Step& step) {
@@ -404,6 +428,7 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
     if (profile == nullptr) continue;
     if (!on_host && profile->workspace_bytes(id) != kNotMeasured) {
       cost.workspace_bytes = std::min(profile->workspace_bytes(id), kMaxTemporaryBytes);
+      cost.wanted_bytes = 0;  // It was measured, too.
     }
     if (profile->duration_ns(id) == kNotMeasured) continue;
     cost.duration_ns = std::min(profile->duration_ns(id), kMaxDurationNs);

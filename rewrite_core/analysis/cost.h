@@ -47,9 +47,14 @@ int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t by
 // The time of a Transpose of `bytes`, on a GPU; if unknown, its launch alone.
 int64_t TransposeNanoseconds(const Hardware& hardware, int64_t bytes);
 
-// INVALID_ARGUMENT: BAD_OPTION if the workspace of a convolution is negative or above 2^50 bytes;
-// UNKNOWN_OPTION for an unknown kernel_memory.
+// INVALID_ARGUMENT: BAD_OPTION if the workspace of a convolution is negative or above 2^50 bytes, its
+// limit no whole number of MiB in that range, or both are given; UNKNOWN_OPTION for an unknown
+// kernel_memory.
 absl::Status CheckKernelMemory(const v1::Step& step);
+
+// The limits of cuDNN's workspaces, in bytes, that a step may be simulated with, the one preferred
+// first. Empty: none is.
+std::vector<int64_t> WorkspaceLimits(const v1::Step& step);
 
 // Whether kernels' temporaries count.
 bool CountsTemporaries(const v1::Step& step);
@@ -59,6 +64,7 @@ struct NodeCost {
   double flops = 0;         // Operations; 0 for nodes that only move data.
   double memory_bytes = 0;  // Read and written.
   int64_t workspace_bytes = 0;
+  int64_t wanted_bytes = 0;  // A workspace on top, if it is free.
   bool is_known = true;  // False: a size was missing, or is_call.
   bool is_call = false;  // It runs functions of the library, and no body bounds it.
 };

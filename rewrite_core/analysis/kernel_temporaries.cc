@@ -265,6 +265,9 @@ KernelTemporaries::Use KernelTemporaries::Convolution(NodeId id, const KernelRow
   if (last && !is_grouped && (is_point || is_whole)) return use;
 
   const bool converts = last && !ConvolvesInNhwc(type);
+  if (!last || converts) {
+    use.wanted_bytes = std::min(SaturatingAdd(padded_bytes, result_bytes), kMaxTemporaryBytes);
+  }
   switch (row.kernel) {
     case KernelKind::kForward:
       if (uneven) AddCopy(padded_bytes, 1.0 * data_bytes + padded_bytes, &use);

@@ -4,8 +4,8 @@
 //
 // Bytes are the most that a kernel holds at once, since it frees some copies before it makes
 // others. If a size, an attribute or a type is unknown, a kernel is taken to allocate nothing: its
-// inputs or outputs are then of unknown size, too, and so is the step. What cuDNN takes in addition
-// is Step.convolution_workspace_bytes.
+// inputs or outputs are then of unknown size, too, and so is the step. What cuDNN must have in
+// addition is Step.convolution_workspace_bytes.
 //
 // Thread safety: immutable.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_KERNEL_TEMPORARIES_H_
@@ -34,6 +34,9 @@ class KernelTemporaries {
   struct Use {
     int64_t bytes = 0;       // At once, at most.
     double moved_bytes = 0;  // What it takes to make the copies, and to copy results back.
+    // What cuDNN takes in addition, if it is free. About a convolution's input and output where it
+    // runs in NCHW, on tensor cores; in NHWC next to nothing (NVIDIA's figures, not measured).
+    int64_t wanted_bytes = 0;
     absl::InlinedVector<int64_t, 8> copies;  // The bytes of each, in the order in which it is made.
   };
 

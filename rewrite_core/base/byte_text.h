@@ -13,6 +13,8 @@
 
 namespace spillway::core {
 
+inline constexpr int64_t kBytesPerMib = int64_t{1} << 20;
+
 // `14.86 GiB`, `944.01 MiB`, `512 B`: in the largest binary unit, up to TiB, that gives at least 1.
 std::string BytesText(int64_t bytes);
 

@@ -402,6 +402,8 @@ absl::Status CheckShapesAlone(const v1::Step& step) {
                                    : !step.profile().empty() ? "profile"
                                    : step.convolution_workspace_bytes() != 0
                                        ? "convolution_workspace_bytes"
+                                   : step.has_convolution_workspace_limit()
+                                       ? "convolution_workspace_limit"
                                    : step.grappler() != v1::GRAPPLER_UNSPECIFIED ? "grappler"
                                    : step.kernel_memory() != 0                   ? "kernel_memory"
                                    : !step.loop_counts().empty()                 ? "loop_counts"

@@ -30,7 +30,6 @@ namespace {
 // TensorFlow's own limit on pinned host memory if the variable is not set (gpu_process_state: 64
 // GiB). Up to this, nothing has to be set.
 constexpr int64_t kDefaultHostLimitMib = 65536;
-constexpr int64_t kBytesPerMib = 1 << 20;
 
 // Grappler's other memory optimizations would swap and recompute by themselves.
 constexpr char kSchedulingHeuristics[] =
@@ -187,6 +186,16 @@ void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* 
       absl::StrCat(advice.config_proto_text(), advice.config_proto_text().empty() ? "" : " ",
                    "gpu_options { experimental { internal_fragmentation_fraction: ",
                    NumberText(internal_fragmentation_fraction), " } }"));
+}
+
+void AdviseOnEnvironment(v1::RewriteReport* report) {
+  const std::string& host_memory = report->advice().host_memory_variable();
+  if (!host_memory.empty()) report->mutable_advice()->add_environment(host_memory);
+  // GetDnnWorkspaceLimitOrDefault in core/kernels/conv_ops_gpu.cc, in MiB.
+  const int64_t limit = report->forecast_after().convolution_workspace_limit();
+  if (limit == 0) return;
+  report->mutable_advice()->add_environment(
+      absl::StrCat("TF_CUDNN_WORKSPACE_LIMIT_IN_MB=", limit / kBytesPerMib));
 }
 
 absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,

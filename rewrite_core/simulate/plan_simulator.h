@@ -86,6 +86,8 @@ struct StepTerms {
   bool record_operations = false;
   // and the memory in use over time, with what is live at the peak.
   bool record_memory = false;
+  // Fill in DeviceUse::slowed_ns, for WorkspaceLimits (analysis/cost.h).
+  bool count_slowed = false;
   // Fill in StepResult::pieces and piece_bytes if memory is placed and the step does not fit.
   bool record_pieces = false;
 };

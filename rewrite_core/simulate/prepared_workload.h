@@ -97,6 +97,8 @@ struct PreparedWorkload {
   std::vector<OpId> ids, numbers;  // Empty: the same.
   std::vector<Op> ops;
   std::vector<int32_t> waits;  // By operation: the number of others it waits for.
+  // By operation: the workspace that it takes if it is free. Those beyond the list take none.
+  std::vector<int64_t> wanted_bytes;
   // By operation: the order among those that become ready at one moment. Empty: by number.
   std::vector<int64_t> rank;
   std::vector<OpId> first;  // Operations that wait for none.

@@ -115,6 +115,9 @@ void SimulationRun::Start() {
     device.memory.Reset(budget);
     device.placed = options_->placed && budget != kUnlimited;
     if (device.placed) device.allocator.Reset(budget, options_->max_fragmentation_bytes);
+    if (ahead_ && !workload_->wanted_bytes.empty()) {
+      result_.devices[d].slowed_ns.assign(options_->workspace_limits.size(), 0);
+    }
   }
   if (ahead_ && options_->cutoff_ns < kUnlimited) CountWork();
   waits_left_ = workload_->waits;
@@ -414,6 +417,7 @@ void SimulationRun::Launch(OpId id, const Op& launched) {
     device.launcher_free_ns = now_ + options_->launch_ns;
   }
   RecordTimes(id, duration, end_ns);
+  if (!options_->workspace_limits.empty()) CountSlowed(id, launched, duration);
   FreeWorkspace(id, launched, &device);
   LetGo(launched);
   Satisfy(workload_->ToLaunch(launched));
@@ -424,6 +428,22 @@ void SimulationRun::Launch(OpId id, const Op& launched) {
   last_end_ns_ = std::max(last_end_ns_, end_ns);
   if (launched.ended != launched.after_end) AddEvent(end_ns, id);
   Touch(launched.device());
+}
+
+void SimulationRun::CountSlowed(OpId id, const Op& launched, int64_t duration_ns) {
+  const std::vector<int64_t>& wanted = workload_->wanted_bytes;
+  if (static_cast<size_t>(id) >= wanted.size() || wanted[id] == 0) return;
+  const GpuIndex index(launched.device());
+  const Device& device = devices_[index];
+  int64_t free = device.placed ? device.allocator.largest_free_bytes() : device.memory.free_bytes();
+  if (static_cast<size_t>(index) < options_->spare_bytes.size()) {
+    free = std::max(free, options_->spare_bytes[index]);
+  }
+  std::vector<int64_t>& slowed_ns = result_.devices[index].slowed_ns;
+  for (size_t i = 0; i < options_->workspace_limits.size(); ++i) {
+    if (AllocatedBytes(std::min(wanted[id], options_->workspace_limits[i])) <= free) continue;
+    slowed_ns[i] += TimesRatio(duration_ns, kWithoutWorkspacePercent - 100, 100);
+  }
 }
 
 void SimulationRun::StartNow(OpId id, const Op& started) {

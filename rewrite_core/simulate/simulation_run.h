@@ -80,6 +80,7 @@ class SimulationRun : private SimulationRunState {
   void Fail(Place device, OpId id, int64_t requested_bytes, int64_t in_use_bytes);
   void Grant(OpId id, int64_t bytes, MemoryPool* memory);
   void Launch(OpId id, const Op& op);
+  void CountSlowed(OpId id, const Op& op, int64_t duration_ns);
   void StartNow(OpId id, const Op& op);
   void StartCopy(const Op& op, int64_t duration_ns, int64_t* end_ns);
   // Without spread_percent; the least with it; and as drawn.

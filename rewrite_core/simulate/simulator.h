@@ -60,6 +60,13 @@
 // earlier if a buffer cannot be placed; a temporary that cannot be placed is left out. In the end
 // all are freed.
 //
+// Wanted workspaces. cuDNN takes a workspace while it launches a convolution, if it is free at once,
+// and else another algorithm (AllocateScratchOrFallback in core/kernels/conv_ops_gpu.h). Nothing
+// waits for it, and the memory is free again before the next operation is launched: so it changes
+// neither memory nor order, and only its absence is counted (DeviceUse::slowed_ns). What is free is
+// the largest free piece or, if memory is only counted, all that is free; or what the device has
+// besides its budget, if that is more.
+//
 // Waiting. An operation waits if its allocation does not fit. Freed memory goes to the first
 // waiting operation for which it is enough. An operation that has waited for 10 s (kMemoryWaitNs),
 // or that still waits when nothing runs, is out of memory; if there are several, the one that
@@ -114,6 +121,9 @@ inline constexpr int64_t AllocatedBytes(int64_t bytes) {
 inline constexpr int64_t kMemoryWaitNs = 10'000'000'000;
 inline constexpr int32_t kMaxCopyPercent = 10'000;
 inline constexpr int32_t kMaxSpreadPercent = 1'000;
+// What an operation takes without the workspace that it wants, in percent of its time. An
+// assumption until it is measured; the step's time hardly depends on it, as few go without.
+inline constexpr int32_t kWithoutWorkspacePercent = 130;
 
 enum class SimulationMode : uint8_t { kLaunchAhead, kSynchronous };
 
@@ -143,6 +153,9 @@ struct SimulationOptions {
   uint32_t initializer_seed = 0;
   // With `placed`: how much larger than the request a chunk may be without being split.
   int64_t max_fragmentation_bytes = kDefaultMaxFragmentationBytes;
+  // kLaunchAhead alone: fill in `slowed_ns` for these limits of wanted workspaces, in bytes, where
+  // devices have these bytes besides their budgets; devices beyond the list have none.
+  std::vector<int64_t> workspace_limits, spare_bytes;
   // Fill in `timeline` and `at_peak`.
   bool record_timeline = false;
   // Fill in SimulationResult::pieces.
@@ -196,6 +209,9 @@ struct DeviceUse {
   int64_t stall_ns = 0;
   int64_t copy_out_bytes = 0;  // Not rounded.
   int64_t copy_in_bytes = 0;
+  // By workspace limit: how much longer all operations take that do not get the workspace that they
+  // want, up to the limit. Empty if no operation wants one.
+  std::vector<int64_t> slowed_ns;
   // On request: memory in use over time, from time 0, and the buffers live at the peak, by id,
   // without the resident ones.
   std::vector<MemoryPoint> timeline;

@@ -188,6 +188,13 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
   options.record_order = options.record_times = terms.record_operations;
   options.record_timeline = terms.record_memory;
   options.record_pieces = terms.record_pieces;
+  if (terms.count_slowed) {
+    options.workspace_limits = WorkspaceLimits(facts.step());
+    for (GpuIndex gpu(0); gpu < static_cast<int32_t>(facts.placement().devices().size()); ++gpu) {
+      const Hardware hardware = facts.HardwareOf(gpu);
+      options.spare_bytes.push_back(hardware.gpu_memory_bytes - hardware.device_budget_bytes());
+    }
+  }
   const size_t num_gpus = std::max<size_t>(facts.placement().devices().size(), 1);
   const int64_t host_bytes = facts.hardware().host_memory_bytes;
   options.device_budget_bytes.assign(num_gpus, kUnlimited);

@@ -60,6 +60,7 @@ struct WorkloadOp {
   int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. Only of kCompute.
   NodeId node = kNoNode;        // Its source; of a copy, the node whose output is copied.
   bool transposes = false;      // kCompute: makes another TensorForm of an output of `node`.
+  int64_t wanted_bytes = 0;     // kCompute: a workspace that it takes if it is free. At least 0.
   // For a plan's swap nodes and the copies of their outputs: the index of the swap in the plan, and
   // of the swap-in in the swap (-1: the swap-out). A tensor is copied to the host once, for all its
   // readers there.

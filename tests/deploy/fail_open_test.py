@@ -73,8 +73,8 @@ def exports(done):
     for line in done.stdout.split("\n")[:-1]:
         word, _, rest = line.partition(" ")
         name, equals, value = rest.partition("=")
-        if word not in ("export", "unset") or not re.fullmatch(r"SPILLWAY_\w+|TF_GPU_HOST_MEM_LIMIT_IN_MB",
-                                                               name):
+        if word not in ("export", "unset") or not re.fullmatch(
+                r"SPILLWAY_\w+|TF_GPU_HOST_MEM_LIMIT_IN_MB|TF_CUDNN_WORKSPACE_LIMIT_IN_MB", name):
             return None
         if equals:
             found[name] = value

@@ -51,7 +51,8 @@ std::string Text(const SimulationResult& result) {
     absl::StrAppend(&text, "resident ", use.resident_bytes, " peak ", use.peak_bytes, " by ",
                     use.peak_op.value(), " (", Joined(use.at_peak), ") compute ", use.compute_ns,
                     " out ", use.copy_out_ns, " in ", use.copy_in_ns, " stall ", use.stall_ns,
-                    " bytes out ", use.copy_out_bytes, " in ", use.copy_in_bytes, "\n ");
+                    " bytes out ", use.copy_out_bytes, " in ", use.copy_in_bytes, " slowed ",
+                    absl::StrJoin(use.slowed_ns, ","), "\n ");
     for (const MemoryPoint& point : use.timeline) {
       absl::StrAppend(&text, " ", point.time_ns, ":", point.high_bytes, "/", point.bytes);
     }
@@ -66,7 +67,7 @@ std::string Text(const Workload& workload) {
     const WorkloadOp& op = workload.ops[id];
     absl::StrAppend(&text, id.value(), ": kind ", static_cast<int>(op.kind), " device ",
                     op.device.value(), " ns ", op.duration_ns, " workspace ", op.workspace_bytes,
-                    " waits ", Joined(workload.waits_for[id]), " reads ",
+                    " wanted ", op.wanted_bytes, " waits ", Joined(workload.waits_for[id]), " reads ",
                     Joined(workload.reads[id]), " writes ", Joined(workload.writes[id]), " reuses ",
                     Joined(workload.reuses[id]), "\n");
   }
@@ -285,6 +286,7 @@ TEST(SimulatorPropertyTest, GivesUpWhatTakesLongerThanTheCutoff) {
 
 TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
   int64_t runs = 0, other_order = 0, other_peak = 0, other_fate = 0, out_of_memory = 0;
+  int64_t slowed = 0, slowed_less = 0;
   for (uint64_t seed = 0; seed < kWorkloads && !HasFailure(); ++seed) {
     Random random(seed);
     RandomWorkloadOptions workload_options;
@@ -304,6 +306,8 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
       }
       options.host_budget_bytes = SomeBudget(0, ample.host_peak_bytes, &random);
       options.placed = random.OneIn(2);
+      options.workspace_limits = {1000, 300, 0};
+      options.spare_bytes.assign(seed % 3, seed % 2 * 256);
       options.max_fragmentation_bytes =
           random.OneIn(3) ? 256 * random.Below(6) : kDefaultMaxFragmentationBytes;
       const SimulationResult usual = RunStep(workload, options);
@@ -335,9 +339,17 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
         }
         other_fate += result.fits() != usual.fits();
         out_of_memory += !result.fits();
+        for (const DeviceUse& use : result.devices) {
+          if (use.slowed_ns.empty()) continue;
+          slowed += use.slowed_ns[1] > 0;
+          slowed_less += use.slowed_ns[1] < use.slowed_ns[0];
+          EXPECT_EQ(use.slowed_ns[2], 0);
+        }
       }
     }
   }
+  EXPECT_GT(slowed, runs / 20);
+  EXPECT_GT(slowed_less, runs / 20);
   std::cout << runs << " runs: " << other_order << " in other order than usual, " << other_peak
             << " other peaks, " << out_of_memory << " out of memory, " << other_fate
             << " that fit only in one order\n";

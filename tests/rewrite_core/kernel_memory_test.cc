@@ -74,6 +74,52 @@ TEST(KernelMemorySimulateTest, WhatOnlyControlEdgesLeaveTakesNothing) {
   }
 }
 
+// A convolution of 98 MiB to 98 MiB, which wants a workspace of both. It is the last operation: what
+// the GPU has beyond the peak is free while it is launched.
+TEST(KernelMemorySimulateTest, ChoosesTheLimitOfWorkspacesThatCostsNothing) {
+  constexpr int64_t kMib = 1048576;
+  const TestGraph graph(
+      "x = Placeholder() {dtype=float32, shape=(32,64,112,112)}\n"
+      "w = Const() {dtype=float32, _output_shapes=[(3,3,64,64)]}\n"
+      "conv = Conv2D(x, w) {T=float32, data_format=\"NCHW\", padding=\"SAME\", "
+      "strides=[1,1,1,1], _output_shapes=[(32,64,112,112)]}\n");
+  v1::SimulateOptions options;
+  options.mutable_step()->add_targets("conv");
+  options.mutable_step()->mutable_hardware()->set_preset("v100_pcie");
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+  const auto forecast = [&](int64_t memory_bytes, int64_t limit_mib = -1) {
+    options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(memory_bytes);
+    options.mutable_step()->clear_convolution_workspace_limit();
+    if (limit_mib >= 0) options.mutable_step()->set_convolution_workspace_limit(limit_mib * kMib);
+    return testing::ValueOrDie(SimulateGraph(graph.bytes(), options, DefaultLimits(), StopToken()),
+                               "report")
+        .forecast();
+  };
+  const v1::Forecast ample = forecast(int64_t{1} << 34);
+  const int64_t peak = ample.devices(0).peak_bytes();
+  ASSERT_GT(peak, 196 * kMib);
+  struct Case {
+    int64_t free_mib, given_mib, limit_mib;
+    bool slower;
+  };
+  for (const Case& c : {Case{1000, -1, 256, false}, Case{196, -1, 256, false},
+                        Case{195, -1, 128, false}, Case{64, -1, 64, false},
+                        Case{63, -1, 256, true},  // All are too large: no smaller one helps.
+                        Case{64, 65, 65, true}, Case{65, 65, 65, false}, Case{0, 0, 0, false}}) {
+    const v1::Forecast found = forecast(peak + c.free_mib * kMib, c.given_mib);
+    ASSERT_EQ(found.fit(), v1::FIT_FITS) << c.free_mib;
+    EXPECT_EQ(found.convolution_workspace_limit(), c.limit_mib * kMib) << c.free_mib;
+    EXPECT_EQ(found.without_workspace_ns(),
+              c.slower ? found.devices(0).compute_ns() * 30 / 100 : 0)
+        << c.free_mib;
+    EXPECT_EQ(found.step_time_ns(), ample.step_time_ns());
+  }
+  // What is reserved is free, too.
+  options.mutable_step()->mutable_hardware()->set_allocator_reserve(0.5);
+  EXPECT_EQ(forecast(2 * (peak + kMib)).convolution_workspace_limit(), 256 * kMib);
+  EXPECT_EQ(forecast(2 * (peak + kMib)).without_workspace_ns(), 0);
+}
+
 v1::RewriteResponse Rewritten(const std::string& bytes, v1::KernelMemory kernel_memory,
                               int64_t gpu_memory_bytes) {
   v1::RewriteOptions options;
@@ -95,6 +141,9 @@ TEST(KernelMemoryRewriteTest, PlansReportsAndPeaksKnowTemporaries) {
   const v1::RewriteResponse counted = Rewritten(bytes, v1::KERNEL_MEMORY_AUTO, kMemory);
   EXPECT_EQ(unset.graph_def(), counted.graph_def());
   EXPECT_EQ(off.report().temporaries_size(), 0);
+  EXPECT_THAT(counted.report().advice().environment(),
+              ::testing::ElementsAre("TF_CUDNN_WORKSPACE_LIMIT_IN_MB=256"));
+  EXPECT_THAT(off.report().advice().environment(), ::testing::IsEmpty());
 
   // The filter's gradient of the convolution of 4 images of 4x4, in strides of 2, by kernels of 3x3
   // from 512 to 512 channels: the images padded to 5x5, twice, the filter and the gradients of 2x2.

@@ -24,6 +24,10 @@ class Naive {
         num_ops_(static_cast<int32_t>(workload.ops.size())),
         num_devices_(static_cast<int>(workload.devices.size())) {
     result_.devices.resize(num_devices_);
+    for (const core::WorkloadOp& op : w_.ops) {
+      if (op.wanted_bytes == 0 || !ahead_) continue;
+      for (auto& use : result_.devices) use.slowed_ns.assign(options_.workspace_limits.size(), 0);
+    }
   }
 
   core::SimulationResult Run() {
@@ -397,7 +401,7 @@ class Naive {
   }
 
   void Give(OpId op, int device) {
-    const int64_t in_use = InUse(device) + need_[op];
+    const int64_t in_use = in_use_now_ = InUse(device) + need_[op];
     if (device == -1) {
       result_.host_peak_bytes = std::max(result_.host_peak_bytes, in_use);
     } else {
@@ -423,8 +427,13 @@ class Naive {
       start = std::max(
           {now_, EngineFree(o.device, OpKind::kCompute), EngineFree(o.device, OpKind::kCopyIn)});
     }
-    given_at_[op] = now_;
     durations_[op] = DrawDuration(op);
+    for (size_t i = 0; i < options_.workspace_limits.size(); ++i) {
+      const int64_t wanted = RoundUp(std::min(o.wanted_bytes, options_.workspace_limits[i]));
+      if (!ahead_ || wanted == 0 || HasFree(wanted, device)) continue;
+      result_.devices[device].slowed_ns[i] += Duration(op) * 3 / 10;
+    }
+    given_at_[op] = now_;
     end_[op] = start + Duration(op);
     if (o.device >= 0) {
       auto& queue = queues_[{o.device, o.kind}];
@@ -441,6 +450,15 @@ class Naive {
         use.copy_in_bytes += w_.buffers[w_.reads[op][0]].bytes;
       }
     }
+  }
+
+  // Whether that many bytes are free while the current operation is launched.
+  bool HasFree(int64_t bytes, int device) {
+    const auto& spare = options_.spare_bytes;
+    if (device < static_cast<int>(spare.size()) && bytes <= spare[device]) return true;
+    if (!options_.placed || !IsPlaced(device)) return bytes <= Budget(device) - in_use_now_;
+    NaiveAllocator region = regions_.at(device);
+    return region.Allocate(bytes).has_value();
   }
 
   std::optional<int64_t> NextEvent() const {
@@ -553,6 +571,7 @@ class Naive {
   std::map<int, NaiveAllocator> regions_;  // By device.
   std::map<BufferId, int64_t> places_;     // Addresses.
   std::map<OpId, int64_t> workspaces_;
+  int64_t in_use_now_ = 0;  // On the device of the operation that is given memory.
   std::map<int, int64_t> high_;  // The peak within this moment, by device.
   core::SimulationResult result_;
 };

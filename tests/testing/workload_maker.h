@@ -20,6 +20,7 @@ struct MadeOp {
   std::vector<core::BufferId> writes;
   std::vector<core::BufferId> reuses;
   int64_t workspace_bytes = 0;
+  int64_t wanted_bytes = 0;
 };
 
 class WorkloadMaker {
@@ -72,6 +73,7 @@ class WorkloadMaker {
     for (const MadeOp& op : ops_) {
       workload.ops.push_back(
           {op.kind, core::Place(op.device), op.duration_ns, op.workspace_bytes, core::kNoNode});
+      workload.ops.back().wanted_bytes = op.wanted_bytes;
       add(op.waits_for, &workload.waits_for);
       add(op.reads, &workload.reads);
       add(op.writes, &workload.writes);

@@ -47,6 +47,8 @@ constexpr absl::Duration kMetricsTime = absl::Seconds(1);
 constexpr char kGraphVariable[] = "SPILLWAY_GRAPH";
 constexpr char kOriginalVariable[] = "SPILLWAY_ORIGINAL_GRAPH";
 constexpr char kReportVariable[] = "SPILLWAY_REPORT";
+// Another of Advice.environment is internal::kWorkspaceLimit.
+constexpr char kHostMemoryLimit[] = "TF_GPU_HOST_MEM_LIMIT_IN_MB";
 
 constexpr char kRunFooter[] =
     "The command gets, in its environment:\n"
@@ -54,7 +56,8 @@ constexpr char kRunFooter[] =
     "                           the original\n"
     "  SPILLWAY_ORIGINAL_GRAPH  the graph that was given\n"
     "  SPILLWAY_REPORT          the report as JSON; not set after a failure\n"
-    "  TF_GPU_HOST_MEM_LIMIT_IN_MB  as the report advises, unless it is already set\n"
+    "  TF_GPU_HOST_MEM_LIMIT_IN_MB, TF_CUDNN_WORKSPACE_LIMIT_IN_MB  as the report advises,\n"
+    "                           unless they are already set\n"
     "Standard input and output, signals and the exit code are the command's own.\n"
     "\n"
     "Flags that are not given are taken from SPILLWAY_SERVER, SPILLWAY_CACHE_DIR,\n"
@@ -104,7 +107,8 @@ struct RunFlags {
         "The file in which the run is counted, for node exporter's textfile collector (NAME.prom).")
         ->type_name("FILE")
         ->envname("SPILLWAY_METRICS_TEXTFILE");
-    add_flag("--no-advice-env", &no_advice, "Does not set TF_GPU_HOST_MEM_LIMIT_IN_MB.");
+    add_flag("--no-advice-env", &no_advice,
+             "Does not set TF_GPU_HOST_MEM_LIMIT_IN_MB and TF_CUDNN_WORKSPACE_LIMIT_IN_MB.");
     AddStoredProfileFlag(command, &without_stored_profile);
     add_flag("--quiet", &quiet, "Prints no summary on standard error, only warnings.");
   }
@@ -249,11 +253,17 @@ void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared)
     return;
   }
   setenv(kReportVariable, prepared->report_path.c_str(), 1);
-  const std::pair<std::string, std::string> advice =
-      absl::StrSplit(prepared->report.advice().host_memory_variable(), absl::MaxSplits('=', 1));
-  const bool dry_run = prepared->report.outcome() == v1::OUTCOME_DRY_RUN;
-  if (!flags.no_advice && !dry_run && !advice.first.empty()) {
-    setenv(advice.first.c_str(), advice.second.c_str(), /*overwrite=*/0);
+  const v1::Advice& advice = prepared->report.advice();
+  if (flags.no_advice || prepared->report.outcome() == v1::OUTCOME_DRY_RUN) return;
+  std::vector<std::string> variables(advice.environment().begin(), advice.environment().end());
+  variables.push_back(advice.host_memory_variable());  // Of a server of the API's release alone.
+  for (const std::string& variable : variables) {
+    const std::pair<std::string, std::string> set = absl::StrSplit(variable, absl::MaxSplits('=', 1));
+    // No server decides what else a job's environment has.
+    const bool limits_workspaces =
+        set.first == internal::kWorkspaceLimit && internal::WorkspacesAreOptional();
+    if (!limits_workspaces && set.first != kHostMemoryLimit) continue;
+    setenv(set.first.c_str(), set.second.c_str(), /*overwrite=*/0);
   }
 }
 

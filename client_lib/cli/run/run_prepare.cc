@@ -11,6 +11,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/base/own_version.h"
@@ -109,6 +111,27 @@ bool IsWorseOff(const core::RewriteFigures& a, const core::RewriteFigures& b) {
   return std::make_pair(rank(a.fit), peak(a)) > std::make_pair(rank(b.fit), peak(b));
 }
 
+// Adds to the advice for one graph that for another of the same process, whose cuDNN has one limit:
+// the smaller of the two.
+void AddLimit(const v1::Advice& advice, v1::Advice* merged) {
+  constexpr absl::string_view kLimit = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB=";
+  const auto mib = [&](absl::string_view variable) {
+    int64_t value = 0;
+    return absl::ConsumePrefix(&variable, kLimit) && absl::SimpleAtoi(variable, &value) ? value : 0;
+  };
+  for (const std::string& variable : advice.environment()) {
+    if (mib(variable) == 0) continue;
+    auto& all = *merged->mutable_environment();
+    const auto other = std::find_if(all.begin(), all.end(),
+                                    [&](const std::string& of) { return mib(of) != 0; });
+    if (other == all.end()) {
+      *all.Add() = variable;
+    } else if (mib(variable) < mib(*other)) {
+      *other = variable;
+    }
+  }
+}
+
 // Summarizes a rewrite for a reader of the cache (PreparedGraph).
 v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
   v1::RewriteReport brief;
@@ -123,7 +146,11 @@ v1::RewriteReport Brief(const std::vector<RewrittenGraph>& graphs) {
     brief.mutable_devices()->MergeFrom(report.devices());
     brief.set_node_count_before(brief.node_count_before() + report.node_count_before());
     brief.set_node_count_after(brief.node_count_after() + report.node_count_after());
-    if (!brief.has_advice()) *brief.mutable_advice() = report.advice();
+    if (!brief.has_advice()) {
+      *brief.mutable_advice() = report.advice();
+    } else {
+      AddLimit(report.advice(), brief.mutable_advice());
+    }
     brief.set_strategy(report.strategy());
     for (const v1::Warning& warning : report.warnings()) {
       if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS ||

@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -55,6 +56,34 @@ TEST_F(TensorflowSettingsTest, EachValueOfEach) {
     unsetenv(one.variable.c_str());
     EXPECT_THAT(SettingWarnings(), IsEmpty());
   }
+}
+
+TEST_F(TensorflowSettingsTest, TheLeastPlanLimitsWorkspaces) {
+  const auto limit = [] {
+    const char* const value = getenv(kWorkspaceLimit);
+    return std::string(value == nullptr ? "" : value);
+  };
+  unsetenv(kWorkspaceLimit);
+  EXPECT_EQ(LimitWorkspaces(0), "");  // The plan has none.
+  EXPECT_EQ(limit(), "");
+  for (const auto& [variable, value] :
+       {std::pair("TF_DETERMINISTIC_OPS", "1"), std::pair("TF_CUDNN_USE_AUTOTUNE", "0")}) {
+    setenv(variable, value, 1);
+    EXPECT_EQ(LimitWorkspaces(256), "");
+    EXPECT_EQ(limit(), "") << variable;  // Convolutions would fail.
+    unsetenv(variable);
+  }
+  setenv(kWorkspaceLimit, "100", 1);
+  EXPECT_EQ(LimitWorkspaces(64), "");
+  EXPECT_EQ(limit(), "100");  // The job's own.
+  unsetenv(kWorkspaceLimit);
+  EXPECT_EQ(LimitWorkspaces(256), "");
+  EXPECT_EQ(limit(), "256");
+  EXPECT_EQ(LimitWorkspaces(512), "");
+  EXPECT_EQ(limit(), "256");
+  EXPECT_THAT(LimitWorkspaces(64), HasSubstr("set TF_CUDNN_WORKSPACE_LIMIT_IN_MB=64 before"));
+  EXPECT_EQ(limit(), "64");
+  unsetenv(kWorkspaceLimit);
 }
 
 TEST_F(TensorflowSettingsTest, EachIsSaid) {

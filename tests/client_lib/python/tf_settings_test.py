@@ -43,6 +43,33 @@ class EnvironmentTest(unittest.TestCase):
 
 
 # Of this process alone, since what is set stays.
+LIMITS = """
+import os, types, warnings
+from spillway.tensorflow import _settings
+
+NAME = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"
+
+def limit(mib):
+    advice = types.SimpleNamespace(environment=["TF_GPU_HOST_MEM_LIMIT_IN_MB=9", "%s=%d" % (NAME, mib)])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        _settings.limit_workspaces(types.SimpleNamespace(advice=advice))
+    return os.environ.get(NAME), [str(w.message).rpartition(": ")[2] for w in found]
+
+_settings.limit_workspaces(None)
+os.environ["TF_CUDNN_USE_AUTOTUNE"] = "0"
+assert limit(256) == (None, []), "convolutions would fail"
+del os.environ["TF_CUDNN_USE_AUTOTUNE"]
+os.environ[NAME] = "100"
+assert limit(64) == ("100", []), "the job's own"
+del os.environ[NAME]
+assert limit(256) == ("256", [])
+assert limit(512) == ("256", [])
+assert limit(64) == ("64", ["set %s=64 before the program starts" % NAME]), limit(64)
+assert "TF_GPU_HOST_MEM_LIMIT_IN_MB" not in os.environ
+print("passed")
+"""
+
 PROGRAM = """
 import tensorflow as tf, warnings, spillway.tensorflow
 
@@ -81,6 +108,10 @@ class ProgramTest(unittest.TestCase):
             "enable_op_determinism was called",
             "enable_tensor_float_32_execution(False) was called",
             "global_jit_level (set_jit) is on"]) + " []")  # Once.
+
+    def test_the_least_plan_limits_workspaces(self):
+        done = common.python(LIMITS)
+        self.assertEqual(done.stdout, "passed\n", done.stderr)
 
     def test_what_a_session_is_made_with(self):
         config = tf1.ConfigProto()

@@ -117,6 +117,8 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
         raise _not_taken(error) from error
     made._spillway_bodies = bodies.kept_alive  # pylint: disable=protected-access
     made.spillway_reports = reports
+    for report in reports.values():
+        _settings.limit_workspaces(report)
     made.spillway_report = _main_report(reports)
     return made
 

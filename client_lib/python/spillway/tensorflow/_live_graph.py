@@ -53,6 +53,7 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
         result = spillway.rewrite(graph_def, patch=True, **options)
         assert result.patch is not None  # It was requested.
         apply(graph, result.patch, result.graph_def)
+        _settings.limit_workspaces(result.report)
         return result
     except errors.SpillwayError as error:
         if not fail_open:

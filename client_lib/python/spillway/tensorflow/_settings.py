@@ -41,23 +41,32 @@ _LEAVE_OUT = "leave it out"
 def of_environment(variables: Mapping[str, str]) -> List[str]:
     """Returns the warnings, one sentence each."""
 
-    def bool_of(name: str, otherwise: bool) -> bool:
-        text = variables.get(name, "").lower()
-        return text in ("1", "true") or (otherwise and text not in ("0", "false"))
-
     found = []
     if variables.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async":
         found.append(_ALLOCATOR)
     if variables.get("TF_FORCE_GPU_ALLOW_GROWTH") == "true":
         found.append(_GROWTH % ("TF_FORCE_GPU_ALLOW_GROWTH is true", _UNSET))
-    if bool_of("TF_DETERMINISTIC_OPS", False):
-        found.append(_WORKSPACES % ("TF_DETERMINISTIC_OPS is on", _UNSET))
-    if not bool_of("TF_CUDNN_USE_AUTOTUNE", True):
-        found.append(_WORKSPACES % ("TF_CUDNN_USE_AUTOTUNE is off", _UNSET))
+    for setting in _needs_workspaces(variables):
+        found.append(_WORKSPACES % (setting, _UNSET))
     if _xla_clusters(variables.get("TF_XLA_FLAGS", "").split()):
         found.append(_CLUSTERS % "TF_XLA_FLAGS has --tf_xla_auto_jit")
     if variables.get("NVIDIA_TF32_OVERRIDE") == "0":
         found.append(_TF32 % ("NVIDIA_TF32_OVERRIDE is 0", _UNSET))
+    return found
+
+
+def _needs_workspaces(variables: Mapping[str, str]) -> List[str]:
+    """Returns what makes cuDNN's convolutions fail without their workspaces."""
+
+    def bool_of(name: str, otherwise: bool) -> bool:
+        text = variables.get(name, "").lower()
+        return text in ("1", "true") or (otherwise and text not in ("0", "false"))
+
+    found = []
+    if bool_of("TF_DETERMINISTIC_OPS", False):
+        found.append("TF_DETERMINISTIC_OPS is on")
+    if not bool_of("TF_CUDNN_USE_AUTOTUNE", True):
+        found.append("TF_CUDNN_USE_AUTOTUNE is off")
     return found
 
 
@@ -84,14 +93,51 @@ def of_config(config: Any) -> List[str]:
 def of_program() -> List[str]:
     """The same of what the program has set for all that it runs eagerly."""
     found = of_config(context.context().config) if tf.executing_eagerly() else []
-    # What the environment sets was said at import; a value that is no bool would end the process here
-    # (OpDeterminismRequired in core/util/determinism.cc).
-    unset = os.environ.get("TF_DETERMINISTIC_OPS", "0").lower() in ("0", "false")
-    if unset and config_lib.is_op_determinism_enabled():
+    if _is_deterministic():
         found.append(_WORKSPACES % ("enable_op_determinism was called", _LEAVE_OUT))
     if not config_lib.tensor_float_32_execution_enabled():
         found.append(_TF32 % ("enable_tensor_float_32_execution(False) was called", _LEAVE_OUT))
     return found
+
+
+_LIMIT = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"
+_limit = 0  # What was set here, in MiB.
+
+
+def _workspaces_are_optional() -> bool:
+    """Whether convolutions run without a workspace where none is free; else a limit makes them fail."""
+    return not _needs_workspaces(os.environ) and not _is_deterministic()
+
+
+def limit_workspaces(report: Any) -> None:
+    """Limits cuDNN's workspaces in this process to what the plan was made with, unless the site or the
+    job did. TensorFlow reads the limit once, before its first convolution.
+
+    Args:
+      report: None: there is no plan.
+    """
+    global _limit  # pylint: disable=global-statement
+    variables = list(report.advice.environment) if report is not None and report.advice else []
+    limits = [int(text.partition("=")[2]) for text in variables if text.startswith(_LIMIT + "=")]
+    if not limits or not _workspaces_are_optional() or (_limit == 0 and _LIMIT in os.environ):
+        return
+    earlier = _limit
+    if earlier and limits[0] >= earlier:
+        return
+    _limit = limits[0]
+    os.environ[_LIMIT] = str(_limit)
+    if earlier:
+        _warn(["a plan limits cuDNN's workspaces to %d MiB, and an earlier one of this process to %d "
+               "MiB, which TensorFlow may have read: set %s=%d before the program starts" % (
+                   _limit, earlier, _LIMIT, _limit)])
+
+
+def _is_deterministic() -> bool:
+    """Whether the program has called enable_op_determinism."""
+    # What the environment sets was said at import; a value that is no bool would end the process here
+    # (OpDeterminismRequired in core/util/determinism.cc).
+    unset = os.environ.get("TF_DETERMINISTIC_OPS", "0").lower() in ("0", "false")
+    return unset and bool(config_lib.is_op_determinism_enabled())
 
 
 def check_environment() -> None:
