@@ -124,7 +124,7 @@ def judge(name, spillway, folder):
     said = subprocess.run(
         [spillway, "simulate", str(folder / "graph.pb"), "--targets", "train", "--batch-size",
          str(measured["batch"]), "--hardware", "p100_pcie", "--no-budget", "--grappler", "as_is",
-         "--json"],
+         "--kernel-memory", "off", "--json"],
         capture_output=True, text=True, check=False)
     if said.returncode != 0:
         return False, "spillway failed: " + said.stderr[-400:]

@@ -352,6 +352,7 @@ class Subject:
             "d2h_bytes_per_s": LINK_BYTES_PER_S, "h2d_bytes_per_s": LINK_BYTES_PER_S,
             "allocator_reserve": self.options.reserve, "recompute": self.options.recompute,
             "grappler": "as_is",  # It is off here: session_config.
+            "kernel_memory": "off",  # Those here are the CPU's.
             "gpu_memory_bytes": limit_mib * MIB}
         return self.spillway.rewrite(self.graph.bytes, self.options.strategy, options)
 

@@ -236,7 +236,7 @@ def cases(spillway, run, pattern):
         net_of_file = net_of_file or Net(run.graph.replace(AFTER_PASSES, ""))
         passed = run.graph.endswith(AFTER_PASSES)
         net = net_of_file.after_passes(capability) if passed else net_of_file
-        options = dict(net.step, hardware=HARDWARE[capability], kernel_memory="auto")
+        options = dict(net.step, hardware=HARDWARE[capability])
         ample = spillway.simulate(net.bytes, dict(options, no_budget=True))["forecast"]
         options["gpu_memory_bytes"] = peak_of(ample) * share // 100
         made = plan(spillway, net, recompute, options)

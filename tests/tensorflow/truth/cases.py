@@ -231,6 +231,7 @@ class Case:
             options["feed"] = {s["name"]: list(s["shape"]) for s in graph.feed_spec}
             options["batch_size"] = graph.meta["run_batch"]
         if self.set.budget_share:
+            options["kernel_memory"] = "off"  # Those that train here are the CPU's.
             if not self.set.grappler:
                 options["grappler"] = "as_is"
             peak = _unswapped_peak(rewriter, graph_bytes, self.strategy, options)
