@@ -7,7 +7,7 @@
 //
 //   build/tests/benchmarks/plan_quality [--graphs NAME,...] [--presets NAME,...]
 //       [--shares PERCENT,...] [--strategies NAME,...] [--effort low|medium|high] [--reserve R]
-//       [--table FILE] [--against FILE] [--quick]
+//       [--no-kernel-memory] [--table FILE] [--against FILE] [--quick]
 //
 // Progress goes to stderr. --table writes the ratios, tab-separated, as in plan_quality.tsv.
 // --against compares with such a file: exit code 1 if a plan is lost, or is slower by more than 2
@@ -62,6 +62,7 @@ struct Flags {
   std::vector<std::string> strategies = {"scope", "level", "budget"};
   std::string effort = "medium";
   double reserve = 0;
+  bool kernel_memory = true;
   std::string table, against;
   bool quick = false;
 };
@@ -225,7 +226,8 @@ std::string PlannedText(const Planned& planned, double of_the_graph) {
 
 void RunGraph(const std::string& graph, const Flags& flags, Results* results) {
   const std::string bytes = testing::ReadTestGraph(graph + "/graph.pb");
-  const v1::Step fed = testing::RecordedStep(graph, testing::RecordedBatch::kPlanned);
+  v1::Step fed = testing::RecordedStep(graph, testing::RecordedBatch::kPlanned);
+  if (!flags.kernel_memory) fed.set_kernel_memory(v1::KERNEL_MEMORY_OFF);
   const double floor_seconds = FloorOf(bytes);
   for (const std::string& preset : flags.presets) {
     const v1::Forecast free = Simulated(bytes, StepOn(fed, preset, kAmple));
@@ -476,6 +478,8 @@ int Main(int argc, char** argv) {
                  "variations of the step, too")
       ->check(CLI::Range(0.0, 0.9))
       ->capture_default_str();
+  app.add_flag("!--no-kernel-memory", flags.kernel_memory,
+               "Neither what kernels take beside their outputs nor Grappler's layouts count");
   app.add_option("--table", flags.table, "A file that gets the ratios, tab-separated");
   app.add_option("--against", flags.against,
                  "A file that --table wrote: fail if a plan is lost, or slower by more than 2 %");
