@@ -18,9 +18,9 @@ v1::Limits DefaultLimits() {
   limits.set_max_search_steps(1'000'000'000);
   limits.set_max_concurrent_requests(0);  // 0: one per core.
   limits.set_max_inflight_bytes(4096 * kBytesPerMib);
-  limits.set_max_concurrent_streams(100);  // Envoy's recommendation for edge servers.
-  limits.set_max_metadata_bytes(8 << 10);  // gRPC's default.
-  limits.set_max_option_bytes(kBytesPerMib);       // Thousands of feeds and scopes.
+  limits.set_max_concurrent_streams(100);     // Envoy's recommendation for edge servers.
+  limits.set_max_metadata_bytes(8 << 10);     // gRPC's default.
+  limits.set_max_option_bytes(kBytesPerMib);  // Thousands of feeds and scopes.
   return limits;
 }
 

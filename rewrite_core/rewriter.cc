@@ -515,7 +515,7 @@ class Rewriter {
       if (!s.ok()) return s;
       ReportSameBits(subject->graph(), edits.clones, &report());
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
-      AdviseOnEnvironment(&report());
+      AdviseOnEnvironment(step_, &report());
       const Graph& without_clones = subject->graph();
       if (Wants(v1::OUTPUT_PATCH) && !clone_names.empty()) {
         s = NameOriginals(without_clones, edits.clones, clone_names, stop_,

@@ -1,9 +1,13 @@
 // What the environment sets in the program's TensorFlow that plans do not assume: by default memory
 // is one piece, an operation waits for it, cuDNN's workspaces are optional, XLA is off and TF32 on.
+// And what plans set there: the limit of these workspaces.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_
 
+#include <stdlib.h>
+
 #include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <sstream>
@@ -52,21 +56,43 @@ inline bool XlaClusters() {
 
 inline constexpr char kWorkspaceLimit[] = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB";
 
+// Of one of Advice.environment, which a server may have sent: the limit that it sets, in MiB; 0 if
+// it is another variable, or no such number (1 to 2^30).
+inline int WorkspaceLimitMib(std::string_view variable) {
+  constexpr std::string_view kName = kWorkspaceLimit;
+  if (variable.substr(0, kName.size()) != kName) return 0;
+  variable.remove_prefix(kName.size());
+  if (variable.size() < 2 || variable[0] != '=') return 0;
+  int64_t mib = 0;
+  for (char digit : variable.substr(1)) {
+    if (digit < '0' || digit > '9' || mib > (1 << 30)) return 0;
+    mib = 10 * mib + (digit - '0');
+  }
+  return mib > (1 << 30) ? 0 : static_cast<int>(mib);
+}
+
 // Whether convolutions run without a workspace where none is free. Else a limit makes them fail.
 inline bool WorkspacesAreOptional() {
   return !BoolVariable("TF_DETERMINISTIC_OPS", false) &&
          BoolVariable("TF_CUDNN_USE_AUTOTUNE", true);
 }
 
+// Makes place in the environment for the limit, which TensorFlow takes for unset
+// (GetDnnWorkspaceLimit in core/kernels/gpu_utils.cc).
+inline void ReserveWorkspaceLimit() { setenv(kWorkspaceLimit, "", /*overwrite=*/0); }
+
 // Limits cuDNN's workspaces in this process to what a plan was made with, `mib` (0: it has no
 // limit), unless the site or the job did. TensorFlow reads the limit once, before its first
 // convolution: for a plan that comes later and has a smaller one, returns a warning, else "".
-// Python has the same in spillway/tensorflow/_settings.py. Thread safety: any thread.
+// Python has the same in spillway/tensorflow/_settings.py. Thread safety: any number of calls at
+// once; as setenv, not beside a getenv, unless ReserveWorkspaceLimit was called before there were
+// threads.
 inline std::string LimitWorkspaces(int mib) {
   static std::mutex mutex;
   static int limit = 0;  // What was set here.
   const std::lock_guard<std::mutex> lock(mutex);
-  if (mib <= 0 || !WorkspacesAreOptional() || (limit == 0 && std::getenv(kWorkspaceLimit))) {
+  if (mib <= 0 || !WorkspacesAreOptional()) return "";
+  if (limit == 0 && std::getenv(kWorkspaceLimit) != nullptr && !VariableIs(kWorkspaceLimit, "")) {
     return "";
   }
   const int earlier = limit;
@@ -74,9 +100,10 @@ inline std::string LimitWorkspaces(int mib) {
   limit = mib;
   setenv(kWorkspaceLimit, std::to_string(mib).c_str(), /*overwrite=*/1);
   if (earlier == 0) return "";
-  return "a plan limits cuDNN's workspaces to " + std::to_string(mib) + " MiB, and an earlier one " +
-         "of this process to " + std::to_string(earlier) + " MiB, which TensorFlow may have read: " +
-         "set " + kWorkspaceLimit + "=" + std::to_string(mib) + " before the program starts";
+  return "a plan limits cuDNN's workspaces to " + std::to_string(mib) +
+         " MiB, and an earlier one " + "of this process to " + std::to_string(earlier) +
+         " MiB, which TensorFlow may have read: " + "set " + kWorkspaceLimit + "=" +
+         std::to_string(mib) + " before the program starts";
 }
 
 // Returns a warning, one sentence, for each: what it does to a plan, and what to do. Python has the

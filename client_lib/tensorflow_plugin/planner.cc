@@ -1,7 +1,6 @@
 #include "client_lib/tensorflow_plugin/planner.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <utility>
 
@@ -24,9 +23,10 @@ constexpr std::string_view kUnknownFit = "\"FIT_UNKNOWN\"";
 
 // The limit of cuDNN's workspaces that a report as JSON advises, in MiB; 0: none.
 int WorkspaceLimitOf(const std::string& report) {
-  const std::string variable = std::string("\"") + internal::kWorkspaceLimit + "=";
-  const size_t found = report.find(variable);
-  return found == report.npos ? 0 : std::atoi(report.c_str() + found + variable.size());
+  const size_t found = report.find(std::string("\"") + internal::kWorkspaceLimit + "=");
+  if (found == report.npos) return 0;
+  const std::string_view rest = std::string_view(report).substr(found + 1);
+  return internal::WorkspaceLimitMib(rest.substr(0, rest.find('"')));
 }
 
 // For people: TensorFlow does not tell an optimizer the name of a function.

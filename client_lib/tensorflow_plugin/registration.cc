@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "client_lib/internal/tensorflow_settings.h"
 #include "client_lib/tensorflow_plugin/log.h"
 #include "client_lib/tensorflow_plugin/planner.h"
 #include "client_lib/tensorflow_plugin/settings.h"
@@ -83,6 +84,7 @@ bool IsSecondCopy() {
   static bool registered = false;
   if (registered) return true;
   registered = true;
+  internal::ReserveWorkspaceLimit();
   struct Search {
     const void* own;
     std::string name;

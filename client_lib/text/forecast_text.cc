@@ -134,10 +134,10 @@ Rows StepFacts(const v1::Forecast& forecast) {
   if (forecast.without_workspace_ns() > 0) {
     facts.push_back(
         {"workspaces",
-         absl::StrCat("some convolutions find no memory for cuDNN's, of up to ",
-                      core::BytesText(forecast.convolution_workspace_limit()), ", and may take ",
-                      core::DurationText(absl::Nanoseconds(forecast.without_workspace_ns())),
-                      " more")});
+         absl::StrCat(
+             "some convolutions find no memory for a workspace of up to ",
+             core::BytesText(forecast.convolution_workspace_limit_bytes()), ", and may take ",
+             core::DurationText(absl::Nanoseconds(forecast.without_workspace_ns())), " more")});
   }
   if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
     facts.push_back(

@@ -368,17 +368,29 @@ absl::Status CheckKernelMemory(const v1::Step& step) {
     return BadOptionError("convolution_workspace_bytes", workspace_bytes,
                           absl::StrCat("give a size in bytes, 0 to ", kMaxTemporaryBytes));
   }
-  if (step.has_convolution_workspace_limit()) {
-    const int64_t limit = step.convolution_workspace_limit();
+  if (step.has_convolution_workspace_limit_bytes()) {
+    const int64_t limit = step.convolution_workspace_limit_bytes();
     if (limit < 0 || limit > kMaxTemporaryBytes || limit % kBytesPerMib != 0) {
       return BadOptionError(
-          "convolution_workspace_limit", limit,
+          "convolution_workspace_limit_bytes", limit,
           absl::StrCat("give a whole number of MiB in bytes, 0 to ", kMaxTemporaryBytes));
     }
     if (workspace_bytes > 0) {
-      return BadOptionError("convolution_workspace_limit", limit,
-                            "leave it or convolution_workspace_bytes out: convolutions either must "
-                            "have a workspace, or take one up to a limit if it is free");
+      return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                          "convolution_workspace_limit_bytes and convolution_workspace_bytes are "
+                          "given: convolutions "
+                          "either must have a workspace, or take one up to a limit if it is free; "
+                          "leave one of them "
+                          "out",
+                          {{"option", "convolution_workspace_limit_bytes"},
+                           {"other_option", "convolution_workspace_bytes"}});
+    }
+    if (limit > 0 && step.kernel_memory() == v1::KERNEL_MEMORY_OFF) {
+      return InvalidError(
+          v1::ERROR_REASON_CONFLICTING_OPTIONS,
+          "convolution_workspace_limit_bytes is given, and kernel_memory is OFF, which leaves "
+          "workspaces out; leave one of them out",
+          {{"option", "convolution_workspace_limit_bytes"}, {"other_option", "kernel_memory"}});
     }
   }
   if (v1::KernelMemory_IsValid(step.kernel_memory())) return absl::OkStatus();
@@ -387,11 +399,11 @@ absl::Status CheckKernelMemory(const v1::Step& step) {
 
 std::vector<int64_t> WorkspaceLimits(const v1::Step& step) {
   if (!CountsTemporaries(step) || step.convolution_workspace_bytes() > 0) return {};
-  if (!step.has_convolution_workspace_limit()) {
+  if (!step.has_convolution_workspace_limit_bytes()) {
     return {256 * kBytesPerMib, 128 * kBytesPerMib, 64 * kBytesPerMib};
   }
-  if (step.convolution_workspace_limit() == 0) return {};
-  return {step.convolution_workspace_limit()};
+  if (step.convolution_workspace_limit_bytes() == 0) return {};
+  return {step.convolution_workspace_limit_bytes()};
 }
 
 bool CountsTemporaries(const v1::Step& step) {

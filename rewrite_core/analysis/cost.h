@@ -9,8 +9,9 @@
 // the node is counted as unknown. A function call (If, While, PartitionedCall) is one node, of
 // unknown cost unless its body bounds it (call_cost.h).
 //
-// Unless Step.kernel_memory is OFF, what kernels allocate beside their outputs (kernel_temporaries.h)
-// is part of their workspace, and the bytes of these copies take time on top.
+// Unless Step.kernel_memory is OFF, what kernels allocate beside their outputs
+// (kernel_temporaries.h) is part of their workspace, and the bytes of these copies take time on
+// top.
 //
 // A profile replaces the estimates for the nodes that it contains, including those on the host.
 //
@@ -47,9 +48,9 @@ int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t by
 // The time of a Transpose of `bytes`, on a GPU; if unknown, its launch alone.
 int64_t TransposeNanoseconds(const Hardware& hardware, int64_t bytes);
 
-// INVALID_ARGUMENT: BAD_OPTION if the workspace of a convolution is negative or above 2^50 bytes, its
-// limit no whole number of MiB in that range, or both are given; UNKNOWN_OPTION for an unknown
-// kernel_memory.
+// INVALID_ARGUMENT: BAD_OPTION if the workspace of a convolution is negative or above 2^50 bytes,
+// or its limit no whole number of MiB in that range; CONFLICTING_OPTIONS for both, and for a limit
+// with kernel_memory OFF; UNKNOWN_OPTION for an unknown kernel_memory.
 absl::Status CheckKernelMemory(const v1::Step& step);
 
 // The limits of cuDNN's workspaces, in bytes, that a step may be simulated with, the one preferred
@@ -65,8 +66,8 @@ struct NodeCost {
   double memory_bytes = 0;  // Read and written.
   int64_t workspace_bytes = 0;
   int64_t wanted_bytes = 0;  // A workspace on top, if it is free.
-  bool is_known = true;  // False: a size was missing, or is_call.
-  bool is_call = false;  // It runs functions of the library, and no body bounds it.
+  bool is_known = true;      // False: a size was missing, or is_call.
+  bool is_call = false;      // It runs functions of the library, and no body bounds it.
 };
 
 class Costs {

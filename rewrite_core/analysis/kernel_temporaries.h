@@ -34,8 +34,9 @@ class KernelTemporaries {
   struct Use {
     int64_t bytes = 0;       // At once, at most.
     double moved_bytes = 0;  // What it takes to make the copies, and to copy results back.
-    // What cuDNN takes in addition, if it is free. About a convolution's input and output where it
-    // runs in NCHW, on tensor cores; in NHWC next to nothing (NVIDIA's figures, not measured).
+    // What cuDNN takes in addition, if it is free: of a convolution in NCHW about its input and
+    // output, which tensor cores need in NHWC; of one in NHWC next to nothing. An upper estimate by
+    // NVIDIA's documents, not measured.
     int64_t wanted_bytes = 0;
     absl::InlinedVector<int64_t, 8> copies;  // The bytes of each, in the order in which it is made.
   };

@@ -397,17 +397,16 @@ class Inspector {
 
 // Only those parts of a step that determine shapes.
 absl::Status CheckShapesAlone(const v1::Step& step) {
-  const absl::string_view option = !step.targets().empty()   ? "targets"
-                                   : step.has_hardware()     ? "hardware"
-                                   : !step.profile().empty() ? "profile"
-                                   : step.convolution_workspace_bytes() != 0
-                                       ? "convolution_workspace_bytes"
-                                   : step.has_convolution_workspace_limit()
-                                       ? "convolution_workspace_limit"
-                                   : step.grappler() != v1::GRAPPLER_UNSPECIFIED ? "grappler"
-                                   : step.kernel_memory() != 0                   ? "kernel_memory"
-                                   : !step.loop_counts().empty()                 ? "loop_counts"
-                                                                                 : "";
+  const absl::string_view option =
+      !step.targets().empty()                        ? "targets"
+      : step.has_hardware()                          ? "hardware"
+      : !step.profile().empty()                      ? "profile"
+      : step.convolution_workspace_bytes() != 0      ? "convolution_workspace_bytes"
+      : step.has_convolution_workspace_limit_bytes() ? "convolution_workspace_limit_bytes"
+      : step.grappler() != v1::GRAPPLER_UNSPECIFIED  ? "grappler"
+      : step.kernel_memory() != 0                    ? "kernel_memory"
+      : !step.loop_counts().empty()                  ? "loop_counts"
+                                                     : "";
   if (option.empty()) return absl::OkStatus();
   return InvalidError(v1::ERROR_REASON_BAD_OPTION,
                       absl::StrCat(option,

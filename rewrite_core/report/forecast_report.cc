@@ -123,16 +123,27 @@ absl::StatusOr<v1::KnownShare> FindKnownShare(const StepFacts& facts, const Stop
 }
 
 void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
-  if (CountsTemporaries(facts.step()) && !facts.placement().devices().empty()) {
+  if (facts.placement().devices().empty()) return;
+  if (CountsTemporaries(facts.step())) {
     const Hardware& hardware = facts.hardware();
-    forecast->add_assumes(absl::StrCat(
-        "kernels take the memory that those of TensorFlow 2.15 take on a GPU of compute capability ",
-        hardware.compute_capability,
-        hardware.compute_capability < 8 ? "" : hardware.tf32 ? ", with TF32" : ", without TF32",
-        "; cuDNN's autotuning is on, XLA does not compile the step, and the GPU's memory is "
-        "allocated at once (allow_growth is off): otherwise give compute_capability or tf32, "
-        "and turn XLA and allow_growth off"));
+    forecast->add_assumes(
+        absl::StrCat("kernels take the memory that those of TensorFlow 2.15 take on a GPU of "
+                     "compute capability ",
+                     hardware.compute_capability,
+                     hardware.compute_capability < 8 ? ""
+                     : hardware.tf32                 ? " with TF32"
+                                                     : " without TF32",
+                     ": otherwise give compute_capability or tf32"));
   }
+  if (!WorkspaceLimits(facts.step()).empty()) {
+    forecast->add_assumes(
+        "cuDNN's workspaces are optional, as autotuning is on and op determinism off: otherwise "
+        "give "
+        "convolution_workspace_bytes");
+  }
+  forecast->add_assumes(
+      "the GPU's memory is one piece (allow_growth is off), and XLA compiles nothing: leave them "
+      "so");
   if (facts.step().grappler() == v1::GRAPPLER_AS_IS) return;
   forecast->add_assumes(
       "TensorFlow's graph optimizer is on, which makes NoOps of operations that only control edges "
@@ -159,35 +170,12 @@ UnknownMemory UnknownWith(const SwapPlan& plan, const StepSimulator& simulator) 
   return unknown;
 }
 
-// The peaks of a step that fits the budgets, by GPU, where it has all of their memory; `within` if
-// it does not fit that, as may be since memory is placed.
-absl::StatusOr<std::vector<int64_t>> PeaksInAllMemory(const SwapPlan& plan,
-                                                      const StepResult& within,
-                                                      StepSimulator* simulator,
-                                                      const StopToken& stop) {
-  const StepFacts& facts = simulator->facts();
-  const auto num_gpus = static_cast<int32_t>(within.launch_ahead.devices.size());
-  std::vector<int64_t> peaks, memories;
-  for (GpuIndex gpu(0); gpu < num_gpus; ++gpu) {
-    peaks.push_back(within.peak_bytes(gpu));
-    memories.push_back(facts.HardwareOf(gpu).gpu_memory_bytes);
-  }
-  if (within.is_unlimited) return peaks;  // More memory changes nothing.
-  StepTerms terms = StepTerms::AllGpus(std::move(memories));
-  terms.always_synchronous = true;
-  const auto all = simulator->Simulate(plan, terms, stop);
-  if (!all.ok()) return all.status();
-  for (GpuIndex gpu(0); gpu < num_gpus && all->fits; ++gpu) {
-    peaks[gpu] = std::max(peaks[gpu], all->peak_bytes(gpu));
-  }
-  return peaks;
-}
-
-// Chooses the limit of cuDNN's workspaces: the one preferred, unless a smaller one makes the step
-// faster. Differences below this part of the step's time are none: a limit of 256 MiB took 423 ms
-// in a trial, and a plan without workspaces 422.
+// Differences of this part of the step's time are none: a trial took 423 ms with a limit of 256 MiB
+// and 422 without workspaces.
 constexpr int64_t kNoDifference = 200;
 
+// Chooses the limit of cuDNN's workspaces: the one preferred, unless with a smaller one more
+// convolutions get what they want.
 void AddWorkspaces(const StepFacts& facts, const SimulationResult& ahead, v1::Forecast* forecast) {
   const std::vector<int64_t> limits = WorkspaceLimits(facts.step());
   std::vector<int64_t> slowed_ns(limits.size(), 0);
@@ -203,8 +191,38 @@ void AddWorkspaces(const StepFacts& facts, const SimulationResult& ahead, v1::Fo
   const auto chosen = std::find_if(slowed_ns.begin(), slowed_ns.end(), [&](int64_t ns) {
     return ns <= least_ns + ahead.step_time_ns / kNoDifference;
   });
-  forecast->set_convolution_workspace_limit(limits[chosen - slowed_ns.begin()]);
+  forecast->set_convolution_workspace_limit_bytes(limits[chosen - slowed_ns.begin()]);
   forecast->set_without_workspace_ns(*chosen);
+}
+
+// Of a step that fits the budgets: the peaks where it has all of the GPUs' memory, and what of that
+// is left for workspaces. `within`, the step in its budgets, serves if it does not fit all of the
+// memory, as may be since memory is placed.
+absl::Status AddInAllMemory(const SwapPlan& plan, const StepResult& within,
+                            StepSimulator* simulator, const StopToken& stop,
+                            v1::Forecast* forecast) {
+  const StepFacts& facts = simulator->facts();
+  const auto num_gpus = static_cast<int32_t>(within.launch_ahead.devices.size());
+  std::vector<int64_t> memories;
+  for (GpuIndex gpu(0); gpu < num_gpus; ++gpu) {
+    forecast->mutable_devices(gpu)->set_peak_in_all_memory_bytes(within.peak_bytes(gpu));
+    memories.push_back(facts.HardwareOf(gpu).gpu_memory_bytes);
+  }
+  if (within.is_unlimited) {  // More memory changes nothing.
+    AddWorkspaces(facts, within.launch_ahead, forecast);
+    return absl::OkStatus();
+  }
+  StepTerms terms = StepTerms::AllGpus(std::move(memories));
+  terms.always_synchronous = terms.count_slowed = true;
+  const auto all = simulator->Simulate(plan, terms, stop);
+  if (!all.ok()) return all.status();
+  AddWorkspaces(facts, all->fits ? all->launch_ahead : within.launch_ahead, forecast);
+  for (GpuIndex gpu(0); gpu < num_gpus && all->fits; ++gpu) {
+    v1::DeviceForecast* device = forecast->mutable_devices(gpu);
+    device->set_peak_in_all_memory_bytes(
+        std::max(device->peak_in_all_memory_bytes(), all->peak_bytes(gpu)));
+  }
+  return absl::OkStatus();
 }
 
 // Of the step with `plan`. `step`: the same, or empty once the simulator has become that step.
@@ -245,13 +263,12 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, const SwapPlan& step
     if (budget == ForecastBudget::kNone) continue;
     forecast.mutable_devices(gpu)->set_budget_bytes(facts.BudgetOf(gpu));
   }
-  if (result->fits) AddWorkspaces(facts, ahead, &forecast);
-  if (budget == ForecastBudget::kNone || !result->fits) return forecast;
-  auto peaks = PeaksInAllMemory(step, *result, simulator, stop);
-  if (!peaks.ok()) return peaks.status();
-  for (size_t i = 0; i < peaks->size(); ++i) {
-    forecast.mutable_devices(static_cast<int>(i))->set_peak_in_all_memory_bytes((*peaks)[i]);
+  if (!result->fits) return forecast;
+  if (budget == ForecastBudget::kNone) {
+    AddWorkspaces(facts, ahead, &forecast);
+    return forecast;
   }
+  if (absl::Status s = AddInAllMemory(step, *result, simulator, stop, &forecast); !s.ok()) return s;
   return forecast;
 }
 

@@ -188,11 +188,13 @@ void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* 
                    NumberText(internal_fragmentation_fraction), " } }"));
 }
 
-void AdviseOnEnvironment(v1::RewriteReport* report) {
+void AdviseOnEnvironment(const v1::Step& step, v1::RewriteReport* report) {
   const std::string& host_memory = report->advice().host_memory_variable();
   if (!host_memory.empty()) report->mutable_advice()->add_environment(host_memory);
   // GetDnnWorkspaceLimitOrDefault in core/kernels/conv_ops_gpu.cc, in MiB.
-  const int64_t limit = report->forecast_after().convolution_workspace_limit();
+  const int64_t limit = step.has_convolution_workspace_limit_bytes()
+                            ? step.convolution_workspace_limit_bytes()
+                            : report->forecast_after().convolution_workspace_limit_bytes();
   if (limit == 0) return;
   report->mutable_advice()->add_environment(
       absl::StrCat("TF_CUDNN_WORKSPACE_LIMIT_IN_MB=", limit / kBytesPerMib));

@@ -36,9 +36,8 @@ void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteR
 // it is not 0. Must follow ReportFigures if that is called.
 void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report);
 
-// Adds the environment that the plan needs, by what was reported so far. Must follow ReportFigures,
-// and the forecasts.
-void AdviseOnEnvironment(v1::RewriteReport* report);
+// Adds the environment that the plan needs. Must follow ReportFigures and the forecasts.
+void AdviseOnEnvironment(const v1::Step& step, v1::RewriteReport* report);
 
 // Adds the swaps. `names` are those of WritePlan. Each node is named as often as in the plan, so a
 // name of a megabyte may be repeated very often. Errors: RESULT_TOO_LARGE if all names together

@@ -60,12 +60,12 @@
 // earlier if a buffer cannot be placed; a temporary that cannot be placed is left out. In the end
 // all are freed.
 //
-// Wanted workspaces. cuDNN takes a workspace while it launches a convolution, if it is free at once,
-// and else another algorithm (AllocateScratchOrFallback in core/kernels/conv_ops_gpu.h). Nothing
-// waits for it, and the memory is free again before the next operation is launched: so it changes
-// neither memory nor order, and only its absence is counted (DeviceUse::slowed_ns). What is free is
-// the largest free piece or, if memory is only counted, all that is free; or what the device has
-// besides its budget, if that is more.
+// Wanted workspaces. cuDNN takes a workspace while it launches a convolution, if it is free at
+// once, and else another algorithm (AllocateScratchOrFallback in core/kernels/conv_ops_gpu.h).
+// Nothing waits for it, and the memory is free again before the next operation is launched: so it
+// changes neither memory nor order, and only its absence is counted (DeviceUse::slowed_ns). What is
+// free is the largest free piece or, if memory is only counted, all that is free; or what the
+// device has besides its budget, if that is more.
 //
 // Waiting. An operation waits if its allocation does not fit. Freed memory goes to the first
 // waiting operation for which it is enough. An operation that has waited for 10 s (kMemoryWaitNs),

@@ -18,8 +18,8 @@ constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
 constexpr SimulationMode kSync = SimulationMode::kSynchronous;
 
 // The runs of one workload that the two stages need, each made once. A run with placed memory that
-// did not diverge is the same as one with counted memory; and one in which no allocation waited, as
-// one without budgets.
+// did not diverge is the same as one with counted memory, but for DeviceUse::slowed_ns; and one in
+// which no allocation waited, as one without budgets.
 class Runs {
  public:
   Runs(const PreparedWorkload& workload, const SimulationOptions& options,
@@ -188,13 +188,6 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
   options.record_order = options.record_times = terms.record_operations;
   options.record_timeline = terms.record_memory;
   options.record_pieces = terms.record_pieces;
-  if (terms.count_slowed) {
-    options.workspace_limits = WorkspaceLimits(facts.step());
-    for (GpuIndex gpu(0); gpu < static_cast<int32_t>(facts.placement().devices().size()); ++gpu) {
-      const Hardware hardware = facts.HardwareOf(gpu);
-      options.spare_bytes.push_back(hardware.gpu_memory_bytes - hardware.device_budget_bytes());
-    }
-  }
   const size_t num_gpus = std::max<size_t>(facts.placement().devices().size(), 1);
   const int64_t host_bytes = facts.hardware().host_memory_bytes;
   options.device_budget_bytes.assign(num_gpus, kUnlimited);
@@ -211,6 +204,12 @@ SimulationOptions StepSimulator::Impl::OptionsOf(const StepTerms& terms) const {
       options.device_budget_bytes.resize(num_gpus, terms.budget_bytes);
       options.host_budget_bytes = std::max(host_bytes, host_bytes_anyway);
       break;
+  }
+  if (!terms.count_slowed) return options;
+  options.workspace_limits = WorkspaceLimits(facts.step());
+  for (GpuIndex gpu(0); gpu < static_cast<int32_t>(facts.placement().devices().size()); ++gpu) {
+    options.spare_bytes.push_back(std::max<int64_t>(
+        facts.HardwareOf(gpu).gpu_memory_bytes - options.device_budget_bytes[gpu], 0));
   }
   return options;
 }

@@ -274,6 +274,7 @@ void WriteSimulations(const Folder& folder) {
       "step { hardware { preset: 'v100_pcie' gpu_memory_bytes: 4096 host_memory_bytes: 0 } }",
       "step { hardware { launch_s: 1 copy_latency_s: 1 d2h_bytes_per_s: 1e-300 } }",
       "step { convolution_workspace_bytes: 1125899906842624 } no_budget: true multiple_of: 64",
+      "step { convolution_workspace_limit_bytes: 1125899906842624 kernel_memory: 1 }",
   };
   int number = 0;
   for (const char* text : kOptions) {

@@ -74,8 +74,8 @@ TEST(KernelMemorySimulateTest, WhatOnlyControlEdgesLeaveTakesNothing) {
   }
 }
 
-// A convolution of 98 MiB to 98 MiB, which wants a workspace of both. It is the last operation: what
-// the GPU has beyond the peak is free while it is launched.
+// A convolution of 98 MiB to 98 MiB, which wants a workspace of both. It is the last operation:
+// what the GPU has beyond the peak is free while it is launched.
 TEST(KernelMemorySimulateTest, ChoosesTheLimitOfWorkspacesThatCostsNothing) {
   constexpr int64_t kMib = 1048576;
   const TestGraph graph(
@@ -89,8 +89,9 @@ TEST(KernelMemorySimulateTest, ChoosesTheLimitOfWorkspacesThatCostsNothing) {
   options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   const auto forecast = [&](int64_t memory_bytes, int64_t limit_mib = -1) {
     options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(memory_bytes);
-    options.mutable_step()->clear_convolution_workspace_limit();
-    if (limit_mib >= 0) options.mutable_step()->set_convolution_workspace_limit(limit_mib * kMib);
+    options.mutable_step()->clear_convolution_workspace_limit_bytes();
+    if (limit_mib >= 0)
+      options.mutable_step()->set_convolution_workspace_limit_bytes(limit_mib * kMib);
     return testing::ValueOrDie(SimulateGraph(graph.bytes(), options, DefaultLimits(), StopToken()),
                                "report")
         .forecast();
@@ -108,15 +109,14 @@ TEST(KernelMemorySimulateTest, ChoosesTheLimitOfWorkspacesThatCostsNothing) {
                         Case{64, 65, 65, true}, Case{65, 65, 65, false}, Case{0, 0, 0, false}}) {
     const v1::Forecast found = forecast(peak + c.free_mib * kMib, c.given_mib);
     ASSERT_EQ(found.fit(), v1::FIT_FITS) << c.free_mib;
-    EXPECT_EQ(found.convolution_workspace_limit(), c.limit_mib * kMib) << c.free_mib;
-    EXPECT_EQ(found.without_workspace_ns(),
-              c.slower ? found.devices(0).compute_ns() * 30 / 100 : 0)
+    EXPECT_EQ(found.convolution_workspace_limit_bytes(), c.limit_mib * kMib) << c.free_mib;
+    EXPECT_EQ(found.without_workspace_ns(), c.slower ? found.devices(0).compute_ns() * 30 / 100 : 0)
         << c.free_mib;
     EXPECT_EQ(found.step_time_ns(), ample.step_time_ns());
   }
   // What is reserved is free, too.
   options.mutable_step()->mutable_hardware()->set_allocator_reserve(0.5);
-  EXPECT_EQ(forecast(2 * (peak + kMib)).convolution_workspace_limit(), 256 * kMib);
+  EXPECT_EQ(forecast(2 * (peak + kMib)).convolution_workspace_limit_bytes(), 256 * kMib);
   EXPECT_EQ(forecast(2 * (peak + kMib)).without_workspace_ns(), 0);
 }
 

@@ -184,7 +184,7 @@ def asked(spillway, folder, measured, *more):
     flags = ["--batch-size", str(measured["batch"])] if measured["batch"] else []
     return json.loads(subprocess.run(
         [spillway, *more, str(folder / "graph.pb"), "--hardware", "p100_pcie",
-         "--json", *flags, *measured["flags"]], capture_output=True, text=True, check=True).stdout)
+         "--kernel-memory", "off", "--json", *flags, *measured["flags"]], capture_output=True, text=True, check=True).stdout)
 
 
 def judge(name, spillway, folder, why):

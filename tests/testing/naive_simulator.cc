@@ -571,7 +571,7 @@ class Naive {
   std::map<int, NaiveAllocator> regions_;  // By device.
   std::map<BufferId, int64_t> places_;     // Addresses.
   std::map<OpId, int64_t> workspaces_;
-  int64_t in_use_now_ = 0;  // On the device of the operation that is given memory.
+  int64_t in_use_now_ = 0;       // On the device of the operation that is given memory.
   std::map<int, int64_t> high_;  // The peak within this moment, by device.
   core::SimulationResult result_;
 };

@@ -127,7 +127,8 @@ class Maker {
       op.waits_for = same;
     }
     if (random_.OneIn(4)) op.workspace_bytes = Bytes();
-    op.wanted_bytes = op.duration_ns % 3 * 400;  // Not drawn: the seeds give the workloads of before.
+    op.wanted_bytes =
+        op.duration_ns % 3 * 400;  // Not drawn: the seeds give the workloads of before.
     AddReads(op.device, 3, &op);
     for (int i = random_.Below(3); i > 0; --i) AddWrite(op.device, &op);
     // Small tensors such as shapes.

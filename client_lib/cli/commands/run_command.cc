@@ -258,10 +258,11 @@ void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared)
   std::vector<std::string> variables(advice.environment().begin(), advice.environment().end());
   variables.push_back(advice.host_memory_variable());  // Of a server of the API's release alone.
   for (const std::string& variable : variables) {
-    const std::pair<std::string, std::string> set = absl::StrSplit(variable, absl::MaxSplits('=', 1));
+    const std::pair<std::string, std::string> set =
+        absl::StrSplit(variable, absl::MaxSplits('=', 1));
     // No server decides what else a job's environment has.
     const bool limits_workspaces =
-        set.first == internal::kWorkspaceLimit && internal::WorkspacesAreOptional();
+        internal::WorkspaceLimitMib(variable) > 0 && internal::WorkspacesAreOptional();
     if (!limits_workspaces && set.first != kHostMemoryLimit) continue;
     setenv(set.first.c_str(), set.second.c_str(), /*overwrite=*/0);
   }

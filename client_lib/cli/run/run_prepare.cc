@@ -11,8 +11,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "client_lib/cli/base/file_error.h"
 #include "client_lib/cli/base/own_version.h"
@@ -23,6 +21,7 @@
 #include "client_lib/cli/rewrite/rewrite_graph_file.h"
 #include "client_lib/cli/rewrite/stored_profile.h"
 #include "client_lib/cli/run/run_cache.h"
+#include "client_lib/internal/tensorflow_settings.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/util/json_util.h"
@@ -114,19 +113,16 @@ bool IsWorseOff(const core::RewriteFigures& a, const core::RewriteFigures& b) {
 // Adds to the advice for one graph that for another of the same process, whose cuDNN has one limit:
 // the smaller of the two.
 void AddLimit(const v1::Advice& advice, v1::Advice* merged) {
-  constexpr absl::string_view kLimit = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB=";
-  const auto mib = [&](absl::string_view variable) {
-    int64_t value = 0;
-    return absl::ConsumePrefix(&variable, kLimit) && absl::SimpleAtoi(variable, &value) ? value : 0;
-  };
   for (const std::string& variable : advice.environment()) {
-    if (mib(variable) == 0) continue;
+    const int mib = internal::WorkspaceLimitMib(variable);
+    if (mib == 0) continue;
     auto& all = *merged->mutable_environment();
-    const auto other = std::find_if(all.begin(), all.end(),
-                                    [&](const std::string& of) { return mib(of) != 0; });
+    const auto other = std::find_if(all.begin(), all.end(), [](const std::string& of) {
+      return internal::WorkspaceLimitMib(of) > 0;
+    });
     if (other == all.end()) {
       *all.Add() = variable;
-    } else if (mib(variable) < mib(*other)) {
+    } else if (mib < internal::WorkspaceLimitMib(*other)) {
       *other = variable;
     }
   }

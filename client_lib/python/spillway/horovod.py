@@ -92,7 +92,7 @@ def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] =
                   **keywords: Unpack[_doors.SharedKeywords]) -> _rewrite.RewriteResult:
     """`spillway.tensorflow.rewrite_graph`, once for all ranks: edits the live graph of each.
     Loads TensorFlow. Arguments and errors: those of `rewrite`, and LiveGraphError."""
-    from spillway.tensorflow import _live_graph  # pylint: disable=import-outside-toplevel
+    from spillway.tensorflow import _live_graph, _settings  # pylint: disable=import-outside-toplevel
     live: List[Any] = []
 
     def prepare() -> Tuple[bytes, Any]:
@@ -102,6 +102,7 @@ def rewrite_graph(graph: Any = None, hvd: Any = None, *, folder: Optional[str] =
     def finish(rewritten: _rewrite.RewriteResult) -> None:
         assert rewritten.patch is not None
         _live_graph.apply(live[0], rewritten.patch, rewritten.graph_def)
+        _settings.limit_workspaces(rewritten.report)
 
     return _once((hvd, folder, rank, size, local_size, _seconds(wait)), prepare, finish,
                  lambda: None, fail_open, dict(keywords))

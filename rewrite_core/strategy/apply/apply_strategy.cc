@@ -144,6 +144,9 @@ v1::Step ApplyStep(const v1::RewriteOptions& options) {
   if (!given.feeds().empty()) step.clear_feeds();
   if (!given.targets().empty()) step.clear_targets();
   if (given.has_hardware()) step.clear_hardware();
+  // Of these two only one may be given.
+  if (given.convolution_workspace_bytes() > 0) step.clear_convolution_workspace_limit_bytes();
+  if (given.has_convolution_workspace_limit_bytes()) step.clear_convolution_workspace_bytes();
   step.MergeFrom(given);
   return step;
 }

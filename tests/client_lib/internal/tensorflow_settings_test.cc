@@ -58,6 +58,20 @@ TEST_F(TensorflowSettingsTest, EachValueOfEach) {
   }
 }
 
+TEST_F(TensorflowSettingsTest, ALimitIsANumberOfMib) {
+  const auto mib = [](const std::string& value) {
+    return WorkspaceLimitMib("TF_CUDNN_WORKSPACE_LIMIT_IN_MB" + value);
+  };
+  EXPECT_EQ(mib("=1"), 1);
+  EXPECT_EQ(mib("=1073741824"), 1 << 30);
+  for (const char* odd : {"", "=", "=0", "=-1", "=x", "=1 2", "=1\n", "=1073741825", "2=3",
+                          "=99999999999999999999999"}) {
+    EXPECT_EQ(mib(odd), 0) << odd;
+  }
+  EXPECT_EQ(WorkspaceLimitMib("TF_GPU_HOST_MEM_LIMIT_IN_MB=1"), 0);
+  EXPECT_EQ(WorkspaceLimitMib(""), 0);
+}
+
 TEST_F(TensorflowSettingsTest, TheLeastPlanLimitsWorkspaces) {
   const auto limit = [] {
     const char* const value = getenv(kWorkspaceLimit);
@@ -77,7 +91,11 @@ TEST_F(TensorflowSettingsTest, TheLeastPlanLimitsWorkspaces) {
   EXPECT_EQ(LimitWorkspaces(64), "");
   EXPECT_EQ(limit(), "100");  // The job's own.
   unsetenv(kWorkspaceLimit);
+  ReserveWorkspaceLimit();
+  EXPECT_EQ(limit(), "");
   EXPECT_EQ(LimitWorkspaces(256), "");
+  EXPECT_EQ(limit(), "256");
+  ReserveWorkspaceLimit();
   EXPECT_EQ(limit(), "256");
   EXPECT_EQ(LimitWorkspaces(512), "");
   EXPECT_EQ(limit(), "256");

@@ -49,11 +49,11 @@ from spillway.tensorflow import _settings
 
 NAME = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"
 
-def limit(mib):
-    advice = types.SimpleNamespace(environment=["TF_GPU_HOST_MEM_LIMIT_IN_MB=9", "%s=%d" % (NAME, mib)])
+def limit(mib, outcome="REWRITTEN"):
+    advice = types.SimpleNamespace(environment=["TF_GPU_HOST_MEM_LIMIT_IN_MB=9", "%s=%s" % (NAME, mib)])
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        _settings.limit_workspaces(types.SimpleNamespace(advice=advice))
+        _settings.limit_workspaces(types.SimpleNamespace(advice=advice, outcome=outcome))
     return os.environ.get(NAME), [str(w.message).rpartition(": ")[2] for w in found]
 
 _settings.limit_workspaces(None)
@@ -63,6 +63,10 @@ del os.environ["TF_CUDNN_USE_AUTOTUNE"]
 os.environ[NAME] = "100"
 assert limit(64) == ("100", []), "the job's own"
 del os.environ[NAME]
+for odd in (0, -1, "", "x", "1 2", 10**10):  # From a server.
+    assert limit(odd) == (None, []), odd
+assert limit(256, "DRY_RUN") == (None, [])
+os.environ[NAME] = ""  # Unset, to TensorFlow.
 assert limit(256) == ("256", [])
 assert limit(512) == ("256", [])
 assert limit(64) == ("64", ["set %s=64 before the program starts" % NAME]), limit(64)

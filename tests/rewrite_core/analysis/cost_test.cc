@@ -364,44 +364,47 @@ TEST(KernelMemoryTest, WorkspacesHaveALimit) {
   constexpr int64_t kMib = 1048576;
   v1::Step step;
   EXPECT_THAT(WorkspaceLimits(step), ElementsAre(256 * kMib, 128 * kMib, 64 * kMib));
-  step.set_convolution_workspace_limit(3 * kMib);
+  step.set_convolution_workspace_limit_bytes(3 * kMib);
   EXPECT_THAT(CheckKernelMemory(step), IsOk());
   EXPECT_THAT(WorkspaceLimits(step), ElementsAre(3 * kMib));
   for (int64_t bytes : {int64_t{-1}, kMib - 1, (int64_t{1} << 50) + kMib,
                         std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) {
-    step.set_convolution_workspace_limit(bytes);
+    step.set_convolution_workspace_limit_bytes(bytes);
     const absl::Status status = CheckKernelMemory(step);
     EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION) << bytes;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("convolution_workspace_limit"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("convolution_workspace_limit_bytes"));
   }
   for (int64_t none : {int64_t{0}, int64_t{1} << 50}) {
-    step.set_convolution_workspace_limit(none);
+    step.set_convolution_workspace_limit_bytes(none);
     EXPECT_THAT(CheckKernelMemory(step), IsOk());
     EXPECT_EQ(WorkspaceLimits(step).empty(), none == 0);
   }
   step.set_convolution_workspace_bytes(1);  // Convolutions must have it.
-  EXPECT_THAT(std::string(CheckKernelMemory(step).message()),
-              HasSubstr("leave it or convolution_workspace_bytes out"));
-  step.clear_convolution_workspace_limit();
+  EXPECT_EQ(GetErrorReason(CheckKernelMemory(step)), v1::ERROR_REASON_CONFLICTING_OPTIONS);
+  EXPECT_THAT(std::string(CheckKernelMemory(step).message()), HasSubstr("leave one of them out"));
+  step.clear_convolution_workspace_limit_bytes();
   EXPECT_THAT(WorkspaceLimits(step), ::testing::IsEmpty());
   step.Clear();
   step.set_kernel_memory(v1::KERNEL_MEMORY_OFF);
   EXPECT_THAT(WorkspaceLimits(step), ::testing::IsEmpty());
+  step.set_convolution_workspace_limit_bytes(0);
+  EXPECT_THAT(CheckKernelMemory(step), IsOk());
+  step.set_convolution_workspace_limit_bytes(kMib);
+  EXPECT_EQ(GetErrorReason(CheckKernelMemory(step)), v1::ERROR_REASON_CONFLICTING_OPTIONS);
 }
 
 // About the input and the output of a convolution in NCHW; in NHWC, which needs tensor cores,
 // nothing, nor where cuBLAS multiplies.
 TEST(KernelMemoryTest, ConvolutionsWantWorkspaces) {
-  const auto conv = [](const std::string& name, const std::string& inputs,
-                       const std::string& shape, const std::string& format) {
+  const auto conv = [](const std::string& name, const std::string& inputs, const std::string& shape,
+                       const std::string& format) {
     return absl::StrCat(name, " = Conv2D(", inputs, ") {T=float32, _output_shapes=[", shape,
                         "], padding=\"SAME\", strides=[1,1,1,1], data_format=\"", format, "\"}\n");
   };
-  const TestGraph graph(Source("x", "(2,8,8,3)") + Source("c", "(2,3,8,8)") +
-                        Source("w", "(3,3,3,5)") + Source("p", "(1,1,3,5)") +
-                        conv("last", "x, w", "(2,8,8,5)", "NHWC") +
-                        conv("first", "c, w", "(2,5,8,8)", "NCHW") +
-                        conv("point", "x, p", "(2,8,8,5)", "NHWC"));
+  const TestGraph graph(
+      Source("x", "(2,8,8,3)") + Source("c", "(2,3,8,8)") + Source("w", "(3,3,3,5)") +
+      Source("p", "(1,1,3,5)") + conv("last", "x, w", "(2,8,8,5)", "NHWC") +
+      conv("first", "c, w", "(2,5,8,8)", "NCHW") + conv("point", "x, p", "(2,8,8,5)", "NHWC"));
   constexpr int64_t kBoth = int64_t{2} * 8 * 8 * (3 + 5) * 4;
   Hardware hardware = EasyHardware();
   const auto wanted = [&](const char* node, const v1::Step& step) {

@@ -163,9 +163,9 @@ TEST(InspectTest, BadOptionsAreNamed) {
               IsInvalid(v1::ERROR_REASON_NAME_MATCHES_NOTHING, "'y'"));
   // Of a step, only the shapes matter for a summary; other fields are refused.
   for (const char* more : {"targets: 'x'", "hardware { preset: 'p100_pcie' }", "profile: 'p'",
-                           "convolution_workspace_bytes: 1", "convolution_workspace_limit: 0",
-                           "loop_counts { name: 'f' count: 1 }",
-                           "grappler: GRAPPLER_AS_IS", "kernel_memory: KERNEL_MEMORY_OFF"}) {
+                           "convolution_workspace_bytes: 1", "convolution_workspace_limit_bytes: 0",
+                           "loop_counts { name: 'f' count: 1 }", "grappler: GRAPPLER_AS_IS",
+                           "kernel_memory: KERNEL_MEMORY_OFF"}) {
     EXPECT_THAT(TryInspect(graph, absl::StrCat("step { ", more, " }")),
                 IsInvalid(v1::ERROR_REASON_BAD_OPTION, "matters only for a simulation"))
         << more;

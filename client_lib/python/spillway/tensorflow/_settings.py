@@ -40,7 +40,6 @@ _LEAVE_OUT = "leave it out"
 
 def of_environment(variables: Mapping[str, str]) -> List[str]:
     """Returns the warnings, one sentence each."""
-
     found = []
     if variables.get("TF_GPU_ALLOCATOR") == "cuda_malloc_async":
         found.append(_ALLOCATOR)
@@ -57,7 +56,6 @@ def of_environment(variables: Mapping[str, str]) -> List[str]:
 
 def _needs_workspaces(variables: Mapping[str, str]) -> List[str]:
     """Returns what makes cuDNN's convolutions fail without their workspaces."""
-
     def bool_of(name: str, otherwise: bool) -> bool:
         text = variables.get(name, "").lower()
         return text in ("1", "true") or (otherwise and text not in ("0", "false"))
@@ -117,9 +115,12 @@ def limit_workspaces(report: Any) -> None:
       report: None: there is no plan.
     """
     global _limit  # pylint: disable=global-statement
-    variables = list(report.advice.environment) if report is not None and report.advice else []
-    limits = [int(text.partition("=")[2]) for text in variables if text.startswith(_LIMIT + "=")]
-    if not limits or not _workspaces_are_optional() or (_limit == 0 and _LIMIT in os.environ):
+    if report is None or report.advice is None or report.outcome == "DRY_RUN":
+        return
+    limits = [int(text.partition("=")[2]) for text in report.advice.environment
+              if re.fullmatch(_LIMIT + "=[1-9][0-9]{0,8}", text)]
+    is_set = bool(os.environ.get(_LIMIT))  # What is empty is unset, as TensorFlow reads it.
+    if not limits or not _workspaces_are_optional() or (_limit == 0 and is_set):
         return
     earlier = _limit
     if earlier and limits[0] >= earlier:

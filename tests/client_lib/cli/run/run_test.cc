@@ -94,12 +94,28 @@ int LineCount(const std::string& text) { return std::count(text.begin(), text.en
 class RunTest : public ::testing::Test {
  protected:
   RunTest() {
-    for (const char* name :
-         {"SPILLWAY_GRAPH", "SPILLWAY_ORIGINAL_GRAPH", "SPILLWAY_REPORT", "SPILLWAY_SERVER",
-          "SPILLWAY_CACHE_DIR", "SPILLWAY_METRICS_TEXTFILE", "SLURM_TMPDIR",
-          "TF_GPU_HOST_MEM_LIMIT_IN_MB", "SPILLWAY_JOB", "SPILLWAY_USER", "SPILLWAY_QUEUE",
-          "SPILLWAY_MODEL", "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
-          "SLURM_JOB_USER", "SLURM_JOB_PARTITION", "SLURM_JOB_NAME", "KUBERNETES_SERVICE_HOST"}) {
+    for (const char* name : {"SPILLWAY_GRAPH",
+                             "SPILLWAY_ORIGINAL_GRAPH",
+                             "SPILLWAY_REPORT",
+                             "SPILLWAY_SERVER",
+                             "SPILLWAY_CACHE_DIR",
+                             "SPILLWAY_METRICS_TEXTFILE",
+                             "SLURM_TMPDIR",
+                             "TF_GPU_HOST_MEM_LIMIT_IN_MB",
+                             "TF_CUDNN_WORKSPACE_LIMIT_IN_MB",
+                             "TF_DETERMINISTIC_OPS",
+                             "TF_CUDNN_USE_AUTOTUNE",
+                             "SPILLWAY_JOB",
+                             "SPILLWAY_USER",
+                             "SPILLWAY_QUEUE",
+                             "SPILLWAY_MODEL",
+                             "SLURM_JOB_ID",
+                             "SLURM_ARRAY_JOB_ID",
+                             "SLURM_ARRAY_TASK_ID",
+                             "SLURM_JOB_USER",
+                             "SLURM_JOB_PARTITION",
+                             "SLURM_JOB_NAME",
+                             "KUBERNETES_SERVICE_HOST"}) {
       unsetenv(name);
     }
   }
@@ -920,6 +936,22 @@ TEST_F(RunTest, TheAdviceIsInTheEnvironmentUnlessItIsThere) {
   setenv("TF_GPU_HOST_MEM_LIMIT_IN_MB", "17", 1);
   EXPECT_EQ(RunMnist(dir_, show).out, "17");
   unsetenv("TF_GPU_HOST_MEM_LIMIT_IN_MB");
+}
+
+TEST_F(RunTest, APlanLimitsWorkspacesUnlessTheyMustBeThere) {
+  const Words show = {"--batch-size", "64", "--",
+                      "sh",           "-c", "printf %s \"$TF_CUDNN_WORKSPACE_LIMIT_IN_MB\""};
+  EXPECT_EQ(RunMnist(dir_, show).out, "256");
+  EXPECT_EQ(RunMnist(dir_, show).out, "256");  // From the cache.
+  EXPECT_EQ(RunMnist(dir_, Words{"--no-advice-env"} + show).out, "");
+  EXPECT_EQ(RunMnist(dir_, Words{"--dry-run"} + show).out, "");
+  EXPECT_EQ(RunMnist(dir_, Words{"--kernel-memory", "off"} + show).out, "");
+  setenv("TF_CUDNN_USE_AUTOTUNE", "0", 1);
+  EXPECT_EQ(RunMnist(dir_, show).out, "");
+  unsetenv("TF_CUDNN_USE_AUTOTUNE");
+  setenv("TF_CUDNN_WORKSPACE_LIMIT_IN_MB", "17", 1);
+  EXPECT_EQ(RunMnist(dir_, show).out, "17");
+  unsetenv("TF_CUDNN_WORKSPACE_LIMIT_IN_MB");
 }
 
 TEST_F(RunTest, SaysWhatTheSessionsNeed) {

@@ -303,6 +303,24 @@ TEST_F(ApplyStrategyTest, AHeadThatIsWrong) {
               IsInvalid(v1::ERROR_REASON_BAD_OPTION, "convolution_workspace_bytes is -1"));
 }
 
+// Of two options that exclude each other, the one given takes the place of the plan's.
+TEST_F(ApplyStrategyTest, TheWorkspacesGivenReplaceThoseOfThePlan) {
+  v1::Plan plan = PlanOf(kSwap);
+  v1::RewriteOptions options;
+  plan.mutable_step()->set_convolution_workspace_limit_bytes(1 << 20);
+  plan.SerializeToString(options.mutable_apply()->mutable_plan());
+  EXPECT_EQ(ApplyStep(options).convolution_workspace_limit_bytes(), 1 << 20);
+  options.mutable_step()->set_convolution_workspace_bytes(1);
+  EXPECT_FALSE(ApplyStep(options).has_convolution_workspace_limit_bytes());
+  EXPECT_EQ(ApplyStep(options).convolution_workspace_bytes(), 1);
+  plan.mutable_step()->clear_convolution_workspace_limit_bytes();
+  plan.mutable_step()->set_convolution_workspace_bytes(1);
+  plan.SerializeToString(options.mutable_apply()->mutable_plan());
+  options.mutable_step()->Clear();
+  options.mutable_step()->set_convolution_workspace_limit_bytes(0);
+  EXPECT_EQ(ApplyStep(options).convolution_workspace_bytes(), 0);
+}
+
 TEST_F(ApplyStrategyTest, APlanForAnotherGraph) {
   v1::Plan plan = PlanOf(kSwap);
   const std::string other(64, '0');
