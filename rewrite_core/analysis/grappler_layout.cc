@@ -1,5 +1,6 @@
 #include "rewrite_core/analysis/grappler_layout.h"
 
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -146,17 +147,8 @@ class GrapplerLayout::Finder {
     return shape.known_rank && !lacks_rank_[tensor.node] ? shape.dims.size() : kUnknownRank;
   }
   bool HasOpenRank(NodeId id, const LayoutRow* row) const;
-  bool HasReaderWithFormat(NodeId id, StopPoller* poll) const {
-    const Graph::Readers readers = graph_.readers(id);
-    for (uint32_t i = 0; i < readers.size() && !poll->Tick(); ++i) {
-      const LayoutRow* row = rows_[graph_.op_id(readers[i].node)];
-      if (row != nullptr && NeedsFormat(row->way) && readers[i].port == 0 &&
-          Has(row->inputs, readers[i].index)) {
-        return true;
-      }
-    }
-    return false;
-  }
+  // Notes which shapes ops that have a format read. Returns false if stopped.
+  bool FindRead(const Topology& topology, StopPoller* poll);
   // Of an input; kUnknownRank if there is none.
   size_t Rank(NodeId id, size_t input) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
@@ -192,9 +184,13 @@ class GrapplerLayout::Finder {
   // By node: its rank depends on what is fed, whose shape the pass does not trust (InferStatically
   // in graph_properties.cc, without assume_valid_feeds).
   std::vector<bool> open_rank_;
-  // Of these: no op that has a format reads it, which would give it a rank, but not what else reads
-  // it (SymbolicShapeManager::Merge).
+  // Of these: no op that has a format reads its shape, which would give it a rank, but not to what
+  // others make of it (SymbolicShapeManager::Merge).
   std::vector<bool> lacks_rank_;
+  // By node: the one whose shape its first output has, through Identities, such as swap nodes; and
+  // of that one, whether an op that has a format reads it.
+  std::vector<NodeId> shape_of_;
+  std::vector<bool> has_format_;
   // By node of an op that works in any layout and is not converted: whether what it reads is.
   std::vector<bool> passes_on_;
 };
@@ -230,6 +226,26 @@ bool GrapplerLayout::Finder::WantsLast(const Hardware& hardware, StopPoller* pol
   return convolutions > 0 && 2 * preferring >= convolutions;
 }
 
+bool GrapplerLayout::Finder::FindRead(const Topology& topology, StopPoller* poll) {
+  shape_of_.resize(graph_.num_nodes());
+  std::iota(shape_of_.begin(), shape_of_.end(), NodeId(0));
+  has_format_.assign(graph_.num_nodes(), false);
+  for (NodeId id : topology.order()) {
+    const absl::Span<const Tensor> inputs = graph_.inputs(id);
+    if (poll->Tick(1 + static_cast<int64_t>(inputs.size()))) return false;
+    if (graph_.op(id) == "Identity" && !inputs.empty() && inputs[0].port == 0) {
+      shape_of_[id] = shape_of_[inputs[0].node];
+    }
+    const LayoutRow* row = rows_[graph_.op_id(id)];
+    if (row == nullptr || !NeedsFormat(row->way)) continue;
+    for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
+      if (inputs[i].port != 0 || !Has(row->inputs, static_cast<int32_t>(i))) continue;
+      has_format_[shape_of_[inputs[i].node]] = true;
+    }
+  }
+  return true;
+}
+
 bool GrapplerLayout::Finder::Find(const Topology& topology, bool wants_last, StopPoller* poll,
                                   std::vector<Node>* nodes) {
   wants_last_ = wants_last;
@@ -238,12 +254,13 @@ bool GrapplerLayout::Finder::Find(const Topology& topology, bool wants_last, Sto
   passes_on_.assign(graph_.num_nodes(), false);
   open_rank_.assign(graph_.num_nodes(), false);
   lacks_rank_.assign(graph_.num_nodes(), false);
+  if (!FindRead(topology, poll)) return false;
   bool any = false;
   for (NodeId id : topology.order()) {
     if (poll->Tick()) return false;
     const LayoutRow* row = rows_[graph_.op_id(id)];
     open_rank_[id] = HasOpenRank(id, row);
-    lacks_rank_[id] = open_rank_[id] && !HasReaderWithFormat(id, poll);
+    lacks_rank_[id] = open_rank_[id] && !has_format_[shape_of_[id]];
     // The side of a conditional that is not taken is there, too.
     if (row == nullptr || !active_.needed[id] || active_.only_orders[id]) continue;
     const bool needs_format = NeedsFormat(row->way);

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rewrite_core/inspect/simulate_graph.h"
 #include "tests/testing/core_test_util.h"
@@ -87,6 +88,8 @@ TEST(KernelMemorySimulateTest, ChoosesTheLimitOfWorkspacesThatCostsNothing) {
   options.mutable_step()->add_targets("conv");
   options.mutable_step()->mutable_hardware()->set_preset("v100_pcie");
   options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+  // So that no tensor takes more of the free memory than its size.
+  options.mutable_step()->mutable_hardware()->set_internal_fragmentation_fraction(1e-6);
   const auto forecast = [&](int64_t memory_bytes, int64_t limit_mib = -1) {
     options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(memory_bytes);
     options.mutable_step()->clear_convolution_workspace_limit_bytes();
@@ -141,9 +144,6 @@ TEST(KernelMemoryRewriteTest, PlansReportsAndPeaksKnowTemporaries) {
   const v1::RewriteResponse counted = Rewritten(bytes, v1::KERNEL_MEMORY_AUTO, kMemory);
   EXPECT_EQ(unset.graph_def(), counted.graph_def());
   EXPECT_EQ(off.report().temporaries_size(), 0);
-  EXPECT_THAT(counted.report().advice().environment(),
-              ::testing::ElementsAre("TF_CUDNN_WORKSPACE_LIMIT_IN_MB=256"));
-  EXPECT_THAT(off.report().advice().environment(), ::testing::IsEmpty());
 
   // The filter's gradient of the convolution of 4 images of 4x4, in strides of 2, by kernels of 3x3
   // from 512 to 512 channels: the images padded to 5x5, twice, the filter and the gradients of 2x2.
@@ -169,6 +169,20 @@ TEST(KernelMemoryRewriteTest, PlansReportsAndPeaksKnowTemporaries) {
     return response.report().forecast_before().devices(0).bounds().memory_bytes();
   };
   EXPECT_GT(need(counted), need(off));
+}
+
+TEST(KernelMemoryRewriteTest, APlanAdvisesALimitOfWorkspaces) {
+  const std::string bytes = ReadTestGraph("resnet50_tf1_b4/graph.pb");
+  constexpr int64_t kLittle = 320 << 20;  // Too little for the step as it is.
+  const auto environment = [&](v1::KernelMemory kernel_memory) {
+    const v1::RewriteReport report = Rewritten(bytes, kernel_memory, kLittle).report();
+    EXPECT_EQ(report.outcome(), v1::OUTCOME_REWRITTEN);
+    return std::vector<std::string>(report.advice().environment().begin(),
+                                    report.advice().environment().end());
+  };
+  EXPECT_THAT(environment(v1::KERNEL_MEMORY_AUTO),
+              ::testing::ElementsAre("TF_CUDNN_WORKSPACE_LIMIT_IN_MB=256"));
+  EXPECT_THAT(environment(v1::KERNEL_MEMORY_OFF), ::testing::IsEmpty());
 }
 
 }  // namespace

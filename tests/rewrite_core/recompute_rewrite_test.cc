@@ -281,12 +281,12 @@ TEST(RecomputeRewriteTest, AHintWhereMoreIsClearlyFaster) {
   EXPECT_FALSE(report("OFF", 40'000 * kMiB).budget().has_more_recompute()) << "it fits";
 }
 
-// In a fifth of what the step takes, nodes that run again do not suffice alone.
+// In less than a quarter of what the step takes, nodes that run again do not suffice alone.
 TEST(RecomputeRewriteTest, AHintOfNodesThatRunAgainBesideSwaps) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
-  const v1::RewriteReport all = Answer(bytes, Options("ALL", 3300 * kMiB)).report();
+  const v1::RewriteReport all = Answer(bytes, Options("ALL", 3700 * kMiB)).report();
   EXPECT_GT(all.devices(0).swapped_tensor_count(), 0);
-  const v1::RewriteReport cheap = Answer(bytes, Options("CHEAP", 3300 * kMiB)).report();
+  const v1::RewriteReport cheap = Answer(bytes, Options("CHEAP", 3700 * kMiB)).report();
   const v1::MoreRecompute& more = cheap.budget().more_recompute();
   EXPECT_EQ(more.recompute(), v1::RECOMPUTE_ALL);
   EXPECT_GE(more.step_time_ns(), all.fits(0).step_time_ns());

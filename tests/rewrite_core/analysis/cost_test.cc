@@ -48,9 +48,11 @@ absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
   return Costs::Estimate(*graph, shapes, placement, buffers, hardware, {}, step, profile, {});
 }
 
+// Without what kernels take beside their outputs.
 absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
                                int64_t workspace = 0) {
   v1::Step step;
+  step.set_kernel_memory(v1::KERNEL_MEMORY_OFF);
   step.set_convolution_workspace_bytes(workspace);
   return Estimate(graph, hardware, step);
 }
