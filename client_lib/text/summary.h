@@ -11,7 +11,7 @@
 namespace spillway::text {
 
 // The most lines of a FormatSummary whose summary sentence takes two.
-inline constexpr int kSummaryLines = 12;
+inline constexpr int kSummaryLines = 13;
 
 // Returns lines of at most the style's width: the outcome, the memory of each GPU before and after
 // against its limit, the step's time, the machine, warnings and advice; what does not find room is

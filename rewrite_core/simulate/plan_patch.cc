@@ -541,11 +541,12 @@ void PlanPatch::Impl::RelinkReaders(Tensor tensor) {
 
 // Relinks the copies of the tensor, too.
 void PlanPatch::Impl::RelinkCopies(Tensor tensor, BufferId from) {
-  // A copy that is made of another one is left to the builder.
-  if (!facts_.layout().empty()) failed_ = true;
   const int32_t index = Index(tensor);
   auto it =
       std::lower_bound(trace_.copies.begin(), trace_.copies.end(), CopyKey{index, {kNoMemory}, 0});
+  // In two layouts, one copy may be made of another one: left to the builder.
+  const auto has = [&](auto at) { return at != trace_.copies.end() && at->tensor == index; };
+  if (!facts_.layout().empty() && has(it) && has(it + 1)) failed_ = true;
   for (; it != trace_.copies.end() && it->tensor == index; ++it) {
     if (it->step != 0) continue;
     const OpId copy(first_copy_ + (it - trace_.copies.begin()));
