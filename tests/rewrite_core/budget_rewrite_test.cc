@@ -259,6 +259,8 @@ TEST(BudgetRewriteTest, WeightsOnACpuAreCopiedLater) {
   }
 }
 
+constexpr char kSwapsAlone[] = "budget { recompute: RECOMPUTE_OFF }";
+
 // With one tower selected, the other stays unchanged.
 TEST(BudgetRewriteTest, OneOfTwoTowers) {
   const std::string bytes = ReadTestGraph("resnet50_2tower/graph.pb");
@@ -267,7 +269,8 @@ TEST(BudgetRewriteTest, OneOfTwoTowers) {
       static_cast<int64_t>(0.8 / 0.9 * static_cast<double>(ample.fits(0).unswapped_peak_bytes()));
   const std::string device = ample.fits(1).device();
   const v1::RewriteReport report =
-      WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "devices: '", device, "'")).report();
+      WithBudget(bytes, absl::StrCat(OnGpu(32, memory), "devices: '", device, "' ", kSwapsAlone))
+          .report();
   ASSERT_GT(report.swaps_size(), 0);
   for (const v1::TensorSwap& swap : report.swaps()) EXPECT_EQ(swap.device(), device);
 }
@@ -284,7 +287,7 @@ TEST(BudgetRewriteTest, GpusOfDifferentMemory) {
                         " gpu_memories { device: '", device, "' gpu_memory_bytes: ", memory,
                         " } } }");
   };
-  for (const std::string strategy : {"budget {}", "level {}"}) {
+  for (const std::string strategy : {kSwapsAlone, "level {}"}) {
     SCOPED_TRACE(strategy);
     v1::RewriteOptions options;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(step(small) + strategy, &options));
@@ -432,12 +435,13 @@ TEST(BudgetRewriteTest, FiltersSayWhatMayBeSwapped) {
     }
     return counts;
   };
-  const v1::RewriteReport all = WithBudget(bytes, step).report();
+  const v1::RewriteReport all = WithBudget(bytes, step + kSwapsAlone).report();
   ASSERT_GT(outputs(all).size(), 0);
   const std::string output = outputs(all).begin()->first, input = inputs(all).begin()->first;
 
   const auto with = [&](const std::string& filter) {
-    return WithBudget(bytes, absl::StrCat(step, "budget { ", filter, " }")).report();
+    return WithBudget(bytes, absl::StrCat(step, "budget { recompute: RECOMPUTE_OFF ", filter, " }"))
+        .report();
   };
   const v1::RewriteReport excluded = with(absl::StrCat("excl_output_by_types: '", output, "'"));
   EXPECT_GT(excluded.swaps_size(), 0);
