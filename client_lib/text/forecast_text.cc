@@ -86,8 +86,10 @@ void AddDeviceRows(const std::vector<Column>& columns, Rows* rows) {
     return c.device != nullptr && c.device->peak_in_all_memory_bytes() > c.device->peak_bytes();
   };
   if (std::any_of(columns.begin(), columns.end(), runs_ahead)) {
-    add("  in all memory",
-        [](const F&, const D& d) { return core::BytesText(d.peak_in_all_memory_bytes()); });
+    add("  in all memory", [](const F&, const D& d) {
+      const int64_t bytes = d.peak_in_all_memory_bytes();
+      return bytes > 0 ? core::BytesText(bytes) : kNotKnown;
+    });
   }
   add("  resident", [](const F&, const D& d) { return core::BytesText(d.resident_bytes()); });
   add("copied out", [](const F&, const D& d) { return core::BytesText(d.copy_out_bytes()); });
