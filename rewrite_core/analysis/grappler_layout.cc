@@ -274,7 +274,7 @@ bool GrapplerLayout::Finder::Find(const Topology& topology, bool wants_last, Sto
     any = any || (*nodes)[id].is_converted;
     if (fails_) break;
   }
-  if (!any || fails_) nodes->clear();
+  if (!any || fails_) *nodes = {};  // Not kept: a graph may have very many.
   return true;
 }
 

@@ -259,7 +259,8 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
   // And what the kernel of the peak takes beside its outputs.
   const json& device = report["forecast"]["devices"][0];
   for (const json& temporary : report["temporaries"]) {
-    if (temporary["node"] == device["peak_node"]) alive += (Number(temporary["bytes"]) + 255) / 256 * 256;
+    if (temporary["node"] == device["peak_node"])
+      alive += (Number(temporary["bytes"]) + 255) / 256 * 256;
   }
   EXPECT_EQ(alive, peak);
   EXPECT_EQ(resident, Number(report["forecast"]["devices"][0]["resident_bytes"]));
