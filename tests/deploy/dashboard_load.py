@@ -249,7 +249,7 @@ class Load:
         batch = ["--batch-size", "50"]
 
         def memory(text, *more):
-            return batch + ["--gpu-memory-bytes", text, *more]
+            return [*batch, "--kernel-memory", "off", "--gpu-memory-bytes", text, *more]
 
         unfit = ("FAILED_PRECONDITION", "does_not_fit", "caller")
         # Swapping, by each strategy; the same again comes from the cache.
