@@ -26,7 +26,7 @@ except ImportError:
     duckdb = None
 
 QUERIES = ROOT / "deploy/journal"
-BUDGET = ["--batch-size", "50", "--gpu-memory-bytes"]
+BUDGET = ["--batch-size", "50", "--kernel-memory", "off", "--gpu-memory-bytes"]
 MIB = 1 << 20
 
 # Each is put between two lines of the journal, or is the end of a file.
