@@ -1,5 +1,6 @@
 #include "rewrite_core/analysis/grappler_layout.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -113,6 +114,12 @@ class GrapplerLayout::Finder {
     for (NodeId target : active.targets) is_target_[target] = true;
   }
 
+  // Whether the graph has an op with a format: conversion begins there.
+  bool HasFormats() const {
+    return std::any_of(rows_.begin(), rows_.end(), [](const LayoutRow* row) {
+      return row != nullptr && NeedsFormat(row->way);
+    });
+  }
   // Whether NCHW is converted to NHWC, not NHWC to NCHW.
   bool WantsLast(const Hardware& hardware, StopPoller* poll) const;
   // Returns false if stopped. `nodes` stays empty if nothing is converted.
@@ -440,6 +447,7 @@ absl::StatusOr<GrapplerLayout> GrapplerLayout::Find(
   GrapplerLayout layout;
   if (placement.devices().empty()) return layout;
   Finder finder(graph, shapes, placement, active);
+  if (!finder.HasFormats()) return layout;
   StopPoller poll(stop);
   if (!finder.Find(topology, finder.WantsLast(hardware, &poll), &poll, &layout.nodes_)) {
     return stop.status("layout");

@@ -279,7 +279,7 @@ v1::RewriteOptions AllInlined() {
 
 // As ManyAtOnce, but the files are small. Some of the large graphs fit concurrently.
 TEST_F(HostileMemoryTest, ManySmallFilesOfCalls) {
-  for (const int calls : {40, 270}) {
+  for (const int calls : {40, 300}) {
     const std::string graph = SmallFileOfCalls(calls, 1000);
     ASSERT_LT(graph.size(), 150'000);
     const grpc::Status status = Send(graph, AllInlined());
