@@ -165,8 +165,8 @@ class Estimator {
     if (CountsTemporaries(step)) temporaries_.emplace(graph, shapes, hardware, layout);
   }
 
-  // For a node that launches a kernel.
-  NodeCost Estimate(NodeId id) const {
+  // For a node that launches a kernel. Sets `wanted_bytes` if it wants a workspace.
+  NodeCost Estimate(NodeId id, int64_t* wanted_bytes) const {
     static constexpr CostRow kOther{};
     const CostRow* row = rows_[graph_.op_id(id)];
     if (row == nullptr) row = &kOther;
@@ -185,7 +185,7 @@ class Estimator {
     if (temporaries_) {
       const KernelTemporaries::Use use = temporaries_->Of(id);
       cost.workspace_bytes = std::min(cost.workspace_bytes + use.bytes, kMaxTemporaryBytes);
-      if (workspace_bytes_ == 0) cost.wanted_bytes = use.wanted_bytes;
+      if (workspace_bytes_ == 0) *wanted_bytes = use.wanted_bytes;
       cost.memory_bytes += use.moved_bytes;
       busy_s += use.moved_bytes / bytes_per_s_;
     }
@@ -378,10 +378,8 @@ absl::Status CheckKernelMemory(const v1::Step& step) {
     if (workspace_bytes > 0) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                           "convolution_workspace_limit_bytes and convolution_workspace_bytes are "
-                          "given: convolutions "
-                          "either must have a workspace, or take one up to a limit if it is free; "
-                          "leave one of them "
-                          "out",
+                          "given: convolutions either must have a workspace, or take one up to a "
+                          "limit if it is free; leave one of them out",
                           {{"option", "convolution_workspace_limit_bytes"},
                            {"other_option", "convolution_workspace_bytes"}});
     }
@@ -429,7 +427,14 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
     const bool on_host = placement.node(id) == kHostPlace;
     if (!on_host) {
       if (!buffers.LaunchesKernel(id)) continue;
-      cost = estimator.Estimate(id);
+      int64_t wanted_bytes = 0;
+      cost = estimator.Estimate(id, &wanted_bytes);
+      // What was measured has it already.
+      if (profile != nullptr && profile->workspace_bytes(id) != kNotMeasured) wanted_bytes = 0;
+      if (wanted_bytes > 0) {
+        costs.wanted_bytes_.resize(id + 1, 0);
+        costs.wanted_bytes_[id] = wanted_bytes;
+      }
       if (calls[graph.op_id(id)]) {
         cost.is_call = true;
         if (const auto of_body = call_costs.Of(id)) cost = *of_body;
@@ -440,7 +445,6 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
     if (profile == nullptr) continue;
     if (!on_host && profile->workspace_bytes(id) != kNotMeasured) {
       cost.workspace_bytes = std::min(profile->workspace_bytes(id), kMaxTemporaryBytes);
-      cost.wanted_bytes = 0;  // It was measured, too.
     }
     if (profile->duration_ns(id) == kNotMeasured) continue;
     cost.duration_ns = std::min(profile->duration_ns(id), kMaxDurationNs);

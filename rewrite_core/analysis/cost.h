@@ -65,9 +65,8 @@ struct NodeCost {
   double flops = 0;         // Operations; 0 for nodes that only move data.
   double memory_bytes = 0;  // Read and written.
   int64_t workspace_bytes = 0;
-  int64_t wanted_bytes = 0;  // A workspace on top, if it is free.
-  bool is_known = true;      // False: a size was missing, or is_call.
-  bool is_call = false;      // It runs functions of the library, and no body bounds it.
+  bool is_known = true;  // False: a size was missing, or is_call.
+  bool is_call = false;  // It runs functions of the library, and no body bounds it.
 };
 
 class Costs {
@@ -82,9 +81,14 @@ class Costs {
                                         const StopToken& stop);
 
   const NodeCost& operator[](NodeId id) const { return nodes_[id]; }
+  // A workspace beside NodeCost::workspace_bytes that it takes if it is free, in bytes.
+  int64_t wanted_bytes(NodeId id) const {
+    return static_cast<size_t>(id) < wanted_bytes_.size() ? wanted_bytes_[id] : 0;
+  }
 
  private:
   std::vector<NodeCost> nodes_;
+  std::vector<int64_t> wanted_bytes_;  // Up to the last node that wants one: few graphs have any.
 };
 
 }  // namespace spillway::core

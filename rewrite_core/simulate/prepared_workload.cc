@@ -144,8 +144,8 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     if (on_host ? from.device != kHostPlace : from.device < 0 || from.device >= num_devices) {
       return Broken("operation", id, "has the wrong device");
     }
-    if (from.duration_ns < 0 || from.workspace_bytes < 0 || from.wanted_bytes < 0 ||
-        (from.workspace_bytes + from.wanted_bytes > 0 && from.kind != OpKind::kCompute)) {
+    if (from.duration_ns < 0 || from.workspace_bytes < 0 ||
+        (from.workspace_bytes > 0 && from.kind != OpKind::kCompute)) {
       return Broken("operation", id, "has a wrong duration or workspace");
     }
     if (absl::Status s = CountOp(from.duration_ns, from.workspace_bytes); !s.ok()) return s;
@@ -179,9 +179,10 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     op.bytes = is_copy ? workload.buffers[workload.reads[id][0]].bytes
                        : AllocatedBytes(from.workspace_bytes);
     if (from.kind == OpKind::kCompute && from.duration_ns > 0) ++kernels[from.device];
-    if (from.wanted_bytes == 0) continue;
+    const size_t place = static_cast<size_t>(id);
+    if (place >= workload.wanted_bytes.size() || workload.wanted_bytes[place] == 0) continue;
     wanted_bytes.resize(number + 1, 0);
-    wanted_bytes[number] = from.wanted_bytes;
+    wanted_bytes[number] = workload.wanted_bytes[place];
   }
   for (OpId number(0); number < num_ops; ++number) {
     const OpId id = IdOf(number);

@@ -60,7 +60,6 @@ struct WorkloadOp {
   int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. Only of kCompute.
   NodeId node = kNoNode;        // Its source; of a copy, the node whose output is copied.
   bool transposes = false;      // kCompute: makes another TensorForm of an output of `node`.
-  int64_t wanted_bytes = 0;     // kCompute: a workspace that it takes if it is free. At least 0.
   // For a plan's swap nodes and the copies of their outputs: the index of the swap in the plan, and
   // of the swap-in in the swap (-1: the swap-out). A tensor is copied to the host once, for all its
   // readers there.
@@ -112,6 +111,9 @@ struct Workload {
   std::vector<std::string> devices;  // The GPUs, as the nodes spell them.
   std::vector<WorkloadOp> ops;  // In the order of the graph's nodes, then swap nodes, then copies.
   std::vector<WorkloadBuffer> buffers;
+  // By operation, of kCompute: a workspace that it takes if it is free, in bytes. Those beyond the
+  // list take none.
+  std::vector<int64_t> wanted_bytes;
   // By operation. All ids are in range; the operations with `waits_for` make an acyclic graph.
   IndexLists<OpId, OpId> waits_for;  // Operations, without repetition, by data and control edges.
   IndexLists<OpId, BufferId> reads;  // Buffers, without repetition: live until it has run.

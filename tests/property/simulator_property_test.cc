@@ -67,9 +67,10 @@ std::string Text(const Workload& workload) {
     const WorkloadOp& op = workload.ops[id];
     absl::StrAppend(&text, id.value(), ": kind ", static_cast<int>(op.kind), " device ",
                     op.device.value(), " ns ", op.duration_ns, " workspace ", op.workspace_bytes,
-                    " wanted ", op.wanted_bytes, " waits ", Joined(workload.waits_for[id]),
-                    " reads ", Joined(workload.reads[id]), " writes ", Joined(workload.writes[id]),
-                    " reuses ", Joined(workload.reuses[id]), "\n");
+                    " wanted ", workload.wanted_bytes[id], " waits ",
+                    Joined(workload.waits_for[id]), " reads ", Joined(workload.reads[id]),
+                    " writes ", Joined(workload.writes[id]), " reuses ",
+                    Joined(workload.reuses[id]), "\n");
   }
   for (size_t i = 0; i < workload.buffers.size(); ++i) {
     const WorkloadBuffer& buffer = workload.buffers[i];

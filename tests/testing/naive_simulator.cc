@@ -24,8 +24,8 @@ class Naive {
         num_ops_(static_cast<int32_t>(workload.ops.size())),
         num_devices_(static_cast<int>(workload.devices.size())) {
     result_.devices.resize(num_devices_);
-    for (const core::WorkloadOp& op : w_.ops) {
-      if (op.wanted_bytes == 0 || !ahead_) continue;
+    for (const int64_t wanted : w_.wanted_bytes) {
+      if (wanted == 0 || !ahead_) continue;
       for (auto& use : result_.devices) use.slowed_ns.assign(options_.workspace_limits.size(), 0);
     }
   }
@@ -429,7 +429,7 @@ class Naive {
     }
     durations_[op] = DrawDuration(op);
     for (size_t i = 0; i < options_.workspace_limits.size(); ++i) {
-      const int64_t wanted = RoundUp(std::min(o.wanted_bytes, options_.workspace_limits[i]));
+      const int64_t wanted = RoundUp(std::min(Wanted(op), options_.workspace_limits[i]));
       if (!ahead_ || wanted == 0 || HasFree(wanted, device)) continue;
       result_.devices[device].slowed_ns[i] += Duration(op) * 3 / 10;
     }
@@ -452,6 +452,9 @@ class Naive {
     }
   }
 
+  int64_t Wanted(OpId op) const {
+    return op < static_cast<int32_t>(w_.wanted_bytes.size()) ? w_.wanted_bytes[op] : 0;
+  }
   // Whether that many bytes are free while the current operation is launched.
   bool HasFree(int64_t bytes, int device) {
     const auto& spare = options_.spare_bytes;

@@ -73,7 +73,7 @@ class WorkloadMaker {
     for (const MadeOp& op : ops_) {
       workload.ops.push_back(
           {op.kind, core::Place(op.device), op.duration_ns, op.workspace_bytes, core::kNoNode});
-      workload.ops.back().wanted_bytes = op.wanted_bytes;
+      workload.wanted_bytes.push_back(op.wanted_bytes);
       add(op.waits_for, &workload.waits_for);
       add(op.reads, &workload.reads);
       add(op.writes, &workload.writes);

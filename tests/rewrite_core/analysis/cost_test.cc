@@ -410,7 +410,7 @@ TEST(KernelMemoryTest, ConvolutionsWantWorkspaces) {
   constexpr int64_t kBoth = int64_t{2} * 8 * 8 * (3 + 5) * 4;
   Hardware hardware = EasyHardware();
   const auto wanted = [&](const char* node, const v1::Step& step) {
-    return ValueOrDie(Estimate(graph, hardware, step), "costs")[graph[node]].wanted_bytes;
+    return ValueOrDie(Estimate(graph, hardware, step), "costs").wanted_bytes(graph[node]);
   };
   hardware.compute_capability = 7;  // Converts to NCHW.
   EXPECT_EQ(wanted("last", {}), kBoth);
