@@ -653,7 +653,8 @@ TEST(PlanReuseTest, GivesTheAnswerThatPlanningGives) {
     const std::string other = testing::WriteProtoBackward(graph);
     ASSERT_NE(first, other);
     for (const char* text :
-         {"step { batch_size: 64 hardware { gpu_memory_bytes: 79691776 } }",
+         {"step { batch_size: 64 kernel_memory: KERNEL_MEMORY_OFF hardware { gpu_memory_bytes: "
+          "62914560 } }",
           "step { batch_size: 8 } level { swapout_threshold: 1 }",
           "step { batch_size: 8 } decision_detail: DECISION_DETAIL_NONE simulation: SIMULATION_OFF",
           "scope { lb: 1 } outputs: OUTPUT_GRAPH outputs: OUTPUT_PATCH"}) {
