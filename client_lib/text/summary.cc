@@ -97,7 +97,7 @@ std::string StepText(const v1::RewriteReport& report) {
         "copies ", KnownBytes(figures.swap_out_bytes, figures.unknown_size_tensors), " out"));
   }
   if (figures.recomputed_nodes > 0) {
-    parts.push_back(absl::StrCat("runs ", FormatCount(figures.recomputed_nodes, "node"), " again"));
+    parts.push_back(absl::StrCat("recomputes ", FormatCount(figures.recomputed_nodes, "node")));
   }
   const bool joint = report.budget().has_joint_bound_ns();
   int64_t bound_ns = report.budget().joint_bound_ns();
@@ -265,9 +265,9 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
   if (report.has_recomputation()) {
     const v1::Recomputation& again = report.recomputation();
     facts.push_back(
-        {"run again", absl::StrCat(FormatCount(again.node_count(), "node"), ", for ",
-                                   core::BytesText(again.bytes()), ", in ",
-                                   core::DurationText(absl::Nanoseconds(again.time_ns())))});
+        {"recomputed", absl::StrCat(FormatCount(again.node_count(), "node"), ", for ",
+                                    core::BytesText(again.bytes()), ", in ",
+                                    core::DurationText(absl::Nanoseconds(again.time_ns())))});
   }
   AddFeeds(report, &facts);
   if (report.budget().has_joint_bound_ns()) {

@@ -353,7 +353,7 @@ std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t n
   };
   if (!clones.clones.empty()) {
     add(static_cast<int64_t>(clones.clones.size()), "node",
-        dry_run ? " would run again in the step" : " will run again in the step");
+        dry_run ? " would be recomputed" : " will be recomputed");
   }
   if (clones.clones.empty() || !plan.swaps.empty()) {
     add(static_cast<int64_t>(plan.swaps.size()), "tensor",

@@ -98,7 +98,7 @@ TEST(RecomputeRewriteTest, TheReportSaysWhatRunsAgain) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const v1::RewriteResponse answer = Answer(bytes, Options("ALL", 8000 * kMiB));
   const v1::RewriteReport& report = answer.report();
-  EXPECT_THAT(report.summary(), HasSubstr("nodes will run again in the step"));
+  EXPECT_THAT(report.summary(), HasSubstr("nodes will be recomputed"));
   EXPECT_GT(report.recomputation().bytes(), 0);
   EXPECT_GT(report.recomputation().time_ns(), 0);
   // The time is all that the plan adds, but for waits.
@@ -281,7 +281,7 @@ TEST(RecomputeRewriteTest, AHintWhereMoreIsClearlyFaster) {
   EXPECT_FALSE(report("OFF", 40'000 * kMiB).budget().has_more_recompute()) << "it fits";
 }
 
-// In less than a quarter of what the step takes, nodes that run again do not suffice alone.
+// In less than a quarter of what the step takes, recomputation alone does not suffice.
 TEST(RecomputeRewriteTest, AHintOfNodesThatRunAgainBesideSwaps) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const v1::RewriteReport all = Answer(bytes, Options("ALL", 3700 * kMiB)).report();
