@@ -136,9 +136,11 @@ TEST_P(BudgetGraphTest, EveryTensorHasAVerdict) {
 TEST_P(BudgetGraphTest, MoreEffortIsNotSlower) {
   const int64_t memory = static_cast<int64_t>(
       GetParam().shares[0] / 0.9 * static_cast<double>(ample_.fits(0).unswapped_peak_bytes()));
+  // Of one search: with kernels' memory the first plan of unet3d does not fit in all variations, so
+  // another search follows.
   const auto with = [&](const char* effort) {
     return WithBudget(bytes_,
-                      absl::StrCat(OnGpu(GetParam().batch, memory),
+                      absl::StrCat(OnGpu(GetParam().batch, memory, kPlain),
                                    "budget { planning_effort: PLANNING_EFFORT_", effort, " }"))
         .report();
   };

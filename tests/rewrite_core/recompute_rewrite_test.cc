@@ -77,8 +77,9 @@ TEST(RecomputeRewriteTest, ClonesAloneOrWithSwapsAreFasterThanSwaps) {
 TEST(RecomputeRewriteTest, WhereSwapsAreFarFromTheirBound) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const auto report = [&](const std::string& recompute) {
-    v1::RewriteOptions options = Options(recompute, 14'000 * kMiB);
+    v1::RewriteOptions options = Options(recompute, 15'556 * kMiB);  // 14,000 without the reserve.
     options.mutable_step()->mutable_hardware()->set_copy_latency_s(0.05);
+    options.mutable_step()->mutable_hardware()->set_allocator_reserve(0.1);
     return Answer(bytes, options).report();
   };
   const v1::RewriteReport off = report("OFF");
@@ -87,6 +88,11 @@ TEST(RecomputeRewriteTest, WhereSwapsAreFarFromTheirBound) {
     const v1::RewriteReport again = report(recompute);
     EXPECT_GT(again.recomputation().node_count(), 0) << recompute;
     EXPECT_EQ(again.swaps_size(), 0) << recompute;
+    // Clones alone are tried like any other plan.
+    ASSERT_EQ(again.budget().devices_size(), 1) << recompute;
+    EXPECT_EQ(again.budget().devices(0).device(), again.fits(0).device());
+    EXPECT_EQ(again.budget().devices(0).other_budget_bytes_size(), 3) << recompute;
+    EXPECT_EQ(again.budget().devices(0).variation_count(), 20) << recompute;
     EXPECT_LT(again.fits(0).step_time_ns(), off.fits(0).step_time_ns() / 2) << recompute;
     EXPECT_GT(again.fits(0).full_speed_step_time_ns() + again.recomputation().time_ns(),
               off.budget().devices(0).step_time_bound_ns())

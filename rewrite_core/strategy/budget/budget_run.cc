@@ -144,7 +144,8 @@ absl::Status BudgetRun::SimulateOn(size_t i) {
 // fits in all.
 absl::StatusOr<int> BudgetRun::CountUnfitUnswapped(size_t i) {
   const GpuIndex gpu = gpus_[i].index;
-  const bool is_far = fits_[i].need_bytes() <= request_.budget_bytes(gpu) / kFarFromBudget;
+  const bool is_far = !request_.is_one_of_several &&
+                      fits_[i].need_bytes() <= request_.budget_bytes(gpu) / kFarFromBudget;
   if (!request_.has_reserve() || request_.objective.saves_memory() || is_far) return 0;
   std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu));
   return request_.CountUnfit(request_.base, gpu, kMaxUnfit + 1, &steps,
@@ -285,10 +286,32 @@ void BudgetRun::TakeCloned(ClonePlan clones, BudgetRun* other) {
   result_.plan = std::move(other->result_.plan);
   result_.report = std::move(other->result_.report);
   result_.why_nothing.clear();
-  // They hold for swaps beside these clones alone.
-  for (v1::BudgetDevice& device : *result_.report.mutable_budget()->mutable_devices()) {
-    device.clear_step_time_bound_ns();
+  // Clones alone are no search of their own, but tried in the same sizes and variations.
+  google::protobuf::RepeatedPtrField<v1::BudgetDevice> searched;
+  searched.Swap(result_.report.mutable_budget()->mutable_devices());
+  int next = 0;
+  for (size_t i : lacking_) {
+    const bool is_searched = next < searched.size() && other->lacking_[next] == i;
+    v1::BudgetDevice& device = *result_.report.mutable_budget()->add_devices();
+    device = is_searched ? std::move(searched[next++]) : other->TriedUnplanned(i);
+    device.clear_step_time_bound_ns();  // It holds for swaps beside these clones alone.
   }
+}
+
+// The report of a GPU's step that is taken as it is.
+v1::BudgetDevice BudgetRun::TriedUnplanned(size_t i) const {
+  v1::BudgetDevice device;
+  const GpuIndex gpu = gpus_[i].index;
+  device.set_device(request_.facts.placement().devices()[gpu]);
+  for (int64_t bytes : request_.OtherBudgets(gpu)) device.add_other_budget_bytes(bytes);
+  device.set_plan_count(1 + device.other_budget_bytes_size());
+  device.set_fitting_plan_count(device.plan_count());
+  if (request_.has_reserve() && !request_.objective.saves_memory()) {
+    device.set_variation_count(kNumVariations);
+    const auto unfit = unswapped_fits_.find(i);
+    if (unfit != unswapped_fits_.end()) device.set_unfit_variation_count(unfit->second.unfit);
+  }
+  return device;
 }
 
 absl::StatusOr<StrategyResult> BudgetRun::Finish() {

@@ -96,6 +96,7 @@ class BudgetRun {
   absl::Status SimulateOn(size_t i);
   absl::StatusOr<int> CountUnfitUnswapped(size_t i);
   bool IsSteadier() const;
+  v1::BudgetDevice TriedUnplanned(size_t i) const;
   void Warn(int unfit);
 
   BudgetRequest request_;

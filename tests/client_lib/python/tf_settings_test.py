@@ -56,6 +56,7 @@ def limit(mib, outcome="REWRITTEN"):
         _settings.limit_workspaces(types.SimpleNamespace(advice=advice, outcome=outcome))
     return os.environ.get(NAME), [str(w.message).rpartition(": ")[2] for w in found]
 
+os.environ.pop(NAME, None)  # Of this test's process, which may have rewritten a step before.
 _settings.limit_workspaces(None)
 os.environ["TF_CUDNN_USE_AUTOTUNE"] = "0"
 assert limit(256) == (None, []), "convolutions would fail"
