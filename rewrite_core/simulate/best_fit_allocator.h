@@ -15,11 +15,10 @@
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_BEST_FIT_ALLOCATOR_H_
 #define SPILLWAY_REWRITE_CORE_SIMULATE_BEST_FIT_ALLOCATOR_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <tuple>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "rewrite_core/simulate/simulator.h"
 
 namespace spillway::core {
@@ -42,7 +41,7 @@ class BestFitAllocator {
   void Free(Chunk chunk);
 
   // The largest request that fits.
-  int64_t largest_free_bytes() const { return free_.empty() ? 0 : std::get<0>(*free_.rbegin()); }
+  int64_t largest_free_bytes() const { return free_.largest_bytes(); }
 
   // Visits all chunks by address.
   template <typename Function>  // Takes a chunk, and whether it is free.
@@ -67,16 +66,48 @@ class BestFitAllocator {
     Chunk next = kNoChunk;
     bool is_free = false;
   };
-  using Key = std::tuple<int64_t, int64_t, Chunk>;
+  struct FreePiece {
+    int64_t bytes;
+    int64_t address;
+    Chunk chunk;
 
-  Key KeyOf(Chunk chunk) const { return {bytes(chunk), address(chunk), chunk}; }
+    // Without branches: which one is smaller cannot be predicted.
+    friend bool operator<(const FreePiece& a, const FreePiece& b) {
+      return (a.bytes < b.bytes) | ((a.bytes == b.bytes) & (a.address < b.address));
+    }
+  };
+
+  // The free pieces by bytes, then by address. A step has tens of them, for which one sorted array
+  // is faster than a tree (ResNet-50 in 8 GiB: planned in 0.89 of the time with absl::btree_set);
+  // where there are many, no block has more than kMostInBlock.
+  class FreeSet {
+   public:
+    void Clear() { blocks_.clear(); }
+    void Insert(const FreePiece& piece);
+    void Erase(const FreePiece& piece);  // REQUIRES: it is there.
+    // Removes the first piece of at least `bytes`; returns kNoChunk if there is none.
+    Chunk TakeFirst(int64_t bytes);
+    int64_t largest_bytes() const { return blocks_.empty() ? 0 : blocks_.back().back().bytes; }
+
+   private:
+    using Block = std::vector<FreePiece>;
+    static constexpr size_t kMostInBlock = 128;
+
+    // The first block whose last piece is not before `piece`; the end if there is none.
+    std::vector<Block>::iterator BlockOf(const FreePiece& piece);
+    void Erase(std::vector<Block>::iterator block, Block::iterator piece);
+
+    std::vector<Block> blocks_;  // In order; none is empty.
+  };
+
+  FreePiece FreePieceOf(Chunk chunk) const { return {bytes(chunk), address(chunk), chunk}; }
   // Merges `chunk` into its predecessor.
   void JoinWithPrevious(Chunk chunk);
 
   int64_t max_fragmentation_bytes_ = kDefaultMaxFragmentationBytes;
   std::vector<Piece> pieces_;
   std::vector<Chunk> unused_;  // Indices in pieces_ for reuse.
-  absl::btree_set<Key> free_;  // By bytes, then by address.
+  FreeSet free_;
 };
 
 }  // namespace spillway::core

@@ -108,5 +108,35 @@ TEST(BestFitAllocatorTest, AgreesWithANaiveOne) {
   EXPECT_GT(wasteful, 1'000);
 }
 
+// More free pieces than a step has: they are kept in several blocks.
+TEST(BestFitAllocatorTest, AgreesWithANaiveOneOfManyFreePieces) {
+  testing::Random random(1);
+  BestFitAllocator allocator(64 * kMib);
+  testing::NaiveAllocator naive(64 * kMib);
+  std::vector<Chunk> live;
+  const auto allocate = [&] {
+    const int64_t bytes = int64_t{256} * (1 + random.Below(8));
+    live.push_back(allocator.Allocate(bytes));
+    return allocator.address(live.back()) == naive.Allocate(bytes);
+  };
+  const auto free = [&] {
+    std::swap(live[random.Below(live.size())], live.back());
+    naive.Free(allocator.address(live.back()));
+    allocator.Free(live.back());
+    live.pop_back();
+  };
+  for (int i = 0; i < 2'000; ++i) ASSERT_TRUE(allocate()) << i;
+  for (int i = 0; i < 1'000; ++i) free();
+  int num_free = 0;
+  allocator.ForEach([&](Chunk, bool is_free) { num_free += is_free; });
+  EXPECT_GT(num_free, 400);
+  for (int i = 0; i < 1'000; ++i) {
+    ASSERT_TRUE(allocate()) << i;
+    if (i % 3 == 0) free();
+  }
+  while (!live.empty()) free();
+  EXPECT_EQ(allocator.largest_free_bytes(), 64 * kMib);
+}
+
 }  // namespace
 }  // namespace spillway::core
