@@ -14,6 +14,7 @@
 #include "client_lib/text/text_table.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/rewrite_figures.h"
+#include "rewrite_core/base/saturating.h"
 
 namespace spillway::text {
 namespace {
@@ -419,6 +420,15 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
         {"resident", absl::StrCat(core::BytesText(device.resident_bytes()),
                                   ": variables, optimizer slots, constants")},
     };
+    int64_t listed = 0;
+    for (const v1::LiveTensor& live : memory.live_at_peak()) {
+      listed = core::SaturatingAdd(listed, live.tensor().size_bytes());
+    }
+    if (!memory.live_at_peak().empty() && peak > listed) {
+      facts.push_back({"temporaries", absl::StrCat(core::BytesText(peak - listed),
+                                                   " of the peak: what kernels and libraries take "
+                                                   "beside the tensors")});
+    }
     if (report.has_simulated()) facts.push_back({"shown", SimulatedText(report.simulated())});
     absl::StrAppend(&text, d > 0 ? "\n" : "",
                     style.Heading(absl::StrCat("memory of ", GpuText(memory.device()))), "\n",

@@ -29,10 +29,11 @@ struct StepVariation {
   int32_t spread_percent = 100;
   int64_t late_ns = 0;
   uint32_t initializer_seed = 0;
+  uint32_t file_seed = 0;
 
   bool is_none() const {
     return ready_order == ReadyOrder::kFirstReady && copy_percent == 100 && spread_percent == 100 &&
-           late_ns == 0 && initializer_seed == 0;
+           late_ns == 0 && initializer_seed == 0 && file_seed == 0;
   }
 };
 

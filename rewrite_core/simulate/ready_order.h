@@ -24,8 +24,22 @@ enum class ReadyOrder : uint8_t {
   kMixed,       // Number ReadyDraws::Next(count) of `count`; the last takes its place in the queue.
 };
 
-// The random draws of kMixed, separate for each GPU. SplitMix64 (Steele, Lea, Flood: "Fast
-// splittable pseudorandom number generators", 2014): the same on every machine and library.
+// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): the same
+// on every machine and library. Another number for each state.
+inline constexpr uint64_t kSplitMixStep = 0x9e3779b97f4a7c15;
+inline uint64_t SplitMix(uint64_t state) {
+  uint64_t z = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+// By these operations that become ready in one round join their queues, instead of by ids, if the
+// nodes are in another order in the file: one for each seed. REQUIRES: seed > 0.
+inline uint64_t ShuffledRank(uint32_t seed, int64_t rank) {
+  return SplitMix((uint64_t{seed} << 32) + static_cast<uint64_t>(rank) * kSplitMixStep);
+}
+
+// The random draws of kMixed, separate for each GPU.
 class ReadyDraws {
  public:
   ReadyDraws() = default;
@@ -34,11 +48,8 @@ class ReadyDraws {
 
   // Returns a number from 0 to `count` - 1. REQUIRES: count > 0.
   size_t Next(size_t count) {
-    state_ += 0x9e3779b97f4a7c15;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return static_cast<size_t>((z ^ (z >> 31)) % count);
+    state_ += kSplitMixStep;
+    return static_cast<size_t>(SplitMix(state_) % count);
   }
 
  private:

@@ -182,8 +182,14 @@ void SimulationRun::SortReady() {
   const auto sort = [this](const auto& less) {
     SortDistinct(ready_.begin(), ready_.end(), less, &*poll_);
   };
-  if (workload_->rank.empty()) return sort(std::less<>());
-  const int64_t* rank = workload_->rank.data();
+  const int64_t* rank = workload_->rank.empty() ? nullptr : workload_->rank.data();
+  if (const uint32_t seed = options_->file_seed; seed > 0) {
+    const auto key = [rank, seed](OpId id) {
+      return ShuffledRank(seed, rank != nullptr ? rank[id] : static_cast<int64_t>(id));
+    };
+    return sort([&key](OpId a, OpId b) { return key(a) < key(b); });
+  }
+  if (rank == nullptr) return sort(std::less<>());
   sort([rank](OpId a, OpId b) { return rank[a] < rank[b]; });
 }
 

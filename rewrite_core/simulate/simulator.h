@@ -137,6 +137,9 @@ struct SimulationOptions {
   // Which of the ready compute operations a GPU runs next; the seed is for all that is drawn.
   ReadyOrder ready_order = ReadyOrder::kFirstReady;
   uint32_t ready_seed = 0;
+  // 0: operations that become ready in one round join their queues in order of ids; else in order
+  // of ShuffledRank.
+  uint32_t file_seed = 0;
   // The duration of copies, in percent: 1 to kMaxCopyPercent.
   int32_t copy_percent = 100;
   // Each operation of a GPU takes its own share of its time, 100/spread_percent to

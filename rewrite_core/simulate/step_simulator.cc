@@ -180,6 +180,7 @@ SimulationOptions StepSimulator::Impl::UnlimitedOf(const StepTerms& terms) const
   options.spread_percent = terms.variation.spread_percent;
   options.late_ns = terms.variation.late_ns;
   options.initializer_seed = terms.variation.initializer_seed;
+  options.file_seed = terms.variation.file_seed;
   return options;
 }
 

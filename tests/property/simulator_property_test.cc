@@ -318,6 +318,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
       varied.late_ns = random.OneIn(2) ? 0 : random.Between(1, 200);
       varied.ready_seed = static_cast<uint32_t>(random.Next());
       varied.initializer_seed = random.OneIn(2) ? 0 : static_cast<uint32_t>(random.Next());
+      varied.file_seed = random.OneIn(2) ? 0 : static_cast<uint32_t>(random.Between(1, 1 << 20));
       for (const ReadyOrder order :
            {ReadyOrder::kFirstReady, ReadyOrder::kLastReady, ReadyOrder::kMixed}) {
         varied.ready_order = order;
@@ -325,8 +326,8 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
         ASSERT_EQ(Text(result), Text(NaiveSimulate(workload, varied)))
             << "seed " << seed << " order " << static_cast<int>(order) << " of seed "
             << varied.ready_seed << " copies " << varied.copy_percent << " % spread "
-            << varied.spread_percent << " % late " << varied.late_ns << " budgets "
-            << absl::StrJoin(varied.device_budget_bytes, ",") << " host "
+            << varied.spread_percent << " % late " << varied.late_ns << " file " << varied.file_seed
+            << " budgets " << absl::StrJoin(varied.device_budget_bytes, ",") << " host "
             << varied.host_budget_bytes << " launch " << varied.launch_ns << " placed "
             << varied.placed << " mode " << static_cast<int>(varied.mode) << "\n"
             << Text(workload);

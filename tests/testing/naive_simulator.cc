@@ -165,6 +165,19 @@ class Naive {
     return draws_.emplace(device, core::ReadyDraws(options_.ready_seed, core::GpuIndex(device)))
         .first->second;
   }
+  std::vector<OpId> JoiningOrder() const {
+    std::vector<std::pair<uint64_t, OpId>> keyed;
+    for (OpId op(0); op < num_ops_; ++op) {
+      const auto id = static_cast<int32_t>(op);
+      keyed.emplace_back(options_.file_seed > 0 ? core::ShuffledRank(options_.file_seed, id)
+                                                : static_cast<uint64_t>(id),
+                         op);
+    }
+    std::sort(keyed.begin(), keyed.end());
+    std::vector<OpId> order;
+    for (const auto& [key, op] : keyed) order.push_back(op);
+    return order;
+  }
   // Whether `op`, which waits for nothing else, is a copy in that comes later.
   bool IsLate(OpId op) {
     if (w_.ops[op].kind != OpKind::kCopyIn) return false;
@@ -203,7 +216,7 @@ class Naive {
     for (const auto& [op, end] : end_) {
       if (end <= now_) ended_.insert(op);
     }
-    for (OpId op(0); op < num_ops_; ++op) {
+    for (OpId op : JoiningOrder()) {
       if (ready_.count(op) > 0 || !IsReady(op) || IsLate(op)) continue;
       ready_.insert(op);
       const auto& o = w_.ops[op];

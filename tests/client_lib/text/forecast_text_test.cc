@@ -334,6 +334,11 @@ TEST(ForecastTextTest, MemoryOverTheStep) {
   513 - 1024              7      30 B
 )"));
   EXPECT_THAT(FormatMemory(report, 1, Style()), HasSubstr("  ... 1 more\n"));
+  EXPECT_THAT(text, Not(HasSubstr("temporaries")));
+  v1::SimulateReport with_kernels = report;
+  with_kernels.mutable_memory(0)->mutable_live_at_peak(0)->mutable_tensor()->set_size_bytes(1024);
+  EXPECT_THAT(FormatMemory(with_kernels, 10, Style()),
+              HasSubstr("  temporaries  512 B of the peak: what kernels and libraries take"));
 }
 
 }  // namespace
