@@ -335,7 +335,7 @@ FLAG_FIELDS = {"RewriteOptions": None, "Step": None, "Hardware": None, "BudgetSt
 NOT_FLAGS = {"outputs", "step", "hardware", "gpu_memory_source"}
 # Of fields that are given one by one, or have a shorter name.
 FLAG_NAMES = {"feeds": "--feed", "loop_counts": "--loop-count", "gpu_memories": "--gpu-memory",
-              "preset": "--hardware"}
+              "efficiencies": "--efficiency", "preset": "--hardware"}
 # Fields that are no ordinary words although they have no underscore.
 NO_WORDS = {"lb", "ub"}
 
@@ -415,7 +415,8 @@ NOT_NUMBERS = {"preset", "gpu_memory_source"}
 # (type, kind for options.py) of fields that accept more than their type.
 SPECIAL = {
     "feeds": ("Feeds", "feeds"), "loop_counts": ("Mapping[str, int]", "counts"),
-    "gpu_memories": ("Mapping[str, Size]", "sizes"), "hardware": ("Machine", "machine"),
+    "gpu_memories": ("Mapping[str, Size]", "sizes"),
+    "efficiencies": ("Mapping[str, float]", "shares"), "hardware": ("Machine", "machine"),
     "profile": ("Profile", "profile"), "serialization": ("Levels", "levels"),
     "simulation": ('Union[bool, Literal["on", "off"]]', "enum"),
 }

@@ -48,12 +48,17 @@ struct CostRow {
   // If above 0: the total bytes are this many times those of the largest input that is neither a
   // reference nor a handle (the gradient).
   double update_passes = 0;
+  // Convolutions and matrix products: any of theirs; Estimator::ClassOf knows which. kBroadcast: if
+  // an operand is smaller than the result, else kElementwise.
+  KernelClass kernels = KernelClass::kElementwise;
 };
 
 constexpr CostRow Conv(Work work, int8_t data, int8_t filter, absl::string_view ops) {
   CostRow row{ops, work};
   row.data = data;
   row.filter = filter;
+  row.kernels =
+      work == Work::kConv ? KernelClass::kConvolutionNchw : KernelClass::kDepthwiseConvolution;
   return row;
 }
 constexpr CostRow Cell(int8_t sequence, int8_t weights, double products, absl::string_view ops) {
@@ -61,6 +66,7 @@ constexpr CostRow Cell(int8_t sequence, int8_t weights, double products, absl::s
   row.data = sequence;
   row.filter = weights;
   row.products = products;
+  row.kernels = KernelClass::kMatmul;
   return row;
 }
 // Reads its first `inputs` inputs `passes` times.
@@ -79,6 +85,11 @@ constexpr CostRow Update(double passes, absl::string_view ops) {
   return row;
 }
 
+constexpr CostRow Of(KernelClass kernels, CostRow row) {
+  row.kernels = kernels;
+  return row;
+}
+
 constexpr char kCalls[] =
     "If StatelessIf Case StatelessCase While StatelessWhile For PartitionedCall "
     "StatefulPartitionedCall SymbolicGradient RemoteCall";
@@ -90,29 +101,52 @@ constexpr CostRow kCostRows[] = {
     Conv(Work::kDepthwise, kOut, 1, "DepthwiseConv2dNative _FusedDepthwiseConv2dNative"),
     Conv(Work::kDepthwise, 2, 1, "DepthwiseConv2dNativeBackpropInput"),
     Conv(Work::kDepthwise, 2, kOut, "DepthwiseConv2dNativeBackpropFilter"),
-    {"MatMul _FusedMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 SparseMatMul", Work::kMatmul},
-    {"Einsum", Work::kEinsum},
+    Of(KernelClass::kMatmul,
+       {"MatMul _FusedMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 SparseMatMul", Work::kMatmul}),
+    Of(KernelClass::kMatmul, {"Einsum", Work::kEinsum}),
     Cell(0, 3, 1, "CudnnRNN CudnnRNNV2 CudnnRNNV3 LSTMBlockCell"),
     Cell(0, 3, 2, "CudnnRNNBackprop CudnnRNNBackpropV2 CudnnRNNBackpropV3"),
     Cell(1, 4, 1, "BlockLSTM BlockLSTMV2"),
     Cell(1, 4, 2, "BlockLSTMGrad BlockLSTMGradV2"),
     {kCalls, Work::kCall},
     // In training: once for mean and variance, once to normalize.
-    Passes(2, 1, 5, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 _FusedBatchNormEx"),
+    Of(KernelClass::kNormalization,
+       Passes(2, 1, 5, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 _FusedBatchNormEx")),
     // The gradient and the input: once for the sums, once for the result.
-    Passes(2, 2, 5,
-           "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 _FusedBatchNormGradEx"),
+    Of(KernelClass::kNormalization,
+       Passes(2, 2, 5,
+              "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 "
+              "_FusedBatchNormGradEx")),
+    Of(KernelClass::kNormalization, {"LRN LRNGrad"}),
     // The largest element, the sum of exponentials, the result.
-    Passes(3, 1, 0,
-           "Softmax LogSoftmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"),
+    Of(KernelClass::kReduction, Passes(3, 1, 0,
+                                       "Softmax LogSoftmax SoftmaxCrossEntropyWithLogits "
+                                       "SparseSoftmaxCrossEntropyWithLogits")),
+    Of(KernelClass::kReduction,
+       {"Sum Mean Prod Max Min All Any EuclideanNorm ArgMax ArgMin L2Loss BiasAddGrad"}),
+    Of(KernelClass::kTranspose,
+       {"Transpose ConjugateTranspose SpaceToDepth DepthToSpace SpaceToBatchND BatchToSpaceND"}),
+    Of(KernelClass::kPooling,
+       {"MaxPool MaxPoolV2 MaxPoolWithArgmax MaxPool3D AvgPool AvgPool3D MaxPoolGrad MaxPoolGradV2 "
+        "MaxPoolGradWithArgmax MaxPool3DGrad AvgPoolGrad AvgPool3DGrad"}),
+    Of(KernelClass::kBroadcast,
+       {"Add AddV2 Sub Mul MulNoNan Div RealDiv DivNoNan FloorDiv FloorMod Maximum Minimum Pow "
+        "SquaredDifference Less LessEqual Greater GreaterEqual Equal NotEqual LogicalAnd LogicalOr "
+        "SelectV2 BiasAdd BiasAddV1 BroadcastTo Tile"}),
+    Of(KernelClass::kGather,
+       {"ScatterNd TensorScatterUpdate TensorScatterAdd SegmentSum UnsortedSegmentSum "
+        "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN"}),
     // The variable and each slot are read and written, the gradient is read. Assign: no slots, and
     // the variable is not read.
     Update(2, "Assign AssignVariableOp"),
     Update(3,
            "AssignAdd AssignSub AssignAddVariableOp AssignSubVariableOp ApplyGradientDescent "
            "ResourceApplyGradientDescent ApplyProximalGradientDescent "
-           "ResourceApplyProximalGradientDescent ScatterAdd ScatterSub ScatterUpdate ScatterMul "
-           "ResourceScatterAdd ResourceScatterSub ResourceScatterUpdate"),
+           "ResourceApplyProximalGradientDescent"),
+    Of(KernelClass::kGather,
+       Update(3,
+              "ScatterAdd ScatterSub ScatterUpdate ScatterMul ResourceScatterAdd "
+              "ResourceScatterSub ResourceScatterUpdate")),
     // One slot.
     Update(5,
            "ApplyMomentum ResourceApplyMomentum ResourceApplyKerasMomentum ApplyAdagrad "
@@ -133,9 +167,13 @@ constexpr CostRow kCostRows[] = {
     Update(9,
            "ApplyCenteredRMSProp ResourceApplyCenteredRMSProp ResourceApplyAdamWithAmsgrad "
            "SparseApplyCenteredRMSProp ResourceSparseApplyCenteredRMSProp"),
-    Part(1, "Gather GatherV2 GatherNd ResourceGather ResourceGatherNd Slice StridedSlice SplitV"),
+    Of(KernelClass::kGather, Part(1, "Gather GatherV2 GatherNd ResourceGather ResourceGatherNd")),
+    Part(1, "Slice StridedSlice SplitV"),
     Part(2, "Split"),
 };
+
+// Matrix products are narrow if a dimension is smaller: cuBLAS multiplies in tiles of about this.
+constexpr int64_t kNarrow = 128;
 
 // The number of elements of a shape; -1 if unknown.
 double Elements(absl::Span<const int64_t> dims) {
@@ -157,8 +195,7 @@ class Estimator {
         placement_(placement),
         buffers_(buffers),
         hardware_(hardware),
-        conv_flops_(hardware.peak_flops * hardware.eff_conv),
-        matmul_flops_(hardware.peak_flops * hardware.eff_matmul),
+        layout_(layout),
         bytes_per_s_(hardware.mem_bytes_per_s * hardware.mem_eff),
         workspace_bytes_(step.convolution_workspace_bytes()),
         rows_(RowsByOp(graph, kCostRows)) {
@@ -180,14 +217,16 @@ class Estimator {
     if (cost.is_known) {
       cost.flops = flops;
       cost.memory_bytes = bytes;
-      busy_s = std::max(flops / (is_conv ? conv_flops_ : matmul_flops_), bytes / bytes_per_s_);
+      const double rate = hardware_.KernelRate(ClassOf(id, *row));
+      busy_s =
+          row->work == Work::kMove ? bytes / rate : std::max(flops / rate, bytes / bytes_per_s_);
     }
     if (temporaries_) {
       const KernelTemporaries::Use use = temporaries_->Of(id);
       cost.workspace_bytes = std::min(cost.workspace_bytes + use.bytes, kMaxTemporaryBytes);
       if (workspace_bytes_ == 0) *wanted_bytes = use.wanted_bytes;
       cost.memory_bytes += use.moved_bytes;
-      busy_s += use.moved_bytes / bytes_per_s_;
+      busy_s += use.moved_bytes / hardware_.KernelRate(KernelClass::kTranspose);
     }
     cost.duration_ns = ToNanoseconds(hardware_.launch_s + busy_s);
     return cost;
@@ -199,6 +238,46 @@ class Estimator {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     if (number >= static_cast<int>(inputs.size()) || inputs[number].is_control()) return {};
     return shapes_.shape(inputs[number]);
+  }
+
+  KernelClass ClassOf(NodeId id, const CostRow& row) const {
+    const bool is_conv = row.kernels == KernelClass::kConvolutionNchw;
+    if (row.kernels == KernelClass::kBroadcast) {
+      return IsBroadcast(id) ? row.kernels : KernelClass::kElementwise;
+    }
+    if (!is_conv && row.kernels != KernelClass::kMatmul) return row.kernels;
+    const auto type = graph_.attr(id, "T");
+    const DataType dtype = type ? AttrType(*type) : kDtInvalid;
+    const bool half = dtype == kDtHalf || dtype == kDtBfloat16;
+    if (is_conv) {
+      const auto format = graph_.attr(id, "data_format");
+      const bool first = format && HasChannelsFirst(AttrString(*format).value_or(""));
+      if (first != layout_.IsConverted(id)) {
+        return half ? KernelClass::kHalfConvolutionNchw : KernelClass::kConvolutionNchw;
+      }
+      return half ? KernelClass::kHalfConvolutionNhwc : KernelClass::kConvolutionNhwc;
+    }
+    if (half) return KernelClass::kHalfMatmul;
+    if (row.work != Work::kMatmul) return KernelClass::kMatmul;
+    const ShapeView out = Operand(id, kOut);
+    if (Elements(out.dims.subspan(0, out.dims.size() - 2)) > 1) return KernelClass::kBatchMatmul;
+    for (int operand : {0, 1}) {
+      const absl::Span<const int64_t> dims = Operand(id, operand).dims;
+      if (std::min(dims[dims.size() - 1], dims[dims.size() - 2]) < kNarrow) {
+        return KernelClass::kNarrowMatmul;
+      }
+    }
+    return KernelClass::kMatmul;
+  }
+
+  bool IsBroadcast(NodeId id) const {
+    const double result = Elements(Operand(id, kOut).dims);
+    for (int i = 0; i < static_cast<int>(graph_.inputs(id).size()); ++i) {
+      const double elements = Elements(Operand(id, i).dims);
+      // A scalar stays in a register.
+      if (elements > 1 && elements < result) return true;
+    }
+    return false;
   }
 
   // -1: unknown.
@@ -324,8 +403,7 @@ class Estimator {
   const Placement& placement_;
   const Buffers& buffers_;
   const Hardware& hardware_;
-  const double conv_flops_;
-  const double matmul_flops_;
+  const GrapplerLayout& layout_;
   const double bytes_per_s_;
   const int64_t workspace_bytes_;
   const std::vector<const CostRow*> rows_;
@@ -359,7 +437,7 @@ int64_t CopyNanoseconds(const Hardware& hardware, double bytes_per_s, int64_t by
 
 int64_t TransposeNanoseconds(const Hardware& hardware, int64_t bytes) {
   const double moved = bytes > 0 ? 2.0 * static_cast<double>(bytes) : 0;
-  return ToNanoseconds(hardware.launch_s + moved / (hardware.mem_bytes_per_s * hardware.mem_eff));
+  return ToNanoseconds(hardware.launch_s + moved / hardware.KernelRate(KernelClass::kTranspose));
 }
 
 absl::Status CheckKernelMemory(const v1::Step& step) {

@@ -2,6 +2,9 @@
 //
 //   launch_s + max(operations / (peak_flops * efficiency), bytes / (mem_bytes_per_s * mem_eff))
 //
+// where a given efficiency of the kernel's class (Hardware::KernelRate) replaces that of
+// operations, and of kernels without operations mem_eff.
+//
 // Operations are only counted for convolutions and matrix products; a multiply-add is two. Bytes
 // are those of inputs and outputs, each read or written once, or as often as its row in the table
 // says. Nodes that launch no kernel (Buffers::LaunchesKernel) take no time, nor do nodes on the

@@ -36,6 +36,9 @@ def keywords_of(call):
     if "loop_counts" in keywords:
         keywords["loop_counts"] = {loop["name"]: loop.get("count", 0)
                                    for loop in keywords["loop_counts"]}
+    if "efficiencies" in keywords:
+        keywords["efficiencies"] = {given["kernels"]: float(given.get("efficiency", 0))
+                                    for given in keywords["efficiencies"]}
     if "profile" in keywords:
         keywords["profile"] = base64.b64decode(keywords["profile"])
     for name in keywords.keys() & options.ENUMS.keys():

@@ -216,6 +216,7 @@ void AddFlag(const Message& message, const FieldDescriptor* field, int index, Te
              std::vector<std::string>* flags) {
   const std::map<std::string, std::string> other_names = {{"feeds", "--feed"},
                                                           {"loop_counts", "--loop-count"},
+                                                          {"efficiencies", "--efficiency"},
                                                           {"preset", "--hardware"},
                                                           {"largest_tensor_count", "--top"}};
   const auto other = other_names.find(field->name());
@@ -229,6 +230,8 @@ void AddFlag(const Message& message, const FieldDescriptor* field, int index, Te
                                : message.GetReflection()->GetRepeatedMessage(message, field, index);
     if (const auto* loop = dynamic_cast<const v1::LoopCount*>(&inner)) {
       flags->push_back(absl::StrCat(flag, "=", loop->name(), "=", loop->count()));
+    } else if (const auto* kernels = dynamic_cast<const v1::KernelEfficiency*>(&inner)) {
+      flags->push_back(absl::StrCat(flag, "=", kernels->kernels(), "=", kernels->efficiency()));
     } else if (const auto* feed = dynamic_cast<const v1::Feed*>(&inner)) {
       flags->push_back(absl::StrCat(
           flag, "=", feed->name(), "=", absl::StrJoin(feed->dims(), ","),
@@ -337,7 +340,8 @@ std::string InFields(const std::string& sentence) {
   static const std::map<std::string, std::string> kOthers = {{"--hardware", "preset"},
                                                              {"--top", "largest_tensor_count"},
                                                              {"--feed", "feeds"},
-                                                             {"--loop-count", "loop_counts"}};
+                                                             {"--loop-count", "loop_counts"},
+                                                             {"--efficiency", "efficiencies"}};
   std::string out;
   for (size_t i = 0; i < sentence.size();) {
     if (!absl::StartsWith(absl::string_view(sentence).substr(i), "--")) {

@@ -33,6 +33,7 @@ constexpr FieldText kSyntax[] = {
     {"gpu_memory_bytes",
      "Without it and a --hardware with a name, nvidia-smi is asked, where there is one."},
     {"gpu_memories", "--gpu-memory /gpu:1=12GiB. Give the flag once for each GPU."},
+    {"efficiencies", "--efficiency transpose=0.6. Give the flag once for each class."},
 };
 
 // Fields that are of use with another alone.

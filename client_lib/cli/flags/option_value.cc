@@ -193,6 +193,28 @@ absl::Status AddGpuMemories(absl::string_view flag, const std::vector<std::strin
   return absl::OkStatus();
 }
 
+bool IsEfficiency(const FieldDescriptor* field) {
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+         field->message_type() == v1::KernelEfficiency::descriptor();
+}
+
+absl::Status AddEfficiencies(absl::string_view flag, const std::vector<std::string>& texts,
+                             const FieldDescriptor* field, Message* message) {
+  for (const std::string& text : texts) {
+    v1::KernelEfficiency kernels;
+    const size_t equals = text.rfind('=');
+    double efficiency = 0;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtod(absl::string_view(text).substr(equals + 1), &efficiency)) {
+      return BadValue(flag, text, "CLASS=X, e.g. transpose=0.6");
+    }
+    kernels.set_kernels(text.substr(0, equals));
+    kernels.set_efficiency(efficiency);
+    message->GetReflection()->AddMessage(message, field)->CopyFrom(kernels);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddFeeds(absl::string_view flag, const std::vector<std::string>& texts,
                       const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
@@ -210,6 +232,7 @@ absl::Status SetField(absl::string_view flag, const std::vector<std::string>& te
   if (IsFeed(field)) return AddFeeds(flag, texts, field, message);
   if (IsLoopCount(field)) return AddLoopCounts(flag, texts, field, message);
   if (IsGpuMemory(field)) return AddGpuMemories(flag, texts, field, message);
+  if (IsEfficiency(field)) return AddEfficiencies(flag, texts, field, message);
   if (!field->is_repeated()) {
     if (texts.size() != 1) {
       return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
@@ -299,6 +322,7 @@ std::string ValueSyntax(const FieldDescriptor* field) {
   if (IsFeed(field)) return "NAME=DIM,...[:VALUE,...]";
   if (IsLoopCount(field)) return "NAME=N";
   if (IsGpuMemory(field)) return "DEVICE=BYTES";
+  if (IsEfficiency(field)) return "CLASS=X";
   if (field->is_repeated()) return "A,B,...";
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:

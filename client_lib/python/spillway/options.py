@@ -106,7 +106,11 @@ def step_of(keywords: Mapping[str, Any], with_size: bool = False) -> Dict[str, A
     machine = {name: _value(name, value) for name, value in keywords.items()
                if name in HARDWARE and value is not None}
     if machine:
-        step["hardware"] = {**step.get("hardware", {}), **machine}
+        named = step.get("hardware", {})
+        of_classes = named.get("efficiencies")
+        if "efficiencies" in machine and isinstance(of_classes, list):  # Other classes keep theirs.
+            machine["efficiencies"] = of_classes + machine["efficiencies"]
+        step["hardware"] = {**named, **machine}
     return step
 
 
@@ -206,6 +210,13 @@ def _sizes(name: str, value: Any) -> List[Dict[str, Any]]:
                                                         "for all GPUs there is gpu_memory_bytes")]
 
 
+def _shares(name: str, value: Any) -> List[Dict[str, Any]]:
+    return [{"kernels": text_of(name, kernels),
+             "efficiency": number_of("%s[%r]" % (name, kernels), share)}
+            for kernels, share in entries_of(name, value,
+                                             "is not a dict like {\"transpose\": 0.6}")]
+
+
 def _machine(name: str, value: Any) -> Dict[str, Any]:
     if hasattr(value, "__fspath__") or (
             isinstance(value, str) and ("/" in value or value.endswith(".json"))):
@@ -252,7 +263,7 @@ def _machine_file(name: str, path: str) -> Dict[str, Any]:
         if field not in HARDWARE | _ONLY_IN_FILES:
             raise errors.bad_option(name, path, "has %r, which no machine has%s" % (
                 key, _near.did_you_mean(field, HARDWARE)))
-        plain = field in _ONLY_IN_FILES or field == "gpu_memories"
+        plain = field in _ONLY_IN_FILES or field in ("gpu_memories", "efficiencies")
         numbers[field] = number if plain else _value(field, number)
     return numbers
 
@@ -271,6 +282,6 @@ def _profile(name: str, value: Any) -> str:
 _CONVERSIONS: Dict[str, Callable[[str, Any], Any]] = {
     "int32": _int32, "int64": _int64, "size": size_of, "float": number_of, "bool": bool_of,
     "text": text_of, "names": list_of, "enum": _enum, "levels": _levels, "counts": _counts,
-    "sizes": _sizes, "machine": _machine, "profile": _profile,
+    "sizes": _sizes, "shares": _shares, "machine": _machine, "profile": _profile,
     "feeds": lambda _, value: feeds_of(value),
 }

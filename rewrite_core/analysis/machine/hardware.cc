@@ -67,6 +67,33 @@ constexpr RateField kRates[] = {
 };
 #undef SPILLWAY_ACCESS
 
+// By KernelClass: its name, the efficiency that counts if none is given, and the most it may be.
+struct ClassField {
+  absl::string_view name;
+  double Hardware::*otherwise;
+  double high;
+};
+// Tensor cores multiply halves up to 8 times as fast as peak_flops, which is for float32 (V100).
+constexpr double kMaxHalf = 16;
+constexpr ClassField kClassFields[kKernelClasses] = {
+    {"elementwise", &Hardware::mem_eff, 1},
+    {"broadcast", &Hardware::mem_eff, 1},
+    {"reduction", &Hardware::mem_eff, 1},
+    {"normalization", &Hardware::mem_eff, 1},
+    {"transpose", &Hardware::mem_eff, 1},
+    {"pooling", &Hardware::mem_eff, 1},
+    {"gather", &Hardware::mem_eff, 1},
+    {"convolution_nchw", &Hardware::eff_conv, 1},
+    {"convolution_nhwc", &Hardware::eff_conv, 1},
+    {"half_convolution_nchw", &Hardware::eff_conv, kMaxHalf},
+    {"half_convolution_nhwc", &Hardware::eff_conv, kMaxHalf},
+    {"depthwise_convolution", &Hardware::eff_conv, 1},
+    {"matmul", &Hardware::eff_matmul, 1},
+    {"narrow_matmul", &Hardware::eff_matmul, 1},
+    {"batch_matmul", &Hardware::eff_matmul, 1},
+    {"half_matmul", &Hardware::eff_matmul, kMaxHalf},
+};
+
 // The share that remains after the reserve, in whole millionths: doubles do not represent all byte
 // counts exactly.
 __int128 KeptUnits(double allocator_reserve) {
@@ -106,6 +133,30 @@ absl::Status NoSuchPreset(absl::string_view name) {
       absl::StrCat("hardware.preset is ", Quoted(name), ", which does not exist",
                    DidYouMean(name, known), "; there are ", absl::StrJoin(known, ", ")),
       {{"option", "hardware.preset"}, {"value", name}});
+}
+
+absl::Status SetEfficiency(const v1::KernelEfficiency& given, Hardware* hardware) {
+  std::vector<absl::string_view> names;
+  for (size_t i = 0; i < kKernelClasses; ++i) {
+    const ClassField& field = kClassFields[i];
+    names.push_back(field.name);
+    if (field.name != given.kernels()) continue;
+    // Written so that NaN fails.
+    if (given.efficiency() > 0 && given.efficiency() <= field.high) {
+      hardware->efficiencies[i] = given.efficiency();
+      return absl::OkStatus();
+    }
+    return InvalidError(
+        v1::ERROR_REASON_BAD_OPTION,
+        absl::StrCat("hardware.efficiencies: ", field.name, " is ", given.efficiency(),
+                     "; give a number above 0", UpperEndText(field.high)),
+        {{"option", "hardware.efficiencies"}, {"value", absl::StrCat(given.efficiency())}});
+  }
+  return InvalidError(
+      v1::ERROR_REASON_BAD_OPTION,
+      absl::StrCat("hardware.efficiencies: there is no class of kernels ", Quoted(given.kernels()),
+                   DidYouMean(given.kernels(), names), "; there are ", absl::StrJoin(names, ", ")),
+      {{"option", "hardware.efficiencies"}, {"value", given.kernels()}});
 }
 
 }  // namespace
@@ -153,6 +204,9 @@ absl::StatusOr<Hardware> Hardware::FromOptions(const v1::Hardware& options) {
                                     ", such as 7.0 or 8.6"));
     }
   }
+  for (const v1::KernelEfficiency& given : options.efficiencies()) {
+    if (absl::Status s = SetEfficiency(given, &hardware); !s.ok()) return s;
+  }
   if (options.has_tf32()) hardware.tf32 = options.tf32();
   hardware.gpu_memory_source = options.gpu_memory_source();
   if (!v1::MemorySource_IsValid(hardware.gpu_memory_source)) {
@@ -182,6 +236,13 @@ std::string Hardware::MemoryOrigin() const {
   }
 }
 
+double Hardware::KernelRate(KernelClass kernels) const {
+  const size_t i = static_cast<size_t>(kernels);
+  double Hardware::*const otherwise = kClassFields[i].otherwise;
+  return (otherwise == &Hardware::mem_eff ? mem_bytes_per_s : peak_flops) *
+         (efficiencies[i] > 0 ? efficiencies[i] : this->*otherwise);
+}
+
 int64_t Hardware::device_budget_bytes() const {
   return static_cast<int64_t>(KeptUnits(allocator_reserve) * gpu_memory_bytes / kReserveUnits);
 }
@@ -206,6 +267,12 @@ v1::HardwareReport Hardware::ToReport() const {
   proto.set_preset(preset);
   for (const CountField& field : kCounts) (proto.*field.set)(this->*field.member);
   for (const RateField& field : kRates) (proto.*field.set)(this->*field.member);
+  for (size_t i = 0; i < kKernelClasses; ++i) {
+    if (efficiencies[i] == 0) continue;
+    v1::KernelEfficiency* given = proto.add_efficiencies();
+    given->set_kernels(std::string(kClassFields[i].name));
+    given->set_efficiency(efficiencies[i]);
+  }
   proto.set_compute_capability(compute_capability);
   proto.set_tf32(tf32);
   proto.set_gpu_memory_source(gpu_memory_source);

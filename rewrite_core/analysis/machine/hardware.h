@@ -9,6 +9,7 @@
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_MACHINE_HARDWARE_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_MACHINE_HARDWARE_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -34,6 +35,28 @@ inline constexpr double kMinComputeCapability = 1, kMaxComputeCapability = 100;
 // That of the oldest GPU with a preset, P100, where kernels take the most memory.
 inline constexpr double kLeastComputeCapability = 6.0;
 
+// What kernels do alike, as far as their speed is concerned: see Hardware.efficiencies in
+// hardware.proto.
+enum class KernelClass : uint8_t {
+  kElementwise,  // Of those that move data also all others.
+  kBroadcast,
+  kReduction,
+  kNormalization,
+  kTranspose,
+  kPooling,
+  kGather,
+  kConvolutionNchw,
+  kConvolutionNhwc,
+  kHalfConvolutionNchw,
+  kHalfConvolutionNhwc,
+  kDepthwiseConvolution,
+  kMatmul,  // Of matrix products also all others.
+  kNarrowMatmul,
+  kBatchMatmul,
+  kHalfMatmul,
+};
+inline constexpr size_t kKernelClasses = 16;
+
 struct Hardware {
   std::string preset;             // Empty: every number was given.
   bool preset_assumed = false;    // No preset was named, though not every number was given.
@@ -44,7 +67,9 @@ struct Hardware {
   double eff_matmul = 0;          // and matrix products.
   double mem_bytes_per_s = 0;     // The GPU's own memory,
   double mem_eff = 0;             // and the share of that rate that kernels reach.
-  double launch_s = 0;            // From one kernel's launch to the next one's.
+  // By class of kernels, in place of the three efficiencies; 0: not given.
+  std::array<double, kKernelClasses> efficiencies = {};
+  double launch_s = 0;  // From one kernel's launch to the next one's.
   double d2h_bytes_per_s = 0;
   double h2d_bytes_per_s = 0;
   double copy_latency_s = 0;  // Per copy, in addition to its transfer time.
@@ -62,6 +87,9 @@ struct Hardware {
   // The same in words, with the reserve: "preset p100_pcie, less 10%", "nvidia-smi".
   std::string MemoryOrigin() const;
 
+  // The bytes or operations per second that kernels of a class reach.
+  double KernelRate(KernelClass kernels) const;
+
   // The memory that a step may use on each GPU: gpu_memory_bytes less the reserve.
   int64_t device_budget_bytes() const;
   // How much larger than the request an allocator chunk may be: the fraction's share of
@@ -72,7 +100,8 @@ struct Hardware {
 
   // The named preset (by default kDefaultPreset, unless every number is given), overridden by the
   // given numbers. INVALID_ARGUMENT: BAD_OPTION for an unknown preset and for a number out of
-  // range, including NaN and infinity; UNKNOWN_OPTION for an unknown gpu_memory_source.
+  // range, including NaN and infinity, or of no class; UNKNOWN_OPTION for an unknown
+  // gpu_memory_source.
   static absl::StatusOr<Hardware> FromOptions(const v1::Hardware& options);
 
   // Fills in every number and the budget, but not gpu_memories, which depend on the step.

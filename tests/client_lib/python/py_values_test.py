@@ -159,6 +159,17 @@ class GrammarTest(unittest.TestCase):
                 "simulate", folder + "/graph.pb", "--json", "--hardware", str(path),
                 "--batch-size", "8", "--gpu-memory-bytes", "4GB"))
             self.assertEqual(told["hardware"], report["hardware"])
+            path.write_text('{"efficiencies": [{"kernels": "gather", "efficiency": 0.5}]}')
+            machine = spillway.simulate(graph, hardware=path, batch_size=8,
+                                        efficiencies={"pooling": 0.25}).hardware.hardware
+            self.assertEqual({given.kernels: given.efficiency for given in machine.efficiencies},
+                             {"gather": 0.5, "pooling": 0.25})
+            told = json.loads(common.command(
+                "simulate", folder + "/graph.pb", "--json", "--hardware", str(path),
+                "--batch-size", "8", "--efficiency", "pooling=0.25"))
+            self.assertEqual(told["hardware"]["hardware"]["efficiencies"],
+                             [{"kernels": "pooling", "efficiency": 0.25},
+                              {"kernels": "gather", "efficiency": 0.5}])
             path.write_text("[]")
             with self.assertRaisesRegex(OPTION, "^hardware: .* holds no machine; give the fields"):
                 spillway.simulate(graph, hardware=path)
@@ -234,6 +245,10 @@ MISTAKES = [
     ("rewrite", dict(hardware="v100_nvlink3"), OPTION, r"v100_nvlink3.*did you mean"),
     ("rewrite", dict(hardware={"gpu_memory": 5}), TYPE,
      r"^hardware has no 'gpu_memory'; did you mean 'gpu_memories'.*; it has preset, allocator"),
+    ("rewrite", dict(efficiencies="transpose=0.6"), OPTION,
+     r"^efficiencies: 'transpose=0.6' is not a dict like"),
+    ("rewrite", dict(efficiencies={"gather": "x"}), OPTION,
+     r"^efficiencies\['gather'\]: 'x' is not a number"),
     ("rewrite", dict(loop_counts=[3]), OPTION, r"^loop_counts: \[3\] is not a dict like"),
     ("rewrite", dict(loop_counts={"w": "x"}), OPTION, r"^loop_counts\['w'\]: 'x' is not a whole"),
     # What is fed.

@@ -305,7 +305,8 @@ def stored(api, folder):
 # Requests of a client of tomorrow: where a field may be new, by the path of its message.
 PLACES = {
     "Rewrite": ["", "options", "options.step", "options.step.feeds", "options.step.hardware",
-                "options.step.hardware.gpu_memories", "options.step.loop_counts", "options.scope",
+                "options.step.hardware.gpu_memories", "options.step.hardware.efficiencies",
+                "options.step.loop_counts", "options.scope",
                 "options.level", "options.budget", "options.strip", "options.apply"],
     "StreamRewrite": ["", "header", "header.graph", "header.options"],
     "Inspect": ["header", "header.graph", "header.options", "header.options.step"],

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/testing/core_test_util.h"
@@ -393,6 +394,115 @@ TEST(KernelMemoryTest, WorkspacesHaveALimit) {
   EXPECT_THAT(CheckKernelMemory(step), IsOk());
   step.set_convolution_workspace_limit_bytes(kMib);
   EXPECT_EQ(GetErrorReason(CheckKernelMemory(step)), v1::ERROR_REASON_CONFLICTING_OPTIONS);
+}
+
+// Each class of kernels at half the rate that it has by default, alone: only the nodes of the class
+// take twice their time, less the launch.
+TEST(KernelClassTest, OnlyTheKernelsOfAClassTakeItsEfficiency) {
+  const auto conv = [](const std::string& name, const std::string& inputs, const std::string& shape,
+                       const std::string& format, const std::string& type) {
+    return absl::StrCat(name, " = Conv2D(", inputs, ") {T=", type, ", _output_shapes=[", shape,
+                        "], padding=\"SAME\", strides=[1,1,1,1], data_format=\"", format, "\"}\n");
+  };
+  const auto matmul = [](const std::string& name, const std::string& op, const std::string& inputs,
+                         const std::string& shape, const std::string& type) {
+    return absl::StrCat(name, " = ", op, "(", inputs, ") {T=", type, ", _output_shapes=[", shape,
+                        "]}\n");
+  };
+  const auto half = [](const std::string& name, const std::string& shape) {
+    return name + " = Abs() {T=float16, _output_shapes=[" + shape + "]}\n";
+  };
+  const TestGraph graph(
+      Source("x", "(64,96)") + Source("row", "(96)") + Source("one", "()") +
+      Source("images", "(2,8,8,96)") + Source("first", "(2,96,8,8)") + Source("s", "(96)") +
+      Source("w", "(3,3,96,64)") + Source("wd", "(3,3,96,1)") + Source("a", "(512,256)") +
+      Source("b", "(256,512)") + Source("thin", "(256,64)") + Source("as", "(4,512,256)") +
+      Source("bs", "(4,256,512)") + half("ha", "(512,256)") + half("hb", "(256,64)") +
+      half("himages", "(2,8,8,96)") + half("hfirst", "(2,96,8,8)") + half("hw", "(3,3,96,64)") +
+      "axis = Const() {dtype=int32, value=0x420400000000}\n"
+      "relu = Relu(x) {T=float32}\n"
+      "same = Add(x, x) {T=float32}\n"
+      "scaled = Mul(x, one) {T=float32}\n"
+      "rows = Add(x, row) {T=float32}\n"
+      "sum = Sum(x, axis) {T=float32, Tidx=int32, keep_dims=false, _output_shapes=[(96)]}\n"
+      "soft = Softmax(x) {T=float32}\n"
+      "bn = FusedBatchNormV3(images, s, s, s, s) {T=float32, U=float32, "
+      "_output_shapes=[(2,8,8,96),(96),(96),(96),(96),(*)]}\n"
+      "turned = Transpose(x, perm) {T=float32, Tperm=int32, _output_shapes=[(96,64)]}\n"
+      "perm = Const() {dtype=int32, _output_shapes=[(2)]}\n"
+      "pool = MaxPool(images) {T=float32, _output_shapes=[(2,4,4,96)]}\n"
+      "rowids = Const() {dtype=int32, _output_shapes=[(32)]}\n"
+      "gathered = GatherV2(x, rowids, axis) {Tparams=float32, Tindices=int32, Taxis=int32, "
+      "_output_shapes=[(32,96)]}\n" +
+      conv("nhwc", "images, w", "(2,8,8,64)", "NHWC", "float32") +
+      conv("nchw", "first, w", "(2,64,8,8)", "NCHW", "float32") +
+      conv("hnhwc", "himages, hw", "(2,8,8,64)", "NHWC", "float16") +
+      conv("hnchw", "hfirst, hw", "(2,64,8,8)", "NCHW", "float16") +
+      "depthwise = DepthwiseConv2dNative(images, wd) {T=float32, _output_shapes=[(2,8,8,96)], "
+      "padding=\"SAME\", strides=[1,1,1,1]}\n" +
+      matmul("big", "MatMul", "a, b", "(512,512)", "float32") +
+      matmul("narrow", "MatMul", "a, thin", "(512,64)", "float32") +
+      matmul("batch", "BatchMatMulV2", "as, bs", "(4,512,512)", "float32") +
+      matmul("halves", "MatMul", "ha, hb", "(512,64)", "float16"));
+  Hardware hardware = EasyHardware();
+  hardware.mem_bytes_per_s = 1e12;  // So that operations decide where there are any.
+  const Costs before = ValueOrDie(Estimate(graph, hardware), "costs");
+  const std::vector<std::pair<KernelClass, std::vector<std::string>>> kCases = {
+      {KernelClass::kElementwise, {"relu", "same", "scaled"}},
+      {KernelClass::kBroadcast, {"rows"}},
+      {KernelClass::kReduction, {"sum", "soft"}},
+      {KernelClass::kNormalization, {"bn"}},
+      {KernelClass::kTranspose, {"turned"}},
+      {KernelClass::kPooling, {"pool"}},
+      {KernelClass::kGather, {"gathered"}},
+      {KernelClass::kConvolutionNchw, {"nchw"}},
+      {KernelClass::kConvolutionNhwc, {"nhwc"}},
+      {KernelClass::kHalfConvolutionNchw, {"hnchw"}},
+      {KernelClass::kHalfConvolutionNhwc, {"hnhwc"}},
+      {KernelClass::kDepthwiseConvolution, {"depthwise"}},
+      {KernelClass::kMatmul, {"big"}},
+      {KernelClass::kNarrowMatmul, {"narrow"}},
+      {KernelClass::kBatchMatmul, {"batch"}},
+      {KernelClass::kHalfMatmul, {"halves"}}};
+  ASSERT_EQ(kCases.size(), kKernelClasses);
+  for (const auto& [kernels, nodes] : kCases) {
+    SCOPED_TRACE(nodes[0]);
+    const size_t number = static_cast<size_t>(kernels);
+    const double otherwise = number < static_cast<size_t>(KernelClass::kConvolutionNchw) ? 0.1
+                             : number < static_cast<size_t>(KernelClass::kMatmul)        ? 0.5
+                                                                                         : 0.25;
+    Hardware slower = hardware;
+    slower.efficiencies[number] = otherwise / 2;
+    const Costs after = ValueOrDie(Estimate(graph, slower), "costs");
+    for (const auto& [_, others] : kCases) {
+      for (const std::string& node : others) {
+        const int64_t busy = before[graph[node]].duration_ns - 1000;
+        EXPECT_GT(busy, 1000 / 16) << node;
+        EXPECT_NEAR(after[graph[node]].duration_ns - 1000, others == nodes ? 2 * busy : busy,
+                    others == nodes ? 1 : 0)
+            << node;
+      }
+    }
+  }
+  // By hand: 2 * 512 * 256 * 512 operations at 1e9 a second and a share of 0.25.
+  EXPECT_EQ(before[graph["big"]].duration_ns, 1000 + 4 * 134'217'728);
+  // The sources are read and written: 64 * 96 floats each way at 1e12 bytes a second, a tenth of
+  // it.
+  EXPECT_EQ(before[graph["relu"]].duration_ns, 1000 + 492);
+}
+
+TEST(KernelClassTest, CopiesInAnotherLayoutAreTransposes) {
+  Hardware hardware = EasyHardware();
+  EXPECT_EQ(TransposeNanoseconds(hardware, 1000), 1000 + 20000);
+  hardware.efficiencies[static_cast<size_t>(KernelClass::kTranspose)] = 0.05;
+  EXPECT_EQ(TransposeNanoseconds(hardware, 1000), 1000 + 40000);
+  // A batch normalization in NHWC moves 3 times its tensor, and its copies 4 times.
+  const TestGraph graph(Source("x", "(2,8,8,96)") + Source("s", "(96)") +
+                        "bn = FusedBatchNormV3(x, s, s, s, s) {T=float32, U=float32, "
+                        "_output_shapes=[(2,8,8,96),(96),(96),(96),(96),(*)]}\n");
+  constexpr int64_t kTensor = int64_t{4} * 2 * 8 * 8 * 96, kSmall = int64_t{4} * 96 * 8;
+  EXPECT_EQ(ValueOrDie(Estimate(graph, hardware, v1::Step()), "costs")[graph["bn"]].duration_ns,
+            1000 + 10 * (3 * kTensor + kSmall) + 20 * 4 * kTensor);
 }
 
 // About the input and the output of a convolution in NCHW; in NHWC, which needs tensor cores,

@@ -118,6 +118,7 @@ TEST(OptionTableTest, AFlagIsTheNameOfItsFieldWithDashes) {
                                                      {"loop_counts", "--loop-count"},
                                                      {"preset", "--hardware"},
                                                      {"gpu_memories", "--gpu-memory"},
+                                                     {"efficiencies", "--efficiency"},
                                                      {"largest_tensor_count", "--top"}};
   for (const auto& [field, flag] : FlagsByField()) {
     const auto other = others.find(field);

@@ -220,6 +220,73 @@ TEST(HardwareTest, ComputeCapabilityAndTf32AreThePresetsUnlessGiven) {
   EXPECT_THAT(Hardware::FromOptions(options), IsOk());
 }
 
+TEST(HardwareTest, AClassOfKernelsHasItsOwnRateOrThatOfItsKind) {
+  const auto rate = [](const std::string& text, KernelClass kernels) {
+    v1::Hardware options;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "peak_flops: 1000 mem_bytes_per_s: 100 eff_conv: 0.5 eff_matmul: 0.25 mem_eff: 0.75 " +
+            text,
+        &options));
+    return testing::ValueOrDie(Hardware::FromOptions(options), "hardware").KernelRate(kernels);
+  };
+  EXPECT_EQ(rate("", KernelClass::kElementwise), 75);
+  EXPECT_EQ(rate("", KernelClass::kGather), 75);
+  EXPECT_EQ(rate("", KernelClass::kConvolutionNchw), 500);
+  EXPECT_EQ(rate("", KernelClass::kDepthwiseConvolution), 500);
+  EXPECT_EQ(rate("", KernelClass::kMatmul), 250);
+  EXPECT_EQ(rate("", KernelClass::kHalfMatmul), 250);
+  const std::string gather = "efficiencies { kernels: 'gather' efficiency: 0.5 }";
+  EXPECT_EQ(rate(gather, KernelClass::kGather), 50);
+  EXPECT_EQ(rate(gather, KernelClass::kPooling), 75);
+  EXPECT_EQ(rate("efficiencies { kernels: 'half_matmul' efficiency: 8 }", KernelClass::kHalfMatmul),
+            8000);
+  // What another file says may be corrected beside it.
+  EXPECT_EQ(
+      rate(gather + " efficiencies { kernels: 'gather' efficiency: 0.25 }", KernelClass::kGather),
+      25);
+}
+
+TEST(HardwareTest, ReportsNameTheClassesThatWereGiven) {
+  v1::Hardware options;
+  options.set_preset("t4");
+  EXPECT_TRUE(Hardware::FromOptions(options)->ToReport().hardware().efficiencies().empty());
+  v1::KernelEfficiency* given = options.add_efficiencies();
+  given->set_kernels("half_convolution_nhwc");
+  given->set_efficiency(3);
+  const v1::HardwareReport report = Hardware::FromOptions(options)->ToReport();
+  ASSERT_EQ(report.hardware().efficiencies_size(), 1);
+  EXPECT_EQ(report.hardware().efficiencies(0).kernels(), "half_convolution_nhwc");
+  EXPECT_EQ(report.hardware().efficiencies(0).efficiency(), 3);
+  // A report's machine can be given again.
+  EXPECT_EQ(Hardware::FromOptions(report.hardware())->KernelRate(KernelClass::kHalfConvolutionNhwc),
+            3 * report.hardware().peak_flops());
+}
+
+TEST(HardwareTest, BadEfficienciesOfClassesAreRefusedByName) {
+  for (const std::string text :
+       {"transpose: 0", "transpose: -1", "transpose: nan", "transpose: inf", "transpose: 1.01",
+        "matmul: 2", "half_matmul: 17", "half_matmul: nan", "half_matmul: 1e300"}) {
+    v1::Hardware options;
+    const size_t colon = text.find(':');
+    options.add_efficiencies()->set_kernels(text.substr(0, colon));
+    options.mutable_efficiencies(0)->set_efficiency(std::stod(text.substr(colon + 1)));
+    const absl::Status status = Hardware::FromOptions(options).status();
+    EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION) << text << ": " << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("hardware.efficiencies: " + text.substr(0, colon) + " is "));
+  }
+  for (const std::string name : {"", "Transpose", "half", "gathers"}) {
+    v1::Hardware options;
+    options.add_efficiencies()->set_kernels(name);
+    options.mutable_efficiencies(0)->set_efficiency(0.5);
+    const absl::Status status = Hardware::FromOptions(options).status();
+    EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION) << name << ": " << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("there is no class of kernels '" + name + "'"),
+                      HasSubstr("there are elementwise, broadcast, "), HasSubstr("half_matmul")));
+  }
+}
+
 TEST(HardwareTest, UnknownPresetListsThoseThatExist) {
   v1::Hardware options;
   options.set_preset("p1000\n");
