@@ -31,9 +31,14 @@ namespace {
 // GiB). Up to this, nothing has to be set.
 constexpr int64_t kDefaultHostLimitMib = 65536;
 
-// Grappler's other memory optimizations would swap and recompute by themselves.
-constexpr char kSchedulingHeuristics[] =
-    "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }";
+// Grappler's memory optimizer (core/grappler/optimizers/memory_optimizer.cc) would swap by itself.
+// Of its SCHEDULING_HEURISTICS alone is left that an AddN becomes additions to a variable, in any
+// order, which takes more memory than planned and may change bits. (Of 56 plans that
+// tests/tensorflow/what_runs.py had changed so, nine, of a GPT, needed 2 to 19 % more memory than
+// with NO_MEM_OPT, and one of these did not fit; the others were the same.) Without it the first
+// value of a reference variable is copied, as simulator.h has it.
+constexpr char kNoMemoryOptimizer[] =
+    "graph_options { rewrite_options { memory_optimization: NO_MEM_OPT } }";
 
 // What of Grappler has to be off that a graph and its rewritten one compute the same bits, if the
 // same kernels run: tests/tensorflow/grappler_bits.py finds the fewest.
@@ -46,7 +51,7 @@ constexpr int64_t kOtherPinnedMib = 1024;
 void SetAdvice(int64_t swap_out_bytes, bool sizes_known, v1::Advice* advice) {
   // Twice the peak of swapped-out bytes: the host allocator rounds sizes up to powers of two.
   const int64_t needed_mib = swap_out_bytes / kBytesPerMib * 2 + 1;
-  advice->set_config_proto_text(kSchedulingHeuristics);
+  advice->set_config_proto_text(kNoMemoryOptimizer);
   // GPUProcessState::GetGpuHostAllocator in core/common_runtime/gpu/gpu_process_state.cc; without
   // growth BFCAllocator takes its limit whole.
   if (sizes_known && swap_out_bytes > 0) {
@@ -255,7 +260,7 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
   if (!plan.swaps.empty()) {
     SetAdvice(swap_out_bytes, unknown_sizes == 0, report->mutable_advice());
   } else if (!clones.clones.empty()) {
-    report->mutable_advice()->set_config_proto_text(kSchedulingHeuristics);
+    report->mutable_advice()->set_config_proto_text(kNoMemoryOptimizer);
   }
   if (unknown_sizes > 0) {
     AddWarning(v1::WARNING_CODE_UNKNOWN_SIZES,

@@ -119,7 +119,7 @@ TEST(RewriterTest, Rewrites) {
 
 TEST(RewriterTest, AdvisesOnTheSessionThatTheStepWasSimulatedWith) {
   constexpr char kGrappler[] =
-      "graph_options { rewrite_options { memory_optimization: SCHEDULING_HEURISTICS } }";
+      "graph_options { rewrite_options { memory_optimization: NO_MEM_OPT } }";
   const auto advice = [](const std::string& scope, const std::string& fraction) {
     return Answer(Net(), absl::StrCat("scope { optimizer_scopes: 'G/' ", scope,
                                       " } step { hardware { ", fraction, " } }"))

@@ -19,6 +19,10 @@ CPU take other times and workspaces than a GPU's. Then, for each graph:
   - with the limit of the smallest plan, the graph as it came must not train: the plan was for
     something.
 
+With --workspaces cudnn, Grappler is on, and behind each convolution stands an op that takes memory as
+cuDNN does (workspace_op.cc): as much as the convolution reads and makes, for a time, at once or not
+at all. Plans do not count it, as a step does not need it: they must train all the same.
+
 With --least, the least limits with which the graph and its plans train are searched, too. Of a run
 that fails, what asked for memory in vain is told, and what was free. Exit code 0: nothing failed, 1:
 something did, 2: bad usage. One to two minutes for each graph.
@@ -33,8 +37,11 @@ import os
 import pathlib
 import re
 import socket
+import subprocess
 import sys
 import tempfile
+
+from google.protobuf import text_format
 
 import limit_graphs
 from truth import feeds, graphs, names, rewrite, train
@@ -62,6 +69,11 @@ LINK_BYTES_PER_S = 6e8
 SMALL_WORKSPACE_OPS = ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropFilterV2",
                        "Conv3DBackpropInputV2")
 SCRATCH_OPS = ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2")
+# Ops that cuDNN runs, and which of their inputs is a shape, if one is.
+CONVOLUTIONS = {"Conv2D": None, "Conv2DBackpropInput": 0, "Conv2DBackpropFilter": 1,
+                "Conv3D": None, "Conv3DBackpropInputV2": 0, "Conv3DBackpropFilterV2": 1}
+# On a GPU microseconds, and milliseconds where it chooses an algorithm.
+WORKSPACE_HELD_US = 1000
 # Spillway's own, for the first guess at what fits as it came.
 DEFAULT_RESERVE = 0.1
 # The search for a least limit ends when it knows the limit to this share.
@@ -84,19 +96,33 @@ def free_ports(count):
     return ports
 
 
-def load_tensorflow():
-    """Loads it once for all processes, which are forked before any session. Its log level is read
-    here for good: that of the process whose allocator tells of what it could not give."""
+def load_tensorflow(workspaces):
+    """Loads it once for all processes, which are forked before any session, and workspace_op.cc if
+    `workspaces` are `cudnn`. Its log level is read here for good: that of the process whose allocator
+    tells of what it could not give."""
     os.environ.update(train.ENVIRONMENT, TF_CPP_MIN_LOG_LEVEL="0")
     errors = os.dup(2)
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
-        import tensorflow  # pylint: disable=import-outside-toplevel,unused-import
+        import tensorflow  # pylint: disable=import-outside-toplevel
+        if workspaces == "cudnn":
+            load_workspace_op(tensorflow)
     finally:
         os.dup2(errors, 2)
         os.close(errors)
     os.environ.update(train.ENVIRONMENT)
+
+
+def load_workspace_op(tf):
+    """Builds and loads workspace_op.cc."""
+    with tempfile.TemporaryDirectory(prefix="spillway-memory-") as folder:
+        library = pathlib.Path(folder) / "workspace_op.so"
+        # Without warnings: TensorFlow's headers have them.
+        subprocess.run(["g++", "-O1", "-w", "-shared", "-fPIC", *tf.sysconfig.get_compile_flags(),
+                        HERE / "workspace_op.cc", "-o", library, *tf.sysconfig.get_link_flags()],
+                       check=True)
+        tf.load_op_library(str(library))
 
 
 def forked(function, log, *arguments):
@@ -143,7 +169,7 @@ def write_profile(graph, path, workspaces):
             fed = feeds.feed_dict(graph.feed_spec, step)
             for train_op, loss in graph.step_calls:
                 session.run([train_op, loss], fed, options=options, run_metadata=metadata)
-    if workspaces == "small":
+    if workspaces != "default":
         add_scratch(tf_graph, metadata)
     pathlib.Path(path).write_bytes(metadata.SerializeToString())
 
@@ -176,11 +202,11 @@ def take_region(tf, limit_mib, name):
 
 
 def kernels(graph_def, workspaces):
-    """With `small` workspaces, the gradients of convolutions by the kernels that take no more than a
-    copy of an input. The default kernels take up to the size of the processor's last cache, whatever
+    """Unless workspaces are `default`, the gradients of convolutions by the kernels that take no more
+    than a copy of an input. The default kernels take up to the size of the processor's last cache, whatever
     the batch: nothing in a GPU's memory, and half of that of a small graph."""
     for node in graph_def.node:
-        if workspaces == "small" and node.op in SMALL_WORKSPACE_OPS:
+        if workspaces != "default" and node.op in SMALL_WORKSPACE_OPS:
             node.attr["_kernel"].s = b"eigen_tensor"
     return graph_def
 
@@ -213,18 +239,53 @@ def place(graph_def):
                                       input=[node.input[0]],
                                       device=GPU_DEVICE % names.gpu_number(device_of[source]))
             sent.attr["T"].CopyFrom(node.attr["T"])
+            sent.attr["_grappler_do_not_remove"].b = True
             node.input[0] = sent.name
         on_host = is_swap or names.is_cpu(node.device)
         node.device = ("/job:host/task:0/device:CPU:0" if on_host
                        else GPU_DEVICE % names.gpu_number(node.device))
 
 
-def run_client(ports, graph, path, limit_mib, options, answer_path):
+def add_workspaces(graph_def):
+    """Puts an op that takes a workspace between each convolution and what reads it."""
+    taken = {}
+    for node in list(graph_def.node):
+        if node.op not in CONVOLUTIONS:
+            continue
+        shape = CONVOLUTIONS[node.op]
+        read = [spelled for index, spelled in enumerate(node.input)
+                if index != shape and not spelled.startswith("^")]
+        op = graph_def.node.add(name="workspace/" + node.name, op="SpillwayWorkspace",
+                                device=node.device, input=[node.name] + read)
+        op.attr["T"].CopyFrom(node.attr["T"])
+        op.attr["N"].i = len(read)
+        op.attr["held_us"].i = WORKSPACE_HELD_US
+        taken[node.name] = op.name
+    for node in graph_def.node:
+        if node.op == "SpillwayWorkspace":
+            node.input[1:] = [taken.get(names.node(spelled), spelled) for spelled in node.input[1:]]
+            continue
+        for index, spelled in enumerate(node.input):
+            if names.node(spelled) in taken:
+                node.input[index] = "^" * spelled.startswith("^") + taken[names.node(spelled)]
+
+
+def session_config(options, advice):
+    """Of the process that trains, which is where Grappler runs. Arithmetic optimization is off: it
+    does not keep the bits (Advice.same_bits_config_proto_text)."""
+    grappler = options.workspaces == "cudnn"
+    config = train.session_config(1, grappler, passes_off=("arithmetic_optimization",))
+    return text_format.Merge(advice, config) if grappler else config
+
+
+def run_client(ports, graph, path, limit_mib, options, advice, answer_path):
     """Trains, and writes the losses or the error as JSON."""
     tf = train.tensorflow()
     graph_def = kernels(train.parse(pathlib.Path(path).read_bytes()), options.workspaces)
     place(graph_def)
-    config = train.session_config(1, grappler=False)
+    if options.workspaces == "cudnn":
+        add_workspaces(graph_def)
+    config = session_config(options, advice)
     server = tf.distribute.Server(cluster(ports), job_name="host", task_index=0, config=config)
     tf_graph = tf.Graph()
     with tf_graph.as_default():
@@ -260,12 +321,16 @@ class Run:
         self.losses = losses
         self.error = error
         self.server_log = server_log
+        # What workspace_op.cc writes.
+        self.without = len(re.findall(r"\] no workspace$", server_log, re.MULTILINE))
+        self.workspaces = self.without + len(re.findall(r"\] workspace$", server_log, re.MULTILINE))
 
     def why(self):
         """What asked in vain, and what was free then."""
         op = re.search(r"OOM when allocating tensor with shape(\S*) and type (\w+)", self.error)
         node = re.search(r"{{node ([^}]+)}}", self.error)
-        asked = re.search(r"ran out of memory trying to allocate (\S+) ", self.server_log)
+        # A workspace that cannot be had is told in other words.
+        asked = re.search(r"ran out of memory trying to allocate (\S+) \(rounded", self.server_log)
         # Of the first request that was refused: behind it, the allocator lists its chunks.
         dump = self.server_log[asked.end():] if asked else ""
         dump = dump.split("Stats:", maxsplit=1)[0]
@@ -290,8 +355,8 @@ class Run:
                     " ".join("%.0f" % (int(size) / MIB) for size in regions)))
 
 
-def run(graph, path, num_gpus, limit_mib, threads, options):
-    """Trains the graph at `path` with that limit for each GPU."""
+def run(graph, path, num_gpus, limit_mib, threads, options, advice):
+    """Trains the graph at `path` with that limit for each GPU, and the `advice` of its report."""
     ports = free_ports(num_gpus + 1)
     with contextlib.ExitStack() as stack:
         def log_file():
@@ -301,7 +366,7 @@ def run(graph, path, num_gpus, limit_mib, threads, options):
         answer_file = stack.enter_context(tempfile.NamedTemporaryFile("r"))
         gpus = [forked(serve, log, ports, gpu, threads, limit_mib) for gpu, log in enumerate(logs)]
         client = forked(run_client, client_log, ports, graph, path, limit_mib, options,
-                        answer_file.name)
+                        advice, answer_file.name)
         try:
             finish(client, client_log)
         finally:
@@ -329,6 +394,7 @@ class Subject:
         self.original.write_bytes(graph.bytes)
         self.profile = folder / "profile.pb"
         self.expected = None
+        self.advice = ""  # On the session, by the last plan.
         self.wrong = []
 
     def prepare(self):
@@ -342,7 +408,8 @@ class Subject:
         self.expected = ample.losses
 
     def run(self, path, limit_mib, threads):
-        return run(self.graph, path, self.num_gpus, limit_mib, threads, self.options)
+        advice = self.advice if path != self.original else ""
+        return run(self.graph, path, self.num_gpus, limit_mib, threads, self.options, advice)
 
     def plan(self, limit_mib):
         """(graph bytes, report) of a plan for a GPU with that much memory."""
@@ -351,19 +418,25 @@ class Subject:
             "hardware": "p100_pcie", "profile": self.profile,
             "d2h_bytes_per_s": LINK_BYTES_PER_S, "h2d_bytes_per_s": LINK_BYTES_PER_S,
             "allocator_reserve": self.options.reserve, "recompute": self.options.recompute,
-            "grappler": "as_is",  # It is off here: session_config.
+            "grappler": "auto" if self.options.workspaces == "cudnn" else "as_is",  # session_config().
             "kernel_memory": "off",  # Those here are the CPU's.
             "gpu_memory_bytes": limit_mib * MIB}
-        return self.spillway.rewrite(self.graph.bytes, self.options.strategy, options)
+        planned, report = self.spillway.rewrite(self.graph.bytes, self.options.strategy, options)
+        self.advice = report.get("advice", {}).get("config_proto_text", "")
+        return planned, report
 
     def count_runs(self, path, limit_mib, what, warned=False):
-        """'2 threads 3/3' for each number of threads. A run that fails is told, and wrong unless the
-        report `warned` of that; other losses are wrong in any case."""
+        """'2 threads 3/3' for each number of threads, and how many workspaces were refused. A run that
+        fails is told, and wrong unless the report `warned` of that; other losses are wrong in any
+        case."""
         counts = []
         for threads in self.threads:
             failed = []
+            workspaces = without = 0
             for _ in range(self.options.runs):
                 done = self.run(path, limit_mib, threads)
+                workspaces += done.workspaces
+                without += done.without
                 if done.losses is None:
                     failed.append(done.why())
                 elif done.losses != self.expected:
@@ -375,6 +448,10 @@ class Subject:
                     self.graph.name, what, limit_mib, threads, len(failed), self.options.runs))
             counts.append("%d threads %d/%d" % (
                 threads, self.options.runs - len(failed), self.options.runs))
+            if self.options.workspaces == "cudnn":
+                counts[-1] += " (%d of %d workspaces refused)" % (without, workspaces)
+                if not workspaces:
+                    self.wrong.append("%s, %s: no workspace was asked for" % (self.graph.name, what))
         return ", ".join(counts)
 
     def least(self, path, simulated, high):
@@ -518,9 +595,10 @@ def main():
                         "%s)" % SHARES)
     parser.add_argument("--reserve", type=float,
                         help="allocator_reserve of the plans (default: Spillway's)")
-    parser.add_argument("--workspaces", choices=("small", "default"), default="small",
+    parser.add_argument("--workspaces", choices=("small", "default", "cudnn"), default="small",
                         help="of the gradients of convolutions: small ones, or those of TensorFlow's "
-                        "default kernels for CPUs")
+                        "default kernels for CPUs; or small ones, and as cuDNN takes them, with "
+                        "Grappler on")
     parser.add_argument("--init", choices=("together", "apart"), default="together",
                         help="variables are initialized by one op, as programs do, or one by one: "
                         "then they lie side by side")
@@ -529,7 +607,7 @@ def main():
     found = graphs.find([GRAPHS])
     failed = 0
     wanted = options.graph or (ALL_GRAPHS if options.all else DEFAULT_GRAPHS)
-    load_tensorflow()
+    load_tensorflow(options.workspaces)
     for name in wanted:
         if name not in found and name not in limit_graphs.GRAPHS:
             parser.error("there is no graph %r in %s or limit_graphs.py" % (name, GRAPHS))

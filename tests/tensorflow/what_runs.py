@@ -2,14 +2,15 @@
 """Is what TensorFlow runs what was planned? Simulates plans as TensorFlow's own passes leave them,
 and in other orders of the file.
 
-    what_runs.py --spillway build/bin/spillway [--full] [-k PATTERN] [--write]
+    what_runs.py --spillway build/bin/spillway [--full] [-k PATTERN] [--write] [--advice TEXT]
 
 A graph is planned for a GPU with a share of its peak, at the default reserve, with the temporaries
 of its kernels; GRAPH+passes after Grappler's passes, as the plug-in does. Then it is changed as
 TensorFlow or a file format may change it:
 
   defaults, advised   Grappler's passes as a GPU of that compute capability has them, as they are by
-                      default and as the report advises
+                      default and as the report advises (or as --advice, to compare: the report
+                      should advise what is best here)
   reversed, ...       the nodes in another order, which means nothing
   unchanged           nothing: what is simulated was planned
 
@@ -61,7 +62,7 @@ SHORT = [Run("unet", (75,), ("cheap", "all"), ("7.0",), FEW_CHANGES),  # NHWC
          Run("tfcnn_googlenet", (50,), ("cheap", "all"), ("8.0",), FEW_CHANGES),  # NCHW
          Run(HALF, (50,), ("cheap", "all"), ("7.0", "8.0"), FEW_CHANGES),
          Run("bert_tiny", (50,), ("cheap", "all"), ("8.0",), FEW_CHANGES),
-         Run("gpt" + AFTER_PASSES, (50,), ("cheap",), ("8.0",), ("defaults",))]
+         Run("gpt" + AFTER_PASSES, (50,), ("cheap",), ("8.0",), ("defaults", "advised"))]
 FULL = [Run(graph, (75, 50, 35), ("off", "cheap", "all"), tuple(HARDWARE),
             ("defaults", "advised") + ORDERS)
         for graph in ("unet", "decay", "vgg", HALF, "tfcnn_googlenet", "bert_tiny", "resnet50_tf1",
@@ -181,7 +182,7 @@ def peak_of(forecast):
                for device in forecast["devices"])
 
 
-def plan(spillway, net, recompute, options):
+def plan(spillway, net, recompute, options, advice):
     """(bytes, Told); None: there is no plan."""
     try:
         planned, report = spillway.rewrite(net.bytes, "budget", dict(options, recompute=recompute))
@@ -195,7 +196,8 @@ def plan(spillway, net, recompute, options):
     codes = [warning["code"] for warning in report.get("warnings", [])]
     return planned, Told(peak_of(forecast), int(forecast["step_time_ns"]),
                          DEFAULT_RESERVE * options["gpu_memory_bytes"],
-                         "WARNING_CODE_MAY_RUN_OUT" in codes, report["advice"]["config_proto_text"])
+                         "WARNING_CODE_MAY_RUN_OUT" in codes,
+                         advice or report["advice"]["config_proto_text"])
 
 
 def judged(name, told, forecast):
@@ -224,8 +226,8 @@ def judged(name, told, forecast):
     return Case(name, broken, figures)
 
 
-def cases(spillway, run, pattern):
-    """The Cases of a Run."""
+def cases(spillway, run, pattern, advice):
+    """The Cases of a Run. `advice`: a ConfigProto's text, if not the report's."""
     net_of_file = None
     for capability, share, recompute in itertools.product(run.capabilities, run.shares,
                                                           run.recomputes):
@@ -239,7 +241,7 @@ def cases(spillway, run, pattern):
         options = dict(net.step, hardware=HARDWARE[capability])
         ample = spillway.simulate(net.bytes, dict(options, no_budget=True))["forecast"]
         options["gpu_memory_bytes"] = peak_of(ample) * share // 100
-        made = plan(spillway, net, recompute, options)
+        made = plan(spillway, net, recompute, options, advice)
         for change in wanted:
             if made is None:
                 yield Case(prefix + change, None, "no plan")
@@ -294,6 +296,8 @@ def main():
     parser.add_argument("--spillway", metavar="PROGRAM", required=True)
     parser.add_argument("--full", action="store_true", help="every graph, share, GPU and order")
     parser.add_argument("-k", metavar="PATTERN", default="", help="only cases with this in the name")
+    parser.add_argument("--advice", metavar="TEXT", default="",
+                        help="the ConfigProto of `advised`, if not the report's")
     parser.add_argument("--write", action="store_true", help="make the list of what is broken anew")
     arguments = parser.parse_args()
     for key, value in train.ENVIRONMENT.items():
@@ -301,7 +305,7 @@ def main():
     spillway = rewrite.SpillwayCommand(arguments.spillway)
     known, ran, failed = known_broken(), [], 0
     for run in FULL if arguments.full else SHORT:
-        for case in cases(spillway, run, arguments.k):
+        for case in cases(spillway, run, arguments.k, arguments.advice):
             words, fails = told_of(case, known)
             print("%s  %s: %s" % (words, case.name, case.figures), flush=True)
             ran.append(case)
