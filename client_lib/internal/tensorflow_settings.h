@@ -1,6 +1,6 @@
 // What the environment sets in the program's TensorFlow that plans do not assume: by default memory
-// is one piece, an operation waits for it, cuDNN's workspaces are optional, XLA is off and TF32 on.
-// And what plans set there: the limit of these workspaces.
+// is one piece, an operation waits for it while others run, cuDNN's workspaces are optional, XLA is
+// off and TF32 on. And what plans set there: the limit of these workspaces.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_
 
@@ -143,6 +143,15 @@ inline std::vector<std::string> SettingWarnings() {
         "NVIDIA_TF32_OVERRIDE is 0: matrix products and convolutions of float32 are then up to 8 "
         "times as slow on GPUs that have TF32, which plans are made for, so times are not those "
         "that were told; unset it, or give peak_flops (--peak-flops) without TF32");
+  }
+  // NumInterOpThreadsFromSessionOptions in core/common_runtime/process_util.cc. The thread of a
+  // kernel that waits for memory is blocked (AllocatorRetry); by the simulator one kernel of each
+  // GPU waits at a time, and rarely a copy in.
+  if (VariableIs("TF_NUM_INTEROP_THREADS", "1")) {
+    warnings.push_back(
+        "TF_NUM_INTEROP_THREADS is 1: an operation that waits for memory blocks a thread, and none "
+        "is left for those that free memory, so a plan that fits may run out of memory; unset it, "
+        "or give at least one more than there are GPUs");
   }
   return warnings;
 }

@@ -132,6 +132,17 @@ class ProgramTest(unittest.TestCase):
             with mock.patch.dict("os.environ", TF_FORCE_GPU_ALLOW_GROWTH=value):
                 self.assertEqual(len(_settings.of_config(config)), count, value)
 
+    def test_threads_of_a_session(self):
+        """More than there are GPUs: of each, one operation may wait for memory at a time."""
+        for threads, gpus, count in ((0, 8, 0), (2, 0, 0), (1, 0, 1), (-1, 1, 1), (2, 1, 0), (2, 2, 1)):
+            config = tf1.ConfigProto(inter_op_parallelism_threads=threads)
+            with mock.patch.object(tf.config, "list_physical_devices", return_value=[None] * gpus):
+                found = _settings.of_config(config)
+            self.assertEqual(len(found), count, (threads, gpus))
+            for sentence in found:
+                self.assertRegex(sentence, "^inter_op_parallelism_threads is %d: .* leave it out, or "
+                                 % threads)
+
     def test_hooks_see_the_session(self):
         config = tf1.ConfigProto()
         config.gpu_options.allow_growth = True

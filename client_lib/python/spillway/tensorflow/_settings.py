@@ -33,6 +33,10 @@ _TF32 = (
 _RETRY = (
     "%s: an operation then fails where it would wait for a swap-out to end, which plans count on, so a "
     "plan that fits may run out of memory; %s")
+_THREADS = (
+    "%s: an operation that waits for memory blocks a thread, and none is left for those that free "
+    "memory, so a plan that fits may run out of memory; %s, or give at least one more than there are "
+    "GPUs")
 
 _UNSET = "unset it"
 _LEAVE_OUT = "leave it out"
@@ -51,6 +55,8 @@ def of_environment(variables: Mapping[str, str]) -> List[str]:
         found.append(_CLUSTERS % "TF_XLA_FLAGS has --tf_xla_auto_jit")
     if variables.get("NVIDIA_TF32_OVERRIDE") == "0":
         found.append(_TF32 % ("NVIDIA_TF32_OVERRIDE is 0", _UNSET))
+    if variables.get("TF_NUM_INTEROP_THREADS") == "1":
+        found.append(_THREADS % ("TF_NUM_INTEROP_THREADS is 1", _UNSET))
     return found
 
 
@@ -85,6 +91,10 @@ def of_config(config: Any) -> List[str]:
         found.append(_RETRY % ("disallow_retry_on_allocation_failure is set", _LEAVE_OUT))
     if config.graph_options.optimizer_options.global_jit_level > 0:
         found.append(_CLUSTERS % "global_jit_level (set_jit) is on")
+    threads = config.inter_op_parallelism_threads  # 0: as many as cores; below: the caller's.
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    if threads != 0 and threads <= max(gpus, 1):
+        found.append(_THREADS % ("inter_op_parallelism_threads is %d" % threads, _LEAVE_OUT))
     return found
 
 
