@@ -97,12 +97,12 @@ std::vector<VariedStep> BudgetRequest::VariedSteps(int64_t budget_bytes) const {
     varied[i].bytes =
         budget_bytes + ShareOf(reserve, kReserveShares[i % std::size(kReserveShares)]);
     StepVariation& variation = varied[i].variation;
+    variation.seed = i;
     if (i % kFileOrders == 0) {
       variation.file_seed = i + 1;
       continue;
     }
     variation.ready_order = kOrders[i % std::size(kOrders)];
-    variation.seed = i;
     variation.copy_percent = kCopyPercents[i % std::size(kCopyPercents)];
     variation.spread_percent = kSpreadPercents[i % std::size(kSpreadPercents)];
     variation.late_ns = kLateNs[i % std::size(kLateNs)];

@@ -107,14 +107,15 @@ class GpuSearch {
   // `unfit` is in how many it does not. (136 plans, each in seven orders of the file: 22 of 952 did
   // not fit, 28 without; with all operations chained, not only the large ones, more.)
   absl::Status KeepOrder(std::vector<VariedStep>* steps, int* unfit, FoundPlan* found);
-  // The plan with a chain; without more edges than it has if there is nothing to chain. Its outcome
-  // is that of the plan without.
+  // The plan with a chain, without an outcome; without more edges than it has if there is nothing
+  // to chain.
   absl::StatusOr<FoundPlan> Chained(const FoundPlan& found);
   // Returns the number of variations in which the plan does not fit, counting at most `most`;
-  // kDoesNotFitSizes if the step takes longer than `most_ns`, or does not fit in all sizes. Below
-  // `most` the plan's outcome is anew.
-  absl::StatusOr<int> CountUnfit(int64_t most_ns, int most, std::vector<VariedStep>* steps,
-                                 FoundPlan* found, PlanSimulator* by = nullptr);
+  // kDoesNotFitSizes if the step takes longer than `most_ns`, or does not fit in all sizes.
+  // `outcome`, if given: of the step with all usable bytes, if the count is below `most`.
+  absl::StatusOr<int> CountUnfit(const FoundPlan& found, int64_t most_ns, int most,
+                                 std::vector<VariedStep>* steps, StepResult* outcome = nullptr,
+                                 PlanSimulator* by = nullptr);
   // Leaves `found` without a plan if its best fits in too few variations (kMaxUnfit), or not in all
   // sizes. The search may have taken all steps, so these few simulations are not counted.
   absl::Status Judge(PlanSearchResult* found);
@@ -232,7 +233,7 @@ absl::StatusOr<FoundPlan> GpuSearch::Chained(const FoundPlan& found) {
   if (!chain.ok()) return chain.status();
   absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
   for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);
-  FoundPlan chained = found;
+  FoundPlan chained{found.swaps, found.controls, {}};
   for (const ControlEdge& edge : *chain) {
     if (!has.contains({edge.from, edge.to})) chained.controls.push_back(edge);
   }
@@ -243,31 +244,33 @@ absl::Status GpuSearch::KeepOrder(std::vector<VariedStep>* steps, int* unfit, Fo
   auto chained = Chained(*found);
   if (!chained.ok()) return chained.status();
   if (chained->controls.size() == found->controls.size()) return absl::OkStatus();
-  auto count = CountUnfit(found->outcome.step_time_ns(), *unfit + 1, steps, &*chained);
+  auto count =
+      CountUnfit(*chained, found->outcome.step_time_ns(), *unfit + 1, steps, &chained->outcome);
   if (!count.ok() || *count > *unfit) return count.status();
   *unfit = *count;
   *found = *std::move(chained);
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> GpuSearch::CountUnfit(int64_t most_ns, int most, std::vector<VariedStep>* steps,
-                                          FoundPlan* found, PlanSimulator* by) {
+absl::StatusOr<int> GpuSearch::CountUnfit(const FoundPlan& found, int64_t most_ns, int most,
+                                          std::vector<VariedStep>* steps, StepResult* outcome,
+                                          PlanSimulator* by) {
   if (by == nullptr) by = &request_.simulator;
-  const SwapPlan plan = PlanOf(*found);
+  const SwapPlan plan = PlanOf(found);
   auto count = request_.CountUnfit(plan, gpu_, most, steps, request_.OtherBudgets(gpu_), by);
   if (!count.ok() || *count >= most) return count;
-  auto outcome = by->Simulate(plan, StepTerms::OneGpu(gpu_, usable_), request_.stop);
-  if (!outcome.ok()) return outcome.status();
-  if (!outcome->fits || outcome->step_time_ns() > most_ns) return kDoesNotFitSizes;
-  found->outcome = *std::move(outcome);
+  auto usable = by->Simulate(plan, StepTerms::OneGpu(gpu_, usable_), request_.stop);
+  if (!usable.ok()) return usable.status();
+  if (!usable->fits || usable->step_time_ns() > most_ns) return kDoesNotFitSizes;
+  if (outcome != nullptr) *outcome = *std::move(usable);
   return count;
 }
 
 absl::Status GpuSearch::Judge(PlanSearchResult* found) {
   if (!request_.has_reserve()) return absl::OkStatus();
   std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu_));
-  auto unfit =
-      CountUnfit(kUnlimited, kMaxUnfit + 1, &steps, &found->plans[0], request_.input.simulator);
+  auto unfit = CountUnfit(found->plans[0], kUnlimited, kMaxUnfit + 1, &steps, /*outcome=*/nullptr,
+                          request_.input.simulator);
   if (unfit.ok()) Conclude(*unfit, found);
   return unfit.status();
 }
@@ -312,13 +315,13 @@ absl::Status GpuSearch::MakeSteady(PlanSearchResult* found) {
 absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                                      PlanSearchResult* found) {
   FoundPlan& fastest = found->plans[0];
-  auto count = CountUnfit(kUnlimited, 1, steps, &fastest);
+  auto count = CountUnfit(fastest, kUnlimited, 1, steps);
   if (!count.ok() || *count == 0) return count.status();
   auto chained = Chained(fastest);
   if (!chained.ok()) return chained.status();
   const bool has_chain = chained->controls.size() > fastest.controls.size();
   if (has_chain) {
-    count = CountUnfit(fastest_ns, 1, steps, &*chained);
+    count = CountUnfit(*chained, fastest_ns, 1, steps, &chained->outcome);
     if (!count.ok()) return count.status();
     if (*count == 0) {
       fastest = *std::move(chained);
@@ -349,11 +352,12 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   }
   // Settle for the plan that fits in more of them, chained or not; or for one that fits in all
   // sizes; or for a slower one.
-  count = CountUnfit(kUnlimited, kMaxUnfit + 1, steps, &fastest);
+  count = CountUnfit(fastest, kUnlimited, kMaxUnfit + 1, steps);
   if (!count.ok()) return count.status();
   *unfit = *count;
   if (has_chain) {
-    count = CountUnfit(fastest_ns, std::min(*unfit, kMaxUnfit + 1), steps, &*chained);
+    count =
+        CountUnfit(*chained, fastest_ns, std::min(*unfit, kMaxUnfit + 1), steps, &chained->outcome);
     if (!count.ok()) return count.status();
     if (*count < *unfit) {
       *unfit = *count;
@@ -365,7 +369,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   if (!sized.ok()) return sized.status();
   for (PlanSearchResult* result : {&*sized, found}) {
     for (FoundPlan& plan : result->plans) {
-      count = CountUnfit(kUnlimited, kMaxUnfit + 1, steps, &plan);
+      count = CountUnfit(plan, kUnlimited, kMaxUnfit + 1, steps);
       if (!count.ok()) return count.status();
       if (*count > kMaxUnfit) continue;
       *unfit = *count;
@@ -384,7 +388,7 @@ absl::Status GpuSearch::TakeSteady(std::vector<FoundPlan> plans, std::vector<Var
   for (FoundPlan& plan : plans) {
     const int64_t time_ns = plan.outcome.step_time_ns();
     if (time_ns >= *steady_ns || request_.IsTooSlow(time_ns)) break;
-    auto count = CountUnfit(kUnlimited, 1, steps, &plan);
+    auto count = CountUnfit(plan, kUnlimited, 1, steps);
     if (!count.ok()) return count.status();
     if (*count > 0) continue;
     *steady = std::move(plan);

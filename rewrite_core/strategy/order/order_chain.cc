@@ -25,6 +25,12 @@ std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
   return slots;
 }
 
+bool Reads(const Graph& graph, NodeId node, NodeId from) {
+  const absl::Span<const Tensor> inputs = graph.inputs(node);
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [from](Tensor input) { return input.node == from; });
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
@@ -43,8 +49,10 @@ absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, co
     for (size_t back = 1; back <= std::min(i, kLookBack); ++back) {
       if (poll.Tick()) return stop.status("strategy");
       const Slot before = heavy[i - back];
-      if (order->latest_before(heavy[i]) == before) break;  // It already waits.
       const NodeId from = order->node(before);
+      if (order->latest_before(heavy[i]) == before || Reads(facts.graph(), node, from)) {
+        break;  // It already waits.
+      }
       if (ranks[from] >= ranks[node] || !needs.MayWait(node, from) ||
           soundness.WaitInOrder(from, node) != EdgeFault::kNone) {
         continue;

@@ -19,21 +19,30 @@ struct BudgetRequestTest : ::testing::Test, testing::TestRequest {
                     "allocator_reserve: 0.25 } }") {}
 };
 
-// Twenty, no two alike, with a half to nine tenths of the reserve.
+// Twenty, no two alike, with a half to nine tenths of the reserve: four other orders of the file,
+// and sixteen of all else.
 TEST_F(BudgetRequestTest, Variations) {
-  std::set<uint32_t> placements;
+  std::set<uint32_t> placements, files;
   std::set<int64_t> sizes;
   std::set<int32_t> copies;
   std::set<int64_t> late;
   std::set<int32_t> spreads;
   for (const VariedStep& varied : request.VariedSteps(750'000)) {
-    placements.insert(varied.variation.initializer_seed);
     sizes.insert(varied.bytes);
+    if (varied.variation.file_seed > 0) {
+      StepVariation only = varied.variation;
+      only.file_seed = 0;
+      EXPECT_TRUE(only.is_none());
+      EXPECT_TRUE(files.insert(varied.variation.file_seed).second);
+      continue;
+    }
+    placements.insert(varied.variation.initializer_seed);
     copies.insert(varied.variation.copy_percent);
     late.insert(varied.variation.late_ns);
     spreads.insert(varied.variation.spread_percent);
   }
-  EXPECT_EQ(placements.size(), 20u);
+  EXPECT_EQ(files.size(), 4u);
+  EXPECT_EQ(placements.size(), 16u);
   EXPECT_EQ(placements.count(0), 0u) << "0 is no initializer";
   EXPECT_EQ(sizes, (std::set<int64_t>{875'000, 900'000, 925'000, 950'000, 975'000}));
   EXPECT_EQ(*copies.begin(), 33);
