@@ -12,16 +12,15 @@ DECAY = 1e-4
 
 
 class Layers:
-    """Variables by name. Images are NCHW, as TensorFlow's layout optimizer has them on a GPU (of
-    floats in NHWC, batch norm makes copies in NCHW: FusedBatchNorm in fused_batch_norm_op.cc); NHWC
-    if `tiny`, for CPU kernels take no other."""
+    """Variables by name. Images are in `layout`: NHWC, as people have them (Keras's default; Grappler then
+    turns most of the network into NCHW), or NCHW."""
 
-    def __init__(self, tf, tiny):
+    def __init__(self, tf, layout):
         self.tf, self.v1 = tf, tf.compat.v1
         self.kernels = []
-        self.format = "NHWC" if tiny else "NCHW"
-        self.channels = 3 if tiny else 1  # The axis.
-        self.sides = [1, 2] if tiny else [2, 3]
+        self.format = layout
+        self.channels = 3 if layout == "NHWC" else 1  # The axis.
+        self.sides = [1, 2] if layout == "NHWC" else [2, 3]
 
     def variable(self, name, shape, stddev=0.05, initial=None):
         make = (self.v1.random_normal_initializer(stddev=stddev, seed=len(name))
@@ -154,14 +153,16 @@ def unet(tf, layers, batch, tiny):
     return layers.classify(logits, _integers(tf, [batch, side, side], CLASSES))
 
 
-PROGRAMS = {"resnet50": resnet50, "bert": bert, "unet": unet}
+# By name: the network, and its layout.
+PROGRAMS = {"resnet50": (resnet50, "NHWC"), "bert": (bert, "NHWC"), "unet": (unet, "NHWC"),
+            "resnet50_nchw": (resnet50, "NCHW"), "unet_nchw": (unet, "NCHW")}
 
 
 def build(tf, name, batch, tiny):
-    graph = tf.Graph()
+    graph, (network, layout) = tf.Graph(), PROGRAMS[name]
     with graph.as_default():
-        layers = Layers(tf, tiny)
-        loss = tf.identity(PROGRAMS[name](tf, layers, batch, tiny), name="loss")
+        # Kernels for CPUs take no other layout than NHWC.
+        loss = tf.identity(network(tf, Layers(tf, "NHWC" if tiny else layout), batch, tiny), name="loss")
         train = tf.compat.v1.train.MomentumOptimizer(1e-3, 0.9).minimize(loss, name="train")
         init = tf.compat.v1.global_variables_initializer()
         return graph.as_graph_def(add_shapes=True), Names(init.name, train.name, loss.name)

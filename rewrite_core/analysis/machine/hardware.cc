@@ -148,7 +148,7 @@ absl::Status SetEfficiency(const v1::KernelEfficiency& given, Hardware* hardware
     }
     return InvalidError(
         v1::ERROR_REASON_BAD_OPTION,
-        absl::StrCat("hardware.efficiencies: ", field.name, " is ", given.efficiency(),
+        absl::StrCat("hardware.efficiencies: ", Quoted(field.name), " is ", given.efficiency(),
                      "; give a number above 0", UpperEndText(field.high)),
         {{"option", "hardware.efficiencies"}, {"value", absl::StrCat(given.efficiency())}});
   }

@@ -273,7 +273,7 @@ TEST(HardwareTest, BadEfficienciesOfClassesAreRefusedByName) {
     const absl::Status status = Hardware::FromOptions(options).status();
     EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_BAD_OPTION) << text << ": " << status;
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr("hardware.efficiencies: " + text.substr(0, colon) + " is "));
+                HasSubstr("hardware.efficiencies: '" + text.substr(0, colon) + "' is "));
   }
   for (const std::string name : {"", "Transpose", "half", "gathers"}) {
     v1::Hardware options;
