@@ -95,17 +95,17 @@ class GpuSearch {
   absl::StatusOr<PlanSearchResult> Fastest(bool in_other_sizes);
   // The reserve covers other orders and times, and other placements of variables. If a plan does
   // not fit in these variations, or in the other sizes, the operations with large buffers are
-  // chained in its order. If that fails, this searches for the fastest plan
-  // that fits in all of them, or else in all sizes and in half of them; if that fails too, `found`
-  // is left without a plan. REQUIRES: a best plan in `found`.
+  // chained in its order. If that fails, this searches for the fastest plan that fits in all of
+  // them, or else in all sizes and in half of them; if that fails too, `found` is left without a
+  // plan. REQUIRES: a best plan in `found`.
   absl::Status MakeSteady(PlanSearchResult* found);
   absl::Status SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                             PlanSearchResult* found);
   absl::Status TakeSteady(std::vector<FoundPlan> plans, std::vector<VariedStep>* steps,
                           FoundPlan* steady, int64_t* steady_ns);
-  // Chains the plan in its order, if it then takes no longer and fits in as many variations:
-  // `unfit` is in how many it does not. (136 plans, each in seven orders of the file: 22 of 952 did
-  // not fit, 28 without; with all operations chained, not only the large ones, more.)
+  // Chains a plan that does not fit in `unfit` variations, if it then takes no longer and fits in
+  // as many. (Of 511 other orders of files 17 did not fit before, then 13. In 7 of both a plan fits
+  // in all variations: such plans gain nothing by a chain.)
   absl::Status KeepOrder(std::vector<VariedStep>* steps, int* unfit, FoundPlan* found);
   // The plan with a chain, without an outcome; without more edges than it has if there is nothing
   // to chain.
@@ -299,7 +299,7 @@ absl::Status GpuSearch::MakeSteady(PlanSearchResult* found) {
     return Judge(found);
   }
   if (!status.ok() || found->plans.empty()) return status;
-  if (unfit <= kMaxUnfit) {
+  if (unfit > 0 && unfit <= kMaxUnfit) {
     if (absl::Status s = KeepOrder(&steps, &unfit, &found->plans[0]); !s.ok()) return s;
   }
   Conclude(unfit, found);
@@ -350,8 +350,8 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
     found->plans = {std::move(steady)};
     return absl::OkStatus();
   }
-  // Settle for the plan that fits in more of them, chained or not; or for one that fits in all
-  // sizes; or for a slower one.
+  // Settle for the plan that fits in more of them, chained or not; or for one that fits
+  // in all sizes; or for a slower one.
   count = CountUnfit(fastest, kUnlimited, kMaxUnfit + 1, steps);
   if (!count.ok()) return count.status();
   *unfit = *count;
