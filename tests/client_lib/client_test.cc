@@ -218,8 +218,8 @@ TEST(ProgressTest, TellsOfEachPlanInProcess) {
   v1::RewriteOptions options;
   options.mutable_step()->set_batch_size(64);
   // Less than the step takes: plans have to be tried.
-  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(64 << 20);
-  options.mutable_budget()->set_recompute(v1::RECOMPUTE_ALL);  // With less there is none.
+  options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(68 << 20);
+  options.mutable_step()->set_kernel_memory(v1::KERNEL_MEMORY_OFF);
   CallOptions call;
   std::vector<std::pair<int64_t, int64_t>> told;
   call.on_plan = [&told](int64_t tried, int64_t best) { told.push_back({tried, best}); };
