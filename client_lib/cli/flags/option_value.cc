@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -144,6 +145,13 @@ bool IsFeed(const FieldDescriptor* field) {
   return field->message_type() == v1::Feed::descriptor();
 }
 
+// What is before and behind the last '='; nullopt if there is none, or nothing before it.
+absl::optional<std::pair<std::string, absl::string_view>> SplitEntry(absl::string_view text) {
+  const size_t equals = text.rfind('=');
+  if (equals == absl::string_view::npos || equals == 0) return absl::nullopt;
+  return std::make_pair(std::string(text.substr(0, equals)), text.substr(equals + 1));
+}
+
 bool IsLoopCount(const FieldDescriptor* field) {
   return field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
          field->message_type() == v1::LoopCount::descriptor();
@@ -153,13 +161,12 @@ absl::Status AddLoopCounts(absl::string_view flag, const std::vector<std::string
                            const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
     v1::LoopCount loop;
-    const size_t equals = text.rfind('=');
+    const auto entry = SplitEntry(text);
     int64_t count = 0;
-    if (equals == std::string::npos || equals == 0 ||
-        !absl::SimpleAtoi(absl::string_view(text).substr(equals + 1), &count)) {
+    if (!entry || !absl::SimpleAtoi(entry->second, &count)) {
       return BadValue(flag, text, "NAME=N, e.g. rnn/while/while_context=200");
     }
-    loop.set_name(text.substr(0, equals));
+    loop.set_name(entry->first);
     loop.set_count(count);
     message->GetReflection()->AddMessage(message, field)->CopyFrom(loop);
   }
@@ -175,18 +182,17 @@ absl::Status AddGpuMemories(absl::string_view flag, const std::vector<std::strin
                             const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
     v1::GpuMemory memory;
-    const size_t equals = text.rfind('=');
+    const auto entry = SplitEntry(text);
     int64_t bytes = 0;
-    if (equals == std::string::npos || equals == 0) {
+    if (!entry) {
       const bool is_count = ParseByteCount(flag, text, &bytes).ok();
       return BadValue(flag, text,
                       absl::StrCat("DEVICE=BYTES, e.g. /gpu:1=12GiB; for all GPUs give "
                                    "--gpu-memory-bytes ",
                                    is_count ? text : "8GiB"));
     }
-    absl::Status s = ParseByteCount(flag, absl::string_view(text).substr(equals + 1), &bytes);
-    if (!s.ok()) return s;
-    memory.set_device(text.substr(0, equals));
+    if (absl::Status s = ParseByteCount(flag, entry->second, &bytes); !s.ok()) return s;
+    memory.set_device(entry->first);
     memory.set_gpu_memory_bytes(bytes);
     message->GetReflection()->AddMessage(message, field)->CopyFrom(memory);
   }
@@ -202,13 +208,12 @@ absl::Status AddEfficiencies(absl::string_view flag, const std::vector<std::stri
                              const FieldDescriptor* field, Message* message) {
   for (const std::string& text : texts) {
     v1::KernelEfficiency kernels;
-    const size_t equals = text.rfind('=');
+    const auto entry = SplitEntry(text);
     double efficiency = 0;
-    if (equals == std::string::npos || equals == 0 ||
-        !absl::SimpleAtod(absl::string_view(text).substr(equals + 1), &efficiency)) {
+    if (!entry || !absl::SimpleAtod(entry->second, &efficiency)) {
       return BadValue(flag, text, "CLASS=X, e.g. transpose=0.6");
     }
-    kernels.set_kernels(text.substr(0, equals));
+    kernels.set_kernels(entry->first);
     kernels.set_efficiency(efficiency);
     message->GetReflection()->AddMessage(message, field)->CopyFrom(kernels);
   }
