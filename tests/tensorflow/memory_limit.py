@@ -329,7 +329,7 @@ class Run:
         """What asked in vain, and what was free then."""
         op = re.search(r"OOM when allocating tensor with shape(\S*) and type (\w+)", self.error)
         node = re.search(r"{{node ([^}]+)}}", self.error)
-        # A workspace that cannot be had is told in other words.
+        # A workspace that is refused is reported in other words.
         asked = re.search(r"ran out of memory trying to allocate (\S+) \(rounded", self.server_log)
         # Of the first request that was refused: behind it, the allocator lists its chunks.
         dump = self.server_log[asked.end():] if asked else ""
@@ -427,7 +427,7 @@ class Subject:
 
     def count_runs(self, path, limit_mib, what, warned=False):
         """'2 threads 3/3' for each number of threads, and how many workspaces were refused. A run that
-        fails is told, and wrong unless the report `warned` of that; other losses are wrong in any
+        fails is printed, and wrong unless the report `warned` of that; other losses are wrong in any
         case."""
         counts = []
         for threads in self.threads:

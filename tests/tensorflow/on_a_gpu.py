@@ -9,10 +9,10 @@ for is left out, and said to be:
   1. by ctypes, without TensorFlow: cuDNN's convolutions and their workspaces, cuBLAS's matrix products,
      copies, and how long memory takes to pin
   2. in TensorFlow, the classes of kernels in both layouts, on random data: with the copies a preset
-  3. ResNet-50, BERT-base and a U-Net as they came, Grappler on and images in NHWC, as people have them,
+  3. ResNet-50, BERT-base and a U-Net unchanged, Grappler on and images in NHWC, as people have them,
      then in NCHW
   4. their plans, where the GPU stands for one of --card GIB (16, or a quarter of its memory): what half and
-     a quarter of the memory that a step needs are enough for. The graph as it came trains at the same
+     a quarter of the memory that a step needs are enough for. The unchanged graph trains at the same
      batches in all that there is, so that speeds are of the same work, and losses can be compared
   5. one plan with what people set: variables, threads, memory that grows
 
