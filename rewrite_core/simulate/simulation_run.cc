@@ -445,9 +445,12 @@ void SimulationRun::CountSlowed(OpId id, const Op& launched, int64_t duration_ns
   if (static_cast<size_t>(index) < options_->spare_bytes.size()) {
     free = std::max(free, options_->spare_bytes[index]);
   }
+  const int64_t copy_bytes = launched.need_bytes - launched.bytes + options_->redzone_bytes;
+  if (copy_bytes <= free) free -= copy_bytes;
   std::vector<int64_t>& slowed_ns = result_.devices[index].slowed_ns;
   for (size_t i = 0; i < options_->workspace_limits.size(); ++i) {
-    if (AllocatedBytes(std::min(wanted[id], options_->workspace_limits[i])) <= free) continue;
+    const int64_t bytes = AllocatedBytes(std::min(wanted[id], options_->workspace_limits[i]));
+    if (bytes == 0 || bytes + options_->redzone_bytes <= free) continue;
     slowed_ns[i] += TimesRatio(duration_ns, kWithoutWorkspacePercent - 100, 100);
   }
 }

@@ -63,8 +63,11 @@
 // Wanted workspaces. cuDNN takes a workspace while it launches a convolution, if it is free at
 // once, and else another algorithm (AllocateScratchOrFallback in core/kernels/conv_ops_gpu.h).
 // Nothing waits for it, and the memory is free again before the next operation is launched: so it
-// changes neither memory nor order, and only its absence is counted (DeviceUse::slowed_ns). What is
-// free is the largest free piece or, if memory is only counted, all that is free; or what the
+// changes neither memory nor order, and only its absence is counted (DeviceUse::slowed_ns). The
+// algorithm is chosen in the first step, which needs more: each is tried with a workspace between
+// two redzones, beside a copy of the output between two redzones, unless there is no memory for
+// that copy (AutotuneUnfusedConv in conv_ops_gpu.cc, WrapRedzoneBestEffort in gpu_utils.cc). What
+// is free is the largest free piece or, if memory is only counted, all that is free; or what the
 // device has besides its budget, if that is more.
 //
 // Waiting. An operation waits if its allocation does not fit. Freed memory goes to the first
@@ -124,6 +127,8 @@ inline constexpr int32_t kMaxSpreadPercent = 1'000;
 // What an operation takes without the workspace that it wants, in percent of its time. An
 // assumption until it is measured; the step's time hardly depends on it, as few go without.
 inline constexpr int32_t kWithoutWorkspacePercent = 130;
+// Both redzones of an allocation (RedzoneAllocator::kDefaultRedzoneSize on each side).
+inline constexpr int64_t kRedzoneBytes = 2 * (int64_t{8} << 20);
 
 enum class SimulationMode : uint8_t { kLaunchAhead, kSynchronous };
 
@@ -159,6 +164,7 @@ struct SimulationOptions {
   // kLaunchAhead alone: fill in `slowed_ns` for these limits of wanted workspaces, in bytes, where
   // devices have these bytes besides their budgets; devices beyond the list have none.
   std::vector<int64_t> workspace_limits, spare_bytes;
+  int64_t redzone_bytes = kRedzoneBytes;
   // Fill in `timeline` and `at_peak`.
   bool record_timeline = false;
   // Fill in SimulationResult::pieces.

@@ -308,6 +308,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulatorInOtherOrdersAndTimes) {
       options.host_budget_bytes = SomeBudget(0, ample.host_peak_bytes, &random);
       options.placed = random.OneIn(2);
       options.workspace_limits = {1000, 300, 0};
+      options.redzone_bytes = 256;
       options.spare_bytes.assign(seed % 3, seed % 2 * 256);
       options.max_fragmentation_bytes =
           random.OneIn(3) ? 256 * random.Below(6) : kDefaultMaxFragmentationBytes;

@@ -443,7 +443,7 @@ class Naive {
     durations_[op] = DrawDuration(op);
     for (size_t i = 0; i < options_.workspace_limits.size(); ++i) {
       const int64_t wanted = RoundUp(std::min(Wanted(op), options_.workspace_limits[i]));
-      if (!ahead_ || wanted == 0 || HasFree(wanted, device)) continue;
+      if (!ahead_ || wanted == 0 || HasFreeInFirstStep(op, wanted, device)) continue;
       result_.devices[device].slowed_ns[i] += Duration(op) * 3 / 10;
     }
     given_at_[op] = now_;
@@ -467,6 +467,13 @@ class Naive {
 
   int64_t Wanted(OpId op) const {
     return op < static_cast<int32_t>(w_.wanted_bytes.size()) ? w_.wanted_bytes[op] : 0;
+  }
+  // Beside a copy of the output, unless that is too large.
+  bool HasFreeInFirstStep(OpId op, int64_t workspace, int device) {
+    const int64_t tried = workspace + options_.redzone_bytes;
+    int64_t copy = options_.redzone_bytes;
+    for (BufferId b : w_.writes[op]) copy += Size(b);
+    return HasFree(copy + tried, device) || (!HasFree(copy, device) && HasFree(tried, device));
   }
   // Whether that many bytes are free while the current operation is launched.
   bool HasFree(int64_t bytes, int device) {

@@ -262,7 +262,6 @@ class JointSearch {
     if (!has_best()) {
       if (absl::Status s = TryAlone(grid, most_ns, kMaxAlone); !s.ok()) return s;
     }
-    TakeUnsteady();
     return absl::OkStatus();
   }
 
