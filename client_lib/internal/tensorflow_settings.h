@@ -55,6 +55,8 @@ inline bool XlaClusters() {
 }
 
 inline constexpr char kWorkspaceLimit[] = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB";
+// `spillway run` sets both to the same: the limit is a plan's then, not the job's own.
+inline constexpr char kLimitOfRun[] = "SPILLWAY_WORKSPACE_LIMIT_IN_MB";
 
 // Of one of Advice.environment, which a server may have sent: the limit that it sets, in MiB; 0 if
 // it is another variable, or no such number (1 to 2^30).
@@ -82,18 +84,21 @@ inline bool WorkspacesAreOptional() {
 inline void ReserveWorkspaceLimit() { setenv(kWorkspaceLimit, "", /*overwrite=*/0); }
 
 // Limits cuDNN's workspaces in this process to what a plan was made with, `mib` (0: it has no
-// limit), unless the site or the job did. TensorFlow reads the limit once, before its first
-// convolution: for a plan that comes later and has a smaller one, returns a warning, else "".
-// Python has the same in spillway/tensorflow/_settings.py. Thread safety: any number of calls at
-// once; as setenv, not beside a getenv, unless ReserveWorkspaceLimit was called before there were
-// threads.
+// limit), unless the site or the job did (`spillway run` is neither). TensorFlow reads it once,
+// before its first convolution: for a plan that comes later and has a smaller one, returns a
+// warning, else "". Python has the same in spillway/tensorflow/_settings.py. Thread safety: any
+// number of calls at once; as setenv, not beside a getenv, unless ReserveWorkspaceLimit was called
+// before there were threads.
 inline std::string LimitWorkspaces(int mib) {
   static std::mutex mutex;
   static int limit = 0;  // What was set here.
   const std::lock_guard<std::mutex> lock(mutex);
   if (mib <= 0 || !WorkspacesAreOptional()) return "";
-  if (limit == 0 && std::getenv(kWorkspaceLimit) != nullptr && !VariableIs(kWorkspaceLimit, "")) {
-    return "";
+  const char* const set = std::getenv(kWorkspaceLimit);
+  if (limit == 0 && set != nullptr && *set != '\0') {
+    if (VariableIs(kLimitOfRun, set))
+      limit = WorkspaceLimitMib(std::string(kWorkspaceLimit) + "=" + set);
+    if (limit == 0) return "";
   }
   const int earlier = limit;
   if (earlier != 0 && mib >= earlier) return "";

@@ -48,7 +48,7 @@ lines=$(spillway run --graph "$SPILLWAY_JOB_GRAPH" --timeout 30s \
   ${SPILLWAY_RECOMPUTE:+"--recompute=$SPILLWAY_RECOMPUTE"} ${SPILLWAY_DRY_RUN:+--dry-run} \
   ${share_mib:+"--host-memory-bytes=$((share_mib / 2))MiB"} -- /bin/sh -c '
   for name in SPILLWAY_GRAPH SPILLWAY_ORIGINAL_GRAPH SPILLWAY_REPORT TF_GPU_HOST_MEM_LIMIT_IN_MB \
-      TF_CUDNN_WORKSPACE_LIMIT_IN_MB; do
+      TF_CUDNN_WORKSPACE_LIMIT_IN_MB SPILLWAY_WORKSPACE_LIMIT_IN_MB; do
     value=$(printenv "$name") || { echo "unset $name"; continue; }
     case $value in *"$0"*) echo "spillway: $name has a line break, and is not exported" >&2; exit 1 ;; esac
     printf "export %s=%s\n" "$name" "$value"

@@ -2,7 +2,8 @@
 """Is what TensorFlow runs what was planned? Simulates plans as TensorFlow's own passes leave them,
 and in other orders of the file.
 
-    what_runs.py --spillway build/bin/spillway [--full] [-k PATTERN] [--write] [--advice TEXT]
+    what_runs.py --spillway build/bin/spillway [--full | --every N] [-k PATTERN] [--write]
+                 [--advice TEXT]
 
 A graph is planned for a GPU with a share of its peak, at the default reserve, with the temporaries
 of its kernels; GRAPH+passes after Grappler's passes, as the plug-in does. Then it is changed as
@@ -226,14 +227,15 @@ def judged(name, told, forecast):
     return Case(name, broken, figures)
 
 
-def cases(spillway, run, pattern, advice):
-    """The Cases of a Run. `advice`: a ConfigProto's text, if not the report's."""
+def cases(spillway, run, pattern, advice, numbers=None, every=1):
+    """The Cases of a Run. `advice`: a ConfigProto's text, if not the report's. Of the plans, which
+    `numbers` counts, only each `every`-th is made."""
     net_of_file = None
     for capability, share, recompute in itertools.product(run.capabilities, run.shares,
                                                           run.recomputes):
         prefix = "%s/%d/%s/%s/" % (run.graph, share, recompute, capability)
         wanted = [change for change in run.changes if pattern in prefix + change]
-        if not wanted:
+        if not wanted or (numbers is not None and next(numbers) % every != 0):
             continue
         net_of_file = net_of_file or Net(run.graph.replace(AFTER_PASSES, ""))
         passed = run.graph.endswith(AFTER_PASSES)
@@ -294,7 +296,9 @@ def told_of(case, known):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--spillway", metavar="PROGRAM", required=True)
-    parser.add_argument("--full", action="store_true", help="every graph, share, GPU and order")
+    every = parser.add_mutually_exclusive_group()
+    every.add_argument("--full", action="store_true", help="every graph, share, GPU and order")
+    every.add_argument("--every", metavar="N", type=int, help="each N-th plan of --full")
     parser.add_argument("-k", metavar="PATTERN", default="", help="only cases with this in the name")
     parser.add_argument("--advice", metavar="TEXT", default="",
                         help="the ConfigProto of `advised`, if not the report's")
@@ -304,8 +308,10 @@ def main():
         os.environ[key] = value
     spillway = rewrite.SpillwayCommand(arguments.spillway)
     known, ran, failed = known_broken(), [], 0
-    for run in FULL if arguments.full else SHORT:
-        for case in cases(spillway, run, arguments.k, arguments.advice):
+    numbers = itertools.count()
+    for run in FULL if arguments.full or arguments.every else SHORT:
+        for case in cases(spillway, run, arguments.k, arguments.advice, numbers,
+                          arguments.every or 1):
             words, fails = told_of(case, known)
             print("%s  %s: %s" % (words, case.name, case.figures), flush=True)
             ran.append(case)

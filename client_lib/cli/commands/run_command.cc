@@ -57,7 +57,9 @@ constexpr char kRunFooter[] =
     "  SPILLWAY_ORIGINAL_GRAPH  the graph that was given\n"
     "  SPILLWAY_REPORT          the report as JSON; not set after a failure\n"
     "  TF_GPU_HOST_MEM_LIMIT_IN_MB, TF_CUDNN_WORKSPACE_LIMIT_IN_MB  as the report advises,\n"
-    "                           unless they are already set\n"
+    "                           unless they are already set; in the second case with\n"
+    "                           SPILLWAY_WORKSPACE_LIMIT_IN_MB, by which the plug-in and\n"
+    "                           the Python package know that it may be lowered\n"
     "Standard input and output, signals and the exit code are the command's own.\n"
     "\n"
     "Flags that are not given are taken from SPILLWAY_SERVER, SPILLWAY_CACHE_DIR,\n"
@@ -264,6 +266,9 @@ void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared)
     const bool limits_workspaces =
         internal::WorkspaceLimitMib(variable) > 0 && internal::WorkspacesAreOptional();
     if (!limits_workspaces && set.first != kHostMemoryLimit) continue;
+    if (limits_workspaces && std::getenv(internal::kWorkspaceLimit) == nullptr) {
+      setenv(internal::kLimitOfRun, set.second.c_str(), /*overwrite=*/1);
+    }
     setenv(set.first.c_str(), set.second.c_str(), /*overwrite=*/0);
   }
 }

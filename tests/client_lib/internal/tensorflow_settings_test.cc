@@ -89,7 +89,11 @@ TEST_F(TensorflowSettingsTest, TheLeastPlanLimitsWorkspaces) {
   }
   setenv(kWorkspaceLimit, "100", 1);
   EXPECT_EQ(LimitWorkspaces(64), "");
-  EXPECT_EQ(limit(), "100");  // The job's own.
+  EXPECT_EQ(limit(), "100");      // The job's own.
+  setenv(kLimitOfRun, "128", 1);  // Of another plan: the job has set 100 since.
+  EXPECT_EQ(LimitWorkspaces(64), "");
+  EXPECT_EQ(limit(), "100");
+  unsetenv(kLimitOfRun);
   unsetenv(kWorkspaceLimit);
   ReserveWorkspaceLimit();
   EXPECT_EQ(limit(), "");
@@ -102,6 +106,19 @@ TEST_F(TensorflowSettingsTest, TheLeastPlanLimitsWorkspaces) {
   EXPECT_THAT(LimitWorkspaces(64), HasSubstr("set TF_CUDNN_WORKSPACE_LIMIT_IN_MB=64 before"));
   EXPECT_EQ(limit(), "64");
   unsetenv(kWorkspaceLimit);
+}
+
+// In a process of its own, since what was set stays.
+TEST_F(TensorflowSettingsTest, ALimitOfRunIsLowered) {
+  EXPECT_EXIT(
+      {
+        setenv(kWorkspaceLimit, "256", 1);
+        setenv(kLimitOfRun, "256", 1);
+        const bool larger = LimitWorkspaces(512).empty() && VariableIs(kWorkspaceLimit, "256");
+        const bool smaller = !LimitWorkspaces(64).empty() && VariableIs(kWorkspaceLimit, "64");
+        std::exit(larger && smaller ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(TensorflowSettingsTest, EachIsSaid) {

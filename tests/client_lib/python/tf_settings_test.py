@@ -63,6 +63,8 @@ assert limit(256) == (None, []), "convolutions would fail"
 del os.environ["TF_CUDNN_USE_AUTOTUNE"]
 os.environ[NAME] = "100"
 assert limit(64) == ("100", []), "the job's own"
+os.environ["SPILLWAY_WORKSPACE_LIMIT_IN_MB"] = "128"  # Of `spillway run`; the job has set 100 since.
+assert limit(64) == ("100", []), "the job's own"
 del os.environ[NAME]
 for odd in (0, -1, "", "x", "1 2", 10**10):  # From a server.
     assert limit(odd) == (None, []), odd
@@ -71,6 +73,9 @@ os.environ[NAME] = ""  # Unset, to TensorFlow.
 assert limit(256) == ("256", [])
 assert limit(512) == ("256", [])
 assert limit(64) == ("64", ["set %s=64 before the program starts" % NAME]), limit(64)
+_settings._limit = 0
+os.environ[NAME] = "128"
+assert limit(200) == ("128", []) and limit(65)[0] == "65", "of spillway run"
 assert "TF_GPU_HOST_MEM_LIMIT_IN_MB" not in os.environ
 print("passed")
 """

@@ -109,7 +109,8 @@ def of_program() -> List[str]:
 
 
 _LIMIT = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"
-_limit = 0  # What was set here, in MiB.
+_LIMIT_OF_RUN = "SPILLWAY_WORKSPACE_LIMIT_IN_MB"  # `spillway run` sets both to the same.
+_limit = 0  # What a plan has set, in MiB.
 
 
 def _workspaces_are_optional() -> bool:
@@ -129,9 +130,13 @@ def limit_workspaces(report: Any) -> None:
         return
     limits = [int(text.partition("=")[2]) for text in report.advice.environment
               if re.fullmatch(_LIMIT + "=[1-9][0-9]{0,8}", text)]
-    is_set = bool(os.environ.get(_LIMIT))  # What is empty is unset, as TensorFlow reads it.
-    if not limits or not _workspaces_are_optional() or (_limit == 0 and is_set):
+    if not limits or not _workspaces_are_optional():
         return
+    given = os.environ.get(_LIMIT)  # What is empty is unset, as TensorFlow reads it.
+    if _limit == 0 and given:
+        if given != os.environ.get(_LIMIT_OF_RUN) or not re.fullmatch("[1-9][0-9]{0,8}", given):
+            return
+        _limit = int(given)
     earlier = _limit
     if earlier and limits[0] >= earlier:
         return

@@ -103,6 +103,7 @@ class RunTest : public ::testing::Test {
                              "SLURM_TMPDIR",
                              "TF_GPU_HOST_MEM_LIMIT_IN_MB",
                              "TF_CUDNN_WORKSPACE_LIMIT_IN_MB",
+                             "SPILLWAY_WORKSPACE_LIMIT_IN_MB",
                              "TF_DETERMINISTIC_OPS",
                              "TF_CUDNN_USE_AUTOTUNE",
                              "SPILLWAY_JOB",
@@ -949,8 +950,12 @@ TEST_F(RunTest, APlanLimitsWorkspacesUnlessTheyMustBeThere) {
   setenv("TF_CUDNN_USE_AUTOTUNE", "0", 1);
   EXPECT_EQ(RunMnist(dir_, show).out, "");
   unsetenv("TF_CUDNN_USE_AUTOTUNE");
+  const Words of_run = {"--batch-size", "64", "--",
+                        "sh",           "-c", "printf %s \"$SPILLWAY_WORKSPACE_LIMIT_IN_MB\""};
+  EXPECT_EQ(RunMnist(dir_, of_run).out, "256");
   setenv("TF_CUDNN_WORKSPACE_LIMIT_IN_MB", "17", 1);
   EXPECT_EQ(RunMnist(dir_, show).out, "17");
+  EXPECT_EQ(RunMnist(dir_, of_run).out, "");
   unsetenv("TF_CUDNN_WORKSPACE_LIMIT_IN_MB");
 }
 
