@@ -138,6 +138,11 @@ Rows StepFacts(const v1::Forecast& forecast) {
     absl::StrAppend(&facts[0][1], ", beside ", core::BytesText(forecast.host_variable_bytes()),
                     " of variables on CPUs");
   }
+  if (forecast.host_ns() > 0) {
+    facts.push_back(
+        {"on CPUs", absl::StrCat(core::DurationText(absl::Nanoseconds(forecast.host_ns())),
+                                 " of operations, one after another")});
+  }
   if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
   AddUnknown("unknown", forecast, &facts);
   AddKnownShare("known", forecast, &facts);

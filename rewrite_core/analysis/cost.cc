@@ -204,9 +204,7 @@ class Estimator {
 
   // For a node that launches a kernel. Sets `wanted_bytes` if it wants a workspace.
   NodeCost Estimate(NodeId id, int64_t* wanted_bytes) const {
-    static constexpr CostRow kOther{};
-    const CostRow* row = rows_[graph_.op_id(id)];
-    if (row == nullptr) row = &kOther;
+    const CostRow* row = RowOf(id);
     NodeCost cost;
     const bool is_conv = row->work == Work::kConv || row->work == Work::kDepthwise;
     if (is_conv) cost.workspace_bytes = workspace_bytes_;
@@ -232,7 +230,24 @@ class Estimator {
     return cost;
   }
 
+  // For a node that computes on the host.
+  NodeCost EstimateOnHost(NodeId id) const {
+    NodeCost cost;
+    const double bytes = Bytes(id, *RowOf(id));
+    if (bytes < kLeastHostBytes) return cost;
+    cost.memory_bytes = bytes;
+    cost.duration_ns = ToNanoseconds(bytes / hardware_.host_mem_bytes_per_s);
+    cost.on_host_engine = true;
+    return cost;
+  }
+
  private:
+  const CostRow* RowOf(NodeId id) const {
+    static constexpr CostRow kOther{};
+    const CostRow* row = rows_[graph_.op_id(id)];
+    return row == nullptr ? &kOther : row;
+  }
+
   ShapeView Operand(NodeId id, int number) const {
     if (number == kOut) return shapes_.shape({id, 0});
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
@@ -369,13 +384,15 @@ class Estimator {
 
   // -1: unknown.
   double Bytes(NodeId id, const CostRow& row) const {
+    const bool on_host = placement_.node(id) == kHostPlace;
+    const auto counts = [&](Place place) { return on_host ? place == kHostPlace : place >= 0; };
     double sum = 0;
     double largest = -1;
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     const size_t counted = row.counted > 0 ? row.counted : inputs.size();
     for (size_t i = 0; i < std::min(inputs.size(), counted) && !inputs[i].is_control(); ++i) {
-      // The kernel does not read handles, nor parameters in host memory.
-      if (placement_.input(id, static_cast<int32_t>(i), inputs[i]) < 0) continue;
+      // The kernel does not read handles; on a GPU nor parameters in host memory.
+      if (!counts(placement_.input(id, static_cast<int32_t>(i), inputs[i]))) continue;
       const bool is_ref = shapes_.type(inputs[i]).is_ref;
       if (row.update_passes > 0 && is_ref) continue;
       const double passes = static_cast<int>(i) < row.passes_inputs ? row.passes : 1;
@@ -390,7 +407,7 @@ class Estimator {
     const int32_t counted_outputs = row.counted > 0 ? row.counted : num_outputs;
     for (int32_t port = 0; port < std::min(num_outputs, counted_outputs); ++port) {
       const Tensor tensor{id, port};
-      if (buffers_.place(tensor) < 0) continue;
+      if (!counts(buffers_.place(tensor))) continue;
       const int64_t bytes = buffers_.bytes(tensor);
       if (bytes == kUnknownSize) return -1;
       sum += static_cast<double>(bytes) * (row.passes == 0 ? 2 : 1);
@@ -419,6 +436,34 @@ std::vector<bool> FindCalls(const Graph& graph, const CallCosts& functions) {
     calls[op] = known.contains(graph.op_name(op)) || functions.IsFunction(graph.op_name(op));
   }
   return calls;
+}
+
+// By node: whether it needs a variable, or what a GPU has made, and so is in no input pipeline.
+std::vector<bool> FindBeyondInput(const Graph& graph, const Placement& placement,
+                                  const Buffers& buffers, StopPoller* poll) {
+  std::vector<bool> beyond(graph.num_nodes(), false);
+  std::vector<NodeId> stack;
+  const auto visit = [&](NodeId id) {
+    if (beyond[id]) return;
+    beyond[id] = true;
+    stack.push_back(id);
+  };
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
+    if (poll->Tick()) return beyond;  // The caller polls, too.
+    if (placement.node(id) != kHostPlace ||
+        (buffers.num_outputs(id) > 0 && buffers.storage({id, 0}) == Storage::kVariable)) {
+      visit(id);
+    }
+  }
+  while (!stack.empty()) {
+    const Graph::Readers readers = graph.readers(stack.back());
+    stack.pop_back();
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll->Tick()) return beyond;
+      if (readers[i].port != kControl) visit(readers[i].node);
+    }
+  }
+  return beyond;
 }
 
 }  // namespace
@@ -499,10 +544,14 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
   if (absl::Status s = stop.status("costs"); !s.ok()) return s;
   const std::vector<bool> calls = FindCalls(graph, call_costs);
   StopPoller poll(stop);
+  const std::vector<bool> in_step = FindBeyondInput(graph, placement, buffers, &poll);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("costs");
     NodeCost& cost = costs.nodes_[id];
     const bool on_host = placement.node(id) == kHostPlace;
+    if (on_host && in_step[id] && !calls[graph.op_id(id)] && buffers.ComputesOnHost(id)) {
+      cost = estimator.EstimateOnHost(id);
+    }
     if (!on_host) {
       if (!buffers.LaunchesKernel(id)) continue;
       int64_t wanted_bytes = 0;

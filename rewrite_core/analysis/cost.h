@@ -7,10 +7,13 @@
 //
 // Operations are only counted for convolutions and matrix products; a multiply-add is two. Bytes
 // are those of inputs and outputs, each read or written once, or as often as its row in the table
-// says. Nodes that launch no kernel (Buffers::LaunchesKernel) take no time, nor do nodes on the
-// host, because nothing is known about the CPU. If a size is unknown, only the launch counts, and
-// the node is counted as unknown. A function call (If, While, PartitionedCall) is one node, of
-// unknown cost unless its body bounds it (call_cost.h).
+// says. Nodes that launch no kernel (Buffers::LaunchesKernel) take no time. If a size is unknown,
+// only the launch counts, and the node is counted as unknown. A function call (If, While,
+// PartitionedCall) is one node, of unknown cost unless its body bounds it (call_cost.h).
+//
+// A node on the host takes bytes / host_mem_bytes_per_s on the host's engine if it reads and writes
+// kLeastHostBytes or more, and else no time: nor if its size is unknown, or if it needs neither a
+// variable nor a GPU, which is an input pipeline and runs ahead of the step.
 //
 // Unless Step.kernel_memory is OFF, what kernels allocate beside their outputs
 // (kernel_temporaries.h) is part of their workspace, and the bytes of these copies take time on
@@ -63,13 +66,17 @@ std::vector<int64_t> WorkspaceLimits(const v1::Step& step);
 // Whether kernels' temporaries count.
 bool CountsTemporaries(const v1::Step& step);
 
+// A smaller operation is done before it matters.
+inline constexpr double kLeastHostBytes = 1 << 20;
+
 struct NodeCost {
   int64_t duration_ns = 0;
   double flops = 0;         // Operations; 0 for nodes that only move data.
   double memory_bytes = 0;  // Read and written.
   int64_t workspace_bytes = 0;
-  bool is_known = true;  // False: a size was missing, or is_call.
-  bool is_call = false;  // It runs functions of the library, and no body bounds it.
+  bool is_known = true;         // False: a size was missing, or is_call.
+  bool on_host_engine = false;  // On the host, one after another.
+  bool is_call = false;         // It runs functions of the library, and no body bounds it.
 };
 
 class Costs {

@@ -145,6 +145,13 @@ void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
   forecast->add_assumes(
       "the GPU's memory is one piece (allow_growth is off), and XLA compiles nothing: leave them "
       "so");
+  if (forecast->host_ns() > 0) {
+    forecast->add_assumes(absl::StrCat(
+        "operations on CPUs that read and write 1 MiB or more run one after another, at ",
+        facts.hardware().host_mem_bytes_per_s / 1e9,
+        " GB/s, and input pipelines run ahead of the step, in no time: otherwise give "
+        "host_mem_bytes_per_s or a profile"));
+  }
   if (facts.step().grappler() == v1::GRAPPLER_AS_IS) return;
   forecast->add_assumes(
       "TensorFlow's graph optimizer is on, which makes NoOps of operations that only control edges "
@@ -239,7 +246,6 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, const SwapPlan& step
   if (!result.ok()) return result.status();
 
   v1::Forecast forecast;
-  AddAssumptions(facts, &forecast);
   // With unlimited memory nothing needs to be known.
   SetFit(result->fits,
          budget == ForecastBudget::kNone
@@ -259,6 +265,8 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, const SwapPlan& step
   const SimulationResult& sync =
       result->fits ? result->synchronous : result->unlimited->synchronous;
   forecast.set_host_peak_bytes(std::max(ahead.host_peak_bytes, sync.host_peak_bytes));
+  forecast.set_host_ns(ahead.host_ns);
+  AddAssumptions(facts, &forecast);
   for (GpuIndex gpu(0); gpu < static_cast<int32_t>(ahead.devices.size()); ++gpu) {
     AddDevice(facts, gpu, ahead.devices[gpu], sync.devices[gpu], &forecast);
     if (budget == ForecastBudget::kNone) continue;

@@ -101,6 +101,7 @@ class Bounds {
   std::vector<std::vector<OpId>> steps_;               // By device.
   // By device: the time of the step's own copies, in ns; the operation that copies the most in.
   std::vector<int64_t> copy_out_ns_, copy_in_ns_;
+  int64_t host_ns_ = 0;  // Of the host's engine.
   std::vector<OpId> largest_copy_in_;
   // By output of one operation: the input that it may reuse, or kNoBufferId.
   std::vector<BufferId> reused_;
@@ -139,6 +140,7 @@ absl::Status Bounds::Prepare(absl::Span<const OpId> order, const StopToken& stop
   for (OpId id(0); id < num_ops; ++id) {
     if (poll.Tick()) return stop.status(kStage);
     const WorkloadOp& op = workload_.ops[id];
+    if (op.on_host_engine) host_ns_ += op.duration_ns;
     if (op.kind == OpKind::kCopyOut) {
       copy_out_ns_[op.device] += op.duration_ns;
       uses_[workload_.reads[id][0]].on_host_anyway = true;
@@ -295,6 +297,7 @@ absl::StatusOr<DeviceBounds> Bounds::OfDevice(GpuIndex device, const StopToken& 
   bounds.step_time_ns = options_.may_run_again.empty()
                             ? StepTime(bounds, demand, out_until, device, stop)
                             : JointTime(demand, device, stop);
+  bounds.step_time_ns = std::max(bounds.step_time_ns, host_ns_);
   if (absl::Status s = stop.status(kStage); !s.ok()) return s;
   return bounds;
 }

@@ -26,10 +26,11 @@
 //   are on the host anyway (copied in, or copied out for other readers) cost nothing. In D(t),
 //   buffers in gaps count with their exact bytes, not rounded up, as copies do.
 //
-// Time, with B the rates of the copies: each engine's total (compute; the step's own copies plus
-// bound B at rate B), and for every t the earliest start of t and the minimum time from there to
-// the end. Let out(t) be bound B's bytes of the steps up to t, which have left before t allocates
-// its memory, and in(t) those of the steps from t on, whose copies back start after t has run.
+// Time, with B the rates of the copies: each engine's total (compute; the host's; the step's own
+// copies plus bound B at rate B), and for every t the earliest start of t and the minimum time from
+// there to the end. Let out(t) be bound B's bytes of the steps up to t, which have left before t
+// allocates its memory, and in(t) those of the steps from t on, whose copies back start after t has
+// run.
 //   start(t): not before t-1 has run, nor before out(t) has left. Bytes produced by steps from s on
 //   leave only after s has run; of out(t) those are all but the bytes produced before s. So for
 //   every s < t start(t) >= end(s) + (out(t) - bytes made before s) / B_out.
@@ -41,8 +42,8 @@
 // again and parts x_g copied, and sum to D(t): then the step takes at least its compute time plus
 // the sum of y_g c_g, with c_g the time to make a byte of g again, and at least its copies in plus
 // those of x_g. As a byte copied costs the same in each gap, the smallest maximum of both makes the
-// bytes of the least c_g again, up to where both are equal. (What a second run reads is free, and
-// the shortfall of no other step is looked at.)
+// bytes of the least c_g again, up to where both are equal. The host's total holds here, too. (What
+// a second run reads is free, and the shortfall of no other step is looked at.)
 //
 // Thread safety: pure functions; any number of calls at once.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_LOWER_BOUNDS_H_

@@ -174,6 +174,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
     Op& op = ops[number];
     op.kind_bits = static_cast<uint32_t>(from.kind);
     op.device_bits = from.device;
+    op.on_host_engine = from.on_host_engine;
     op.duration_ns = from.duration_ns;
     op.node = from.node;
     op.bytes = is_copy ? workload.buffers[workload.reads[id][0]].bytes

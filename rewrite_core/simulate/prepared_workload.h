@@ -37,11 +37,12 @@ struct PreparedWorkload {
     int32_t writes = 0, writes_end = 0;  // In `writes`.
     int32_t holds = 0, holds_end = 0;    // In `holds`: what it reads and writes, and releases.
     NodeId node = kNoNode;
-    int32_t device_bits : 29;
+    int32_t device_bits : 28;
     uint32_t kind_bits : 2;
+    uint32_t on_host_engine : 1;
     uint32_t may_reuse : 1;  // At least one of its writes may reuse a buffer.
 
-    Op() : device_bits(0), kind_bits(0), may_reuse(0) {}
+    Op() : device_bits(0), kind_bits(0), on_host_engine(0), may_reuse(0) {}
     Place device() const { return Place(device_bits); }
     OpKind kind() const { return static_cast<OpKind>(kind_bits); }
     // The device whose memory it writes, or kHostPlace.

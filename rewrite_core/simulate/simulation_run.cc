@@ -87,7 +87,7 @@ void SimulationRun::Start() {
   if (options_->record_order) result_.order.reserve(num_ops);
   if (options_->record_times) result_.times.resize(num_ops);
   diverged_ = host_touched_ = false;
-  now_ = last_end_ns_ = least_time_ns_ = step_ = 0;
+  now_ = last_end_ns_ = host_end_ns_ = least_time_ns_ = step_ = 0;
   left_ = static_cast<int32_t>(num_ops);
   first_wait_ = 0;
   asks_ = 0;
@@ -468,6 +468,9 @@ void SimulationRun::StartNow(OpId id, const Op& started) {
     }
   } else if (started.kind() != OpKind::kHost) {
     StartCopy(started, duration_ns, &end_ns);
+  } else if (started.on_host_engine) {
+    host_end_ns_ = end_ns = std::max(now_, host_end_ns_) + duration_ns;
+    result_.host_ns += duration_ns;
   }
   RecordTimes(id, duration_ns, end_ns);
   last_end_ns_ = std::max(last_end_ns_, end_ns);

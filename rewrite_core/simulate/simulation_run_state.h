@@ -85,6 +85,7 @@ class SimulationRunState {
 
   int64_t now_ = 0;
   int64_t last_end_ns_ = 0;
+  int64_t host_end_ns_ = 0;    // When all that the host's engine was given ends.
   int64_t least_time_ns_ = 0;  // With a cutoff: what the step takes at least.
   int32_t left_ = 0;           // Operations that have not been granted memory.
   std::vector<Device> devices_;

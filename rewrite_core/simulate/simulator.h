@@ -1,7 +1,7 @@
 // The simulator: runs a Workload on GPUs with three engines each (compute, copies out, copies in)
-// and reports how much memory the step takes, how long it takes, and whether it fits. It is driven
-// by events, not ticks: times are integer nanoseconds, and a run takes (operations + edges) * log.
-// Running out of memory is a result, not an error.
+// and a host with one, and reports how much memory the step takes, how long it takes, and whether
+// it fits. It is driven by events, not ticks: times are integer nanoseconds, and a run takes
+// (operations + edges) * log. Running out of memory is a result, not an error.
 //
 // Memory. A buffer counts with its size rounded up to 256 bytes. A device's resident buffers are
 // live from the start. Every other buffer is live from the allocation for its writer until its
@@ -26,6 +26,9 @@
 //
 // kSynchronous: every operation waits until its predecessors are done. Each engine serves its queue
 // in order of readiness; memory is allocated at the start of an operation and released at its end.
+//
+// The host. A host operation starts when it has its memory; one on the host's engine after those
+// that got theirs before it, in either mode.
 //
 // Other orders and times. The above describes a GPU's queue of compute operations (at the launcher
 // or at the engine) for ReadyOrder::kFirstReady. In other orders (ready_order.h) the queue has no
@@ -251,6 +254,7 @@ struct SimulationResult {
   int64_t step_time_ns = 0;
   std::vector<DeviceUse> devices;  // As in the workload.
   int64_t host_peak_bytes = 0;
+  int64_t host_ns = 0;  // Busy time of the host's engine.
   // The compute operations in the order in which they were launched, or started.
   std::vector<OpId> order;
   std::vector<OpTimes> times;  // By operation, if asked for.

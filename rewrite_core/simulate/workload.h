@@ -30,7 +30,7 @@ inline constexpr BufferId kNoBufferId(-1);
 
 enum class OpKind : uint8_t {
   kCompute,  // On a GPU's compute engine. If it takes no time, it launches no kernel.
-  kHost,     // On the CPU: any number at once.
+  kHost,     // On the CPU: any number at once, but for those on the host's engine.
   kCopyOut,  // On a GPU's device-to-host engine. Exactly one read and one write.
   kCopyIn,   // On a GPU's host-to-device engine. Exactly one read and one write.
 };
@@ -59,6 +59,7 @@ struct WorkloadOp {
   int64_t duration_ns = 0;      // Of its engine. At least 0.
   int64_t workspace_bytes = 0;  // Device memory that it needs while it runs. Only of kCompute.
   NodeId node = kNoNode;        // Its source; of a copy, the node whose output is copied.
+  bool on_host_engine = false;  // kHost: after those that the engine was given before.
   bool transposes = false;      // kCompute: makes another TensorForm of an output of `node`.
   // For a plan's swap nodes and the copies of their outputs: the index of the swap in the plan, and
   // of the swap-in in the swap (-1: the swap-out). A tensor is copied to the host once, for all its

@@ -239,6 +239,7 @@ absl::Status Builder::MakeOps() {
     const NodeCost& cost = facts_.costs()[id];
     op_of_[id] = AddOp(kind(where), where, Times(facts_.loops().runs(id), cost.duration_ns), id);
     if (where != kHostPlace) workload_.ops.back().workspace_bytes = cost.workspace_bytes;
+    workload_.ops.back().on_host_engine = cost.on_host_engine;
     if (const int64_t wanted_bytes = facts_.costs().wanted_bytes(id); wanted_bytes > 0) {
       workload_.wanted_bytes.resize(workload_.ops.size(), 0);
       workload_.wanted_bytes.back() = wanted_bytes;

@@ -33,7 +33,7 @@ std::string Joined(const Ids& ids) {
 // Everything in a result, as text: what differs is seen at once.
 std::string Text(const SimulationResult& result) {
   std::string text = absl::StrCat("time ", result.step_time_ns, " host ", result.host_peak_bytes,
-                                  " order ", Joined(result.order), "\n");
+                                  " busy ", result.host_ns, " order ", Joined(result.order), "\n");
   if (result.out_of_memory.has_value()) {
     const OutOfMemory& out = *result.out_of_memory;
     absl::StrAppend(&text, "out of memory: device ", out.device.value(), " op ", out.op.value(),

@@ -49,7 +49,7 @@ std::string Text(const SimulationResult& result, const std::vector<WorkloadOp>& 
                  const std::vector<WorkloadBuffer>& buffers) {
   const auto key = [&](OpId id) { return id == kNoOp ? "none" : Key(ops[id]); };
   std::string text = absl::StrCat("time ", result.step_time_ns, " host ", result.host_peak_bytes,
-                                  result.waited ? " waited" : "", "\n");
+                                  " busy ", result.host_ns, result.waited ? " waited" : "", "\n");
   if (!result.fits()) {
     const OutOfMemory& oom = *result.out_of_memory;
     absl::StrAppend(&text, "out of memory: ", oom.device.value(), " ", key(oom.op), " ",

@@ -440,6 +440,11 @@ class Naive {
       start = std::max(
           {now_, EngineFree(o.device, OpKind::kCompute), EngineFree(o.device, OpKind::kCopyIn)});
     }
+    if (o.on_host_engine) {
+      for (const auto& [other, end] : end_) {
+        if (w_.ops[other].on_host_engine) start = std::max(start, end);
+      }
+    }
     durations_[op] = DrawDuration(op);
     for (size_t i = 0; i < options_.workspace_limits.size(); ++i) {
       const int64_t wanted = RoundUp(std::min(Wanted(op), options_.workspace_limits[i]));
@@ -448,6 +453,7 @@ class Naive {
     }
     given_at_[op] = now_;
     end_[op] = start + Duration(op);
+    if (o.on_host_engine) result_.host_ns += Duration(op);
     if (o.device >= 0) {
       auto& queue = queues_[{o.device, o.kind}];
       if (!queue.empty() && queue.front() == op) queue.erase(queue.begin());

@@ -147,6 +147,7 @@ class Maker {
     op.device = -1;
     op.duration_ns = Duration();
     op.waits_for = RandomWaits();
+    op.on_host_engine = op.duration_ns % 2 == 1;  // Not drawn, likewise.
     AddReads(-1, 2, &op);
     for (int i = random_.Below(2); i > 0; --i) AddWrite(-1, &op);
     Add(op);

@@ -21,6 +21,7 @@ struct MadeOp {
   std::vector<core::BufferId> reuses;
   int64_t workspace_bytes = 0;
   int64_t wanted_bytes = 0;
+  bool on_host_engine = false;
 };
 
 class WorkloadMaker {
@@ -73,6 +74,7 @@ class WorkloadMaker {
     for (const MadeOp& op : ops_) {
       workload.ops.push_back(
           {op.kind, core::Place(op.device), op.duration_ns, op.workspace_bytes, core::kNoNode});
+      workload.ops.back().on_host_engine = op.on_host_engine;
       workload.wanted_bytes.push_back(op.wanted_bytes);
       add(op.waits_for, &workload.waits_for);
       add(op.reads, &workload.reads);

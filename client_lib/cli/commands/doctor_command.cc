@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "client_lib/cli/base/own_version.h"
 #include "client_lib/cli/commands/add_commands.h"
 #include "client_lib/cli/flags/color_flag.h"
 #include "client_lib/cli/flags/connection_flags.h"
+#include "client_lib/internal/host_rate.h"
 #include "client_lib/internal/program_output.h"
 #include "client_lib/internal/this_machine.h"
 #include "client_lib/text/text_table.h"
@@ -90,6 +92,17 @@ void AddMachine(Rows* rows) {
   }
 }
 
+// Larger than caches; a second of one slow core.
+constexpr int64_t kRateBytes = int64_t{256} << 20;
+
+void AddHostRate(Rows* rows) {
+  const double rate = internal::MeasureHostRate(kRateBytes);
+  rows->push_back({"host rate", rate == 0 ? std::string("not measured: there is no memory for it")
+                                          : absl::StrFormat("%.3g GB/s; where it is to train, give "
+                                                            "--host-mem-bytes-per-s %.2ge9",
+                                                            rate / 1e9, rate / 1e9)});
+}
+
 void AddPython(Rows* rows) {
   const std::string said =
       internal::OutputOf({"python3", "-c", kAskPython}, Deadline(kPythonTime)).value_or("");
@@ -116,6 +129,7 @@ absl::StatusOr<ExitCode> Run(const DoctorFlags& flags, const Session& session) {
   if (!call.ok()) return call.status();
   Rows rows = {{"spillway", OwnVersion()}};
   AddMachine(&rows);
+  AddHostRate(&rows);
   AddPython(&rows);
   ExitCode code = ExitCode::kDone;
   if (!flags.connection.HasServer()) {
@@ -136,7 +150,8 @@ void AddDoctorCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "doctor",
       "Prints what Spillway finds on this machine, and what to do about what it does not find: the "
-      "GPUs, the machine that is planned for, Python's TensorFlow, the library, and with --server "
+      "GPUs, the machine that is planned for, the rate of the host's memory, Python's TensorFlow, "
+      "the library, and with --server "
       "a "
       "server. The exit code is 1 if the server does not serve.");
   auto flags = std::make_shared<DoctorFlags>(command);

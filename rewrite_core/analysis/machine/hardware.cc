@@ -60,6 +60,8 @@ constexpr RateField kRates[] = {
     {"h2d_bytes_per_s", &Hardware::h2d_bytes_per_s, true, kFinite,
      SPILLWAY_ACCESS(h2d_bytes_per_s)},
     {"copy_latency_s", &Hardware::copy_latency_s, false, 1, SPILLWAY_ACCESS(copy_latency_s)},
+    {"host_mem_bytes_per_s", &Hardware::host_mem_bytes_per_s, true, kFinite,
+     SPILLWAY_ACCESS(host_mem_bytes_per_s)},
     {"allocator_reserve", &Hardware::allocator_reserve, false, 0.9,
      SPILLWAY_ACCESS(allocator_reserve)},
     {"internal_fragmentation_fraction", &Hardware::internal_fragmentation_fraction, false,
@@ -115,10 +117,11 @@ bool HasEveryNumber(const v1::Hardware& options) {
     if (!(options.*field.has)()) return false;
   }
   for (const RateField& field : kRates) {
-    // These belong to TensorFlow, not to the machine: no preset sets them.
-    const bool is_tensorflows = field.member == &Hardware::allocator_reserve ||
-                                field.member == &Hardware::internal_fragmentation_fraction;
-    if (!is_tensorflows && !(options.*field.has)()) return false;
+    // These have a default without a preset.
+    const bool is_optional = field.member == &Hardware::allocator_reserve ||
+                             field.member == &Hardware::internal_fragmentation_fraction ||
+                             field.member == &Hardware::host_mem_bytes_per_s;
+    if (!is_optional && !(options.*field.has)()) return false;
   }
   return true;
 }

@@ -57,6 +57,9 @@ enum class KernelClass : uint8_t {
 };
 inline constexpr size_t kKernelClasses = 16;
 
+// Of a host whose rate is not known: that of a socket with DDR4 (hardware_presets.cc).
+inline constexpr double kDefaultHostMemBytesPerS = 40e9;
+
 struct Hardware {
   std::string preset;             // Empty: every number was given.
   bool preset_assumed = false;    // No preset was named, though not every number was given.
@@ -73,6 +76,8 @@ struct Hardware {
   double d2h_bytes_per_s = 0;
   double h2d_bytes_per_s = 0;
   double copy_latency_s = 0;  // Per copy, in addition to its transfer time.
+  // The host's memory, as TensorFlow's kernels on CPUs reach it.
+  double host_mem_bytes_per_s = kDefaultHostMemBytesPerS;
   // The share of gpu_memory_bytes that is reserved for what is not simulated.
   double allocator_reserve = kDefaultAllocatorReserve;
   // The training session's setting for when its allocator splits chunks. 0: TensorFlow's default.

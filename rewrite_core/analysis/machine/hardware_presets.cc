@@ -11,6 +11,9 @@
 //   compute_capability NVIDIA's list, https://developer.nvidia.com/cuda-gpus
 //   efficiencies       eff_conv of p100_pcie is fitted to 255 images/s of ResNet-50 fp32 at batch
 //                      150. The other cards copy the efficiencies of their kind; not calibrated.
+//   host_mem_bytes_per_s  half of the memory rate of one socket of a typical host with such a card,
+//                      which a few threads reach: an assumption. (One thread of an EPYC of 2023
+//                      updates by Adam at 25 GB/s.)
 //   links              the rate of pinned copies: 12 GB/s over PCIe 3.0 x16 (of 15.75), 25 over 4.0
 //                      (of 31.5), 52 over 5.0 (of 63); for NVLink the same four fifths, except for
 //                      v100_nvlink2, which is published.
@@ -23,6 +26,8 @@ namespace spillway::core {
 namespace {
 
 constexpr double kPcie3 = 12e9, kPcie4 = 25e9, kPcie5 = 52e9;  // Bytes per second, each way.
+// Bytes per second: four channels of DDR4-2400, eight of DDR4-3200 and of DDR5-4800; Grace.
+constexpr double kDdr4 = kDefaultHostMemBytesPerS, kManyDdr4 = 100e9, kDdr5 = 150e9, kGrace = 250e9;
 constexpr int64_t kOf16Gb = 15'955'132'416;
 constexpr int64_t kOf40Gb = 39'400'000'000;
 constexpr int64_t kOf80Gb = 78'000'000'000;
@@ -81,6 +86,7 @@ class Preset {
     Set(&Hardware::d2h_bytes_per_s, bytes_per_s);
     return Set(&Hardware::h2d_bytes_per_s, bytes_per_s);
   }
+  Preset& HostRate(double bytes_per_s) { return Set(&Hardware::host_mem_bytes_per_s, bytes_per_s); }
   Preset& Kernels(const Kind& kind) {
     Set(&Hardware::eff_conv, kind.eff_conv);
     Set(&Hardware::eff_matmul, kind.eff_matmul);
@@ -115,6 +121,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(10.6e12)
           .MemoryBandwidth(732e9)
           .Link(kPcie3)
+          .HostRate(kDdr4)
           .Kernels(kFp32),
       Preset("v100_pcie")
           .About("V100 16 GB, PCIe 3.0")
@@ -125,6 +132,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(14e12)
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
+          .HostRate(kDdr4)
           .Kernels(kFp32),
       Preset("v100_32gb_pcie")
           .About("V100 32 GB, PCIe 3.0")
@@ -135,6 +143,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(14e12)
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
+          .HostRate(kDdr4)
           .Kernels(kFp32),
       Preset("v100_16gb_sxm2")
           .About("V100 16 GB SXM2, PCIe 3.0 to the host")
@@ -145,6 +154,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(15.7e12)
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
+          .HostRate(kDdr4)
           .Kernels(kFp32),
       Preset("v100_32gb_sxm2")
           .About("V100 32 GB SXM2, PCIe 3.0 to the host")
@@ -155,6 +165,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(15.7e12)
           .MemoryBandwidth(900e9)
           .Link(kPcie3)
+          .HostRate(kDdr4)
           .Kernels(kFp32),
       Preset("v100_nvlink2")
           .About("V100 16 GB, NVLink to an IBM POWER9 host")
@@ -166,6 +177,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(15.7e12)
           .MemoryBandwidth(900e9)
           .Link(68e9)
+          .HostRate(85e9)
           .Kernels(kFp32),
       Preset("t4")
           .About("T4 16 GB, PCIe 3.0")
@@ -176,6 +188,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(8.1e12)
           .MemoryBandwidth(320e9)
           .Link(kPcie3)
+          .HostRate(kDdr4)
           .Kernels(kFp32),
       Preset("a10")
           .About("A10 24 GB, PCIe 4.0, TF32")
@@ -187,6 +200,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(62.5e12)
           .MemoryBandwidth(600e9)
           .Link(kPcie4)
+          .HostRate(kManyDdr4)
           .Kernels(kTf32),
       Preset("a100_40gb_pcie4")
           .About("A100 40 GB, PCIe 4.0, TF32")
@@ -197,6 +211,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(156e12)
           .MemoryBandwidth(1555e9)
           .Link(kPcie4)
+          .HostRate(kManyDdr4)
           .Kernels(kTf32),
       Preset("a100_40gb_sxm4")
           .About("A100 40 GB SXM4, PCIe 4.0 to the host, TF32")
@@ -207,6 +222,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(156e12)
           .MemoryBandwidth(1555e9)
           .Link(kPcie4)
+          .HostRate(kManyDdr4)
           .Kernels(kTf32),
       Preset("a100_80gb_pcie4")
           .About("A100 80 GB, PCIe 4.0, TF32")
@@ -217,6 +233,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(156e12)
           .MemoryBandwidth(1935e9)
           .Link(kPcie4)
+          .HostRate(kManyDdr4)
           .Kernels(kTf32),
       Preset("a100_80gb_sxm4")
           .About("A100 80 GB SXM4, PCIe 4.0 to the host, TF32")
@@ -227,6 +244,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(156e12)
           .MemoryBandwidth(2039e9)
           .Link(kPcie4)
+          .HostRate(kManyDdr4)
           .Kernels(kTf32),
       Preset("l4")
           .About("L4 24 GB, PCIe 4.0, TF32")
@@ -239,6 +257,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(60e12)
           .MemoryBandwidth(300e9)
           .Link(kPcie4)
+          .HostRate(kManyDdr4)
           .Kernels(kTf32),
       Preset("l40s")
           .About("L40S 48 GB, PCIe 4.0, TF32")
@@ -251,6 +270,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(183e12)
           .MemoryBandwidth(864e9)
           .Link(kPcie4)
+          .HostRate(kManyDdr4)
           .Kernels(kTf32),
       Preset("h100_pcie5")
           .About("H100 80 GB, PCIe 5.0, TF32")
@@ -263,6 +283,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(378e12)
           .MemoryBandwidth(2000e9)
           .Link(kPcie5)
+          .HostRate(kDdr5)
           .Kernels(kTf32),
       Preset("h100_sxm5")
           .About("H100 80 GB SXM5, PCIe 5.0 to the host, TF32")
@@ -275,6 +296,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(494.5e12)
           .MemoryBandwidth(3350e9)
           .Link(kPcie5)
+          .HostRate(kDdr5)
           .Kernels(kTf32),
       Preset("h200_sxm5")
           .About("H200 141 GB SXM5, PCIe 5.0 to the host, TF32")
@@ -287,6 +309,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(494.5e12)
           .MemoryBandwidth(4800e9)
           .Link(kPcie5)
+          .HostRate(kDdr5)
           .Kernels(kTf32),
       Preset("gh200_nvlink_c2c")
           .About("GH200 96 GB, NVLink-C2C to the host, TF32")
@@ -299,6 +322,7 @@ std::vector<HardwarePreset> MakePresets() {
           .PeakFlops(494.5e12)
           .MemoryBandwidth(4000e9)
           .Link(360e9)
+          .HostRate(kGrace)
           .Kernels(kTf32),
   };
 }

@@ -555,14 +555,19 @@ uint32_t Buffers::reusable_inputs(Tensor tensor) const {
   return reuse.output == tensor.port ? reuse.inputs : 0;
 }
 
-bool Buffers::LaunchesKernel(NodeId id) const {
+bool Buffers::ComputesOnHost(NodeId id) const { return Computes(id, /*on_host=*/true); }
+
+bool Buffers::LaunchesKernel(NodeId id) const { return Computes(id, /*on_host=*/false); }
+
+bool Buffers::Computes(NodeId id, bool on_host) const {
   if (bookkeeping_[graph_->op_id(id)]) return false;
   const int32_t count = num_outputs(id);
   if (count == 0) return true;
   if (IsVariableReference(graph_->op_info(id))) return true;
   for (int32_t port = 0; port < count; ++port) {
     const Output& output = outputs_[first_[id] + port];
-    if (output.place >= 0 && output.alias_input == kNoAlias) return true;
+    const bool is_there = on_host ? output.place == kHostPlace : output.place >= 0;
+    if (is_there && output.alias_input == kNoAlias) return true;
   }
   return false;
 }

@@ -117,6 +117,8 @@ class Buffers {
   // Whether a node on a GPU launches a kernel there. Ops that only forward or name memory do not,
   // nor do ops that work in host memory.
   bool LaunchesKernel(NodeId id) const;
+  // Whether a node on the host reads and writes memory, likewise.
+  bool ComputesOnHost(NodeId id) const;
 
  private:
   struct Output {
@@ -133,6 +135,7 @@ class Buffers {
   };
   friend class BufferFinder;
 
+  bool Computes(NodeId id, bool on_host) const;
   explicit Buffers(const Graph& graph) : graph_(&graph) {}
 
   const Graph* graph_;

@@ -34,6 +34,12 @@ TEST(ForecastTextTest, VariablesOnCpusFromOneMebibyteOn) {
   EXPECT_THAT(text("1048575"), HasSubstr("host memory  1.00 KiB at most\n"));
 }
 
+TEST(ForecastTextTest, TimeOnCpus) {
+  EXPECT_THAT(Simulation(absl::StrCat(kMachine, R"(
+                forecast { fit: FIT_FITS host_ns: 25000000 devices { budget_bytes: 8589934592 } })")),
+              HasSubstr("on CPUs      25.0 ms of operations, one after another\n"));
+}
+
 TEST(ForecastTextTest, AStepThatFits) {
   EXPECT_EQ(Simulation(std::string(kMachine) + R"(
     forecast {

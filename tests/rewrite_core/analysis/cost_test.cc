@@ -597,5 +597,57 @@ TEST(NanosecondsTest, ACopyIsItsLatencyAndItsBytes) {
   EXPECT_EQ(CopyNanoseconds(hardware, 2e9, kUnknownSize), 1000);
 }
 
+// 512 x 1024 floats are 2 MiB. At 2 GB/s a byte takes half a nanosecond.
+constexpr int64_t kHostMiB = 1 << 20;
+
+int64_t HostNs(const TestGraph& graph, const char* node, const Profile* profile = nullptr) {
+  Hardware hardware = EasyHardware();
+  hardware.host_mem_bytes_per_s = 2e9;
+  const Costs costs = ValueOrDie(Estimate(graph, hardware, v1::Step(), profile), "costs");
+  const NodeCost& cost = costs[graph[node]];
+  EXPECT_EQ(cost.on_host_engine, cost.duration_ns > 0) << node;
+  EXPECT_TRUE(cost.is_known) << node;
+  return cost.duration_ns;
+}
+
+TEST(HostCostTest, OperationsTakeTheirBytesFromOneMebibyteOn) {
+  const TestGraph graph(
+      "w = VarHandleOp() @/cpu:0 {dtype=float32, shape=(512,1024)}\n"
+      "read = ReadVariableOp(w) @/gpu:0 {dtype=float32}\n"
+      "square = Square(read) @/cpu:0 {T=float32}\n"
+      "g = Abs() @/gpu:0 {T=float32, _output_shapes=[(512,1024)]}\n"
+      "lr = Const() {dtype=float32, _output_shapes=[()]}\n"
+      "step = ResourceApplyGradientDescent(w, lr, g) @/gpu:0 {T=float32}\n"
+      "half = Abs() @/gpu:0 {T=float32, _output_shapes=[(128,1024)]}\n"
+      "below = Abs() @/gpu:0 {T=float32, _output_shapes=[(127,1024)]}\n"
+      "at = Neg(half) @/cpu:0 {T=float32}\n"
+      "under = Neg(below) @/cpu:0 {T=float32}\n"
+      "open = Abs() @/gpu:0 {T=float32}\n"
+      "unknown = Neg(open) @/cpu:0 {T=float32}\n");
+  EXPECT_EQ(HostNs(graph, "read"), 0);  // A name for the variable's memory.
+  EXPECT_EQ(HostNs(graph, "square"), 4 * kHostMiB / 2);
+  EXPECT_EQ(HostNs(graph, "step"), 3 * 2 * kHostMiB / 2);  // Two read, one written.
+  EXPECT_EQ(HostNs(graph, "at"), kHostMiB / 2);
+  EXPECT_EQ(HostNs(graph, "under"), 0);
+  EXPECT_EQ(HostNs(graph, "unknown"), 0);
+}
+
+TEST(HostCostTest, InputPipelinesAndSwapsTakeNone) {
+  const TestGraph graph(
+      "x = Placeholder() {dtype=float32, shape=(512,1024)}\n"
+      "scaled = Neg(x) @/cpu:0 {T=float32}\n"
+      "next = IteratorGetNext(it) {output_types=[float32], output_shapes=[(512,1024)]}\n"
+      "it = IteratorV2() {output_types=[float32], output_shapes=[(512,1024)]}\n"
+      "cast = Sub(next, scaled) @/cpu:0 {T=float32, _output_shapes=[(512,1024)]}\n"
+      "act = Relu(cast) @/gpu:0 {T=float32}\n"
+      "out = Identity(act) @/cpu:0 {T=float32}\n"
+      "in = Identity(out) @/cpu:0 {T=float32}\n"
+      "mixed = Sub(in, cast) @/cpu:0 {T=float32, _output_shapes=[(512,1024)]}\n");
+  for (const char* node : {"x", "scaled", "next", "cast", "out", "in"}) {
+    EXPECT_EQ(HostNs(graph, node), 0) << node;
+  }
+  EXPECT_EQ(HostNs(graph, "mixed"), 3 * 2 * kHostMiB / 2);
+}
+
 }  // namespace
 }  // namespace spillway::core

@@ -55,6 +55,16 @@ TEST(LowerBoundsTest, NothingTravelsWhereThereIsRoom) {
   EXPECT_EQ(bounds.step_time_ns, 6'000);
 }
 
+// The host's engine runs one after another; what is not on it may all run at once.
+TEST(LowerBoundsTest, TheHostsEngineBoundsTheStep) {
+  Training training;
+  for (int i = 0; i < 3; ++i) {
+    training.maker.op(training.maker.Host(2'500, {OpId(5)})).on_host_engine = true;
+    training.maker.Host(9'000, {OpId(5)});
+  }
+  EXPECT_EQ(Bounds(training.maker, training.order, 3 * kUnit).step_time_ns, 7'500);
+}
+
 TEST(LowerBoundsTest, WhatStaysTakesMemoryBetweenItsUses) {
   Training training;
   training.maker.buffer(training.x[0]).stays = true;

@@ -250,6 +250,27 @@ TEST(SimulatorTest, SynchronousCopiesOverlapWithCompute) {
   EXPECT_EQ(use.peak_bytes, 2 * kK);
 }
 
+// a 0-100 on the GPU; then on the host's engine 100-400 and 400-700, beside others at once:
+// 100-300.
+TEST(SimulatorTest, TheHostsEngineRunsOneOperationAfterAnother) {
+  WorkloadMaker maker;
+  const OpId a = maker.Compute(100, {}, {}, {});
+  for (int i = 0; i < 2; ++i) {
+    maker.op(maker.Host(300, {a})).on_host_engine = true;
+    maker.Host(200, {a});
+  }
+  for (SimulationOptions options : {Synchronous(), Ahead()}) {
+    options.record_times = true;
+    const SimulationResult result = RunStep(maker, options);
+    EXPECT_EQ(result.step_time_ns, 700);
+    EXPECT_EQ(result.host_ns, 600);
+    EXPECT_EQ(result.times[1].end_ns, 400);
+    EXPECT_EQ(result.times[2].end_ns, 300);
+    EXPECT_EQ(result.times[3].start_ns, 400);
+    EXPECT_EQ(result.times[4].end_ns, 300);
+  }
+}
+
 TEST(SimulatorTest, CopyInWaitsForAllThatWasLaunched) {
   const SimulationResult result = RunStep(Swap().maker, Ahead());
   // a, b and c are launched at 0. b ends at 200: the copy is issued and waits for c: 300-340. d is

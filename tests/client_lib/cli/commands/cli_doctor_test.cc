@@ -19,6 +19,7 @@ using ::spillway::testing::Spillway;
 using ::spillway::testing::TempDir;
 using ::spillway::testing::TestServer;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 // With nothing in PATH but these programs, as shell scripts.
@@ -40,10 +41,12 @@ TEST_F(DoctorTest, WithNothingThereEachLineSaysWhatToDo) {
   const ChildResult result = Spillway({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("  GPU       not known: no nvidia-smi here says which GPU this is\n"),
-                    HasSubstr(" p100_pcie is assumed: name the one that trains with --hardware "),
-                    HasSubstr("none in PATH answers"), HasSubstr("give --server HOST:PORT")));
+  EXPECT_THAT(
+      result.out,
+      AllOf(HasSubstr("  GPU        not known: no nvidia-smi here says which GPU this is\n"),
+            HasSubstr(" p100_pcie is assumed: name the one that trains with --hardware "),
+            ContainsRegex("  host rate  [0-9.]+ GB/s; .* --host-mem-bytes-per-s [0-9.]+e9\n"),
+            HasSubstr("none in PATH answers"), HasSubstr("give --server HOST:PORT")));
 }
 
 TEST_F(DoctorTest, GpusThatAreNoMachineThatIsKnown) {

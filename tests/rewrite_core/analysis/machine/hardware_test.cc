@@ -88,6 +88,29 @@ TEST(HardwareTest, PresetsHaveThePublishedNumbers) {
   }
 }
 
+// Half of the memory rate of a socket beside such a card: 4 x 19.2, 8 x 25.6, 8 x 38.4, IBM's and
+// Grace's.
+TEST(HardwareTest, TheHostsRateIsThePresetsOrThatOfDdr4) {
+  const auto rate = [](const std::string& text) {
+    v1::Hardware options;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &options)) << text;
+    const auto hardware = Hardware::FromOptions(options);
+    EXPECT_THAT(hardware, IsOk()) << text;
+    return hardware->ToReport().hardware().host_mem_bytes_per_s();
+  };
+  EXPECT_EQ(rate("preset: 'p100_pcie'"), 40e9);
+  EXPECT_EQ(rate("preset: 'v100_nvlink2'"), 85e9);
+  EXPECT_EQ(rate("preset: 'a100_40gb_pcie4'"), 100e9);
+  EXPECT_EQ(rate("preset: 'h100_pcie5'"), 150e9);
+  EXPECT_EQ(rate("preset: 'gh200_nvlink_c2c'"), 250e9);
+  EXPECT_EQ(rate("preset: 'gh200_nvlink_c2c' host_mem_bytes_per_s: 1"), 1);
+  // Every other number is given: there is no preset.
+  EXPECT_EQ(rate("gpu_memory_bytes: 1 host_memory_bytes: 0 peak_flops: 1 eff_conv: 1 eff_matmul: 1 "
+                 "mem_bytes_per_s: 1 mem_eff: 1 launch_s: 0 d2h_bytes_per_s: 1 h2d_bytes_per_s: 1 "
+                 "copy_latency_s: 0"),
+            40e9);
+}
+
 TEST(HardwareTest, NoPresetIsTheDefault) {
   const auto hardware = Hardware::FromOptions({});
   ASSERT_THAT(hardware, IsOk());
@@ -311,6 +334,9 @@ TEST(HardwareTest, BadNumbersAreRefusedByName) {
                                  "d2h_bytes_per_s: nan",
                                  "h2d_bytes_per_s: inf",
                                  "copy_latency_s: -1e-9",
+                                 "host_mem_bytes_per_s: 0",
+                                 "host_mem_bytes_per_s: nan",
+                                 "host_mem_bytes_per_s: inf",
                                  "allocator_reserve: 1",
                                  "allocator_reserve: nan",
                                  "internal_fragmentation_fraction: -1e-9",
