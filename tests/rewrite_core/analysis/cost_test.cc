@@ -600,10 +600,10 @@ TEST(NanosecondsTest, ACopyIsItsLatencyAndItsBytes) {
 // 512 x 1024 floats are 2 MiB. At 2 GB/s a byte takes half a nanosecond.
 constexpr int64_t kHostMiB = 1 << 20;
 
-int64_t HostNs(const TestGraph& graph, const char* node, const Profile* profile = nullptr) {
+int64_t HostNs(const TestGraph& graph, const char* node) {
   Hardware hardware = EasyHardware();
   hardware.host_mem_bytes_per_s = 2e9;
-  const Costs costs = ValueOrDie(Estimate(graph, hardware, v1::Step(), profile), "costs");
+  const Costs costs = ValueOrDie(Estimate(graph, hardware, v1::Step()), "costs");
   const NodeCost& cost = costs[graph[node]];
   EXPECT_EQ(cost.on_host_engine, cost.duration_ns > 0) << node;
   EXPECT_TRUE(cost.is_known) << node;

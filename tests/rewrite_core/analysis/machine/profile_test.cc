@@ -6,6 +6,7 @@
 
 #include "rewrite_core/analysis/cost.h"
 #include "rewrite_core/analysis/memory/buffers.h"
+#include "rewrite_core/analysis/step_facts.h"
 #include "tests/testing/core_test_util.h"
 #include "tests/testing/files.h"
 #include "tests/testing/raw_bytes.h"
@@ -234,6 +235,26 @@ TEST(ProfileTest, ARealRunReplacesEstimates) {
   EXPECT_TRUE(costs[graph["conv1/Conv2D"]].is_known);
   // Ops that only pass memory on launch nothing, however long their CPU kernel took.
   EXPECT_EQ(costs[graph["conv1/Variable/read"]].duration_ns, 0);
+}
+
+// 2 MiB read and 2 MiB written; the measured time counts, on the host's engine.
+TEST(ProfileTest, MeasuredTimesOnTheHostReplaceThoseOfBytes) {
+  const TestGraph graph(
+      "act = Abs() @/gpu:0 {T=float32, _output_shapes=[(512,1024)]}\n"
+      "a = Neg(act) @/cpu:0 {T=float32}\n"
+      "b = Neg(act) @/cpu:0 {T=float32}\n");
+  const Profile profile =
+      ValueOrDie(Profile::Read(Device(kCpu, Node("a", 0, 7)), *graph, {}), "profile");
+  const v1::Step step;
+  const StepFacts facts(*graph, step);
+  ASSERT_THAT(facts.Compute({Fact::kBuffers, Fact::kHardware}, {}), IsOk());
+  const Costs costs =
+      ValueOrDie(Costs::Estimate(*graph, facts.shapes(), facts.placement(), facts.buffers(),
+                                 facts.hardware(), {}, step, &profile, {}),
+                 "costs");
+  EXPECT_EQ(costs[graph["a"]].duration_ns, 7000);
+  EXPECT_TRUE(costs[graph["a"]].on_host_engine);
+  EXPECT_EQ(costs[graph["b"]].duration_ns, (int64_t{4} << 20) * 1000 / 40'000);  // At 40 GB/s.
 }
 
 }  // namespace
