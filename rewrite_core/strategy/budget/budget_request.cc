@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "rewrite_core/strategy/order/order_chain.h"
 
 namespace spillway::core {
 namespace {
@@ -21,6 +25,9 @@ constexpr int64_t kFastEnoughPart = 1000;
 // With n GPUs, each gets 1/(n * kPartsPerGpu) of the remaining simulations: a plan takes more than
 // one search, and simulations in variations as well.
 constexpr int64_t kPartsPerGpu = 4;
+
+// Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
+constexpr int64_t kChainedPart = 256;
 
 // The variations cycle through each of these, and each has a different placement of variables. The
 // shares are those of the reserve: fitting is not monotonic, and a part is left for what no
@@ -139,6 +146,25 @@ absl::StatusOr<int> BudgetRequest::CountUnfit(const SwapPlan& plan, GpuIndex gpu
     return kDoesNotFitSizes;
   }
   return count;
+}
+
+absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(const SwapPlan& plan, GpuIndex gpu,
+                                                                int64_t budget, const Needs& needs,
+                                                                const OrderedStep& ordered) {
+  StepTerms terms = StepTerms::OneGpu(gpu, budget);
+  terms.record_operations = true;
+  auto step = simulator.Simulate(plan, terms, stop);
+  if (!step.ok()) return step.status();
+  auto chain = ChainInOrder(facts, needs, ordered.ranks, *step, gpu,
+                            ordered.step.peak_bytes(gpu) / kChainedPart, stop);
+  if (!chain.ok()) return chain;
+  absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
+  for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);
+  std::vector<ControlEdge> found;
+  for (const ControlEdge& edge : *chain) {
+    if (!has.contains({edge.from, edge.to})) found.push_back(edge);
+  }
+  return found;
 }
 
 int BudgetRequest::max_simulations() const {

@@ -13,7 +13,9 @@
 #include "absl/types/optional.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/objective.h"
@@ -22,6 +24,7 @@
 #include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/common/search_budget.h"
 #include "rewrite_core/strategy/common/strategy_result.h"
+#include "rewrite_core/strategy/order/ordered_step.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {
@@ -57,6 +60,13 @@ struct BudgetRequest {
                                  std::vector<VariedStep>* varied,
                                  const std::vector<int64_t>& sizes = {},
                                  PlanSimulator* by = nullptr);
+
+  // The edges that keep the operations with large buffers of GPU `gpu` in the order of a step with
+  // `plan` and `budget` bytes (order_chain.h), but for those that `plan` has. Errors: those of
+  // Simulate.
+  absl::StatusOr<std::vector<ControlEdge>> ChainOf(const SwapPlan& plan, GpuIndex gpu,
+                                                   int64_t budget, const Needs& needs,
+                                                   const OrderedStep& ordered);
 
   // The number of plans simulated for one GPU: that of the effort, or fewer if several GPUs are
   // planned, so that each has its share of the request's steps.

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
@@ -13,7 +12,6 @@
 #include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
 #include "rewrite_core/strategy/common/fit_failure.h"
-#include "rewrite_core/strategy/order/order_chain.h"
 #include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
@@ -35,9 +33,6 @@ constexpr int64_t kSteadyCostPart = 50;
 
 // So many plans of a search are tried in variations: those that were the fastest last.
 constexpr size_t kKeptPlans = 16;
-
-// Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
-constexpr int64_t kChainedPart = 256;
 
 // The smallest budget with a plan is found to within 1/kSmallestBudgetParts of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
@@ -223,20 +218,10 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
 }
 
 absl::StatusOr<FoundPlan> GpuSearch::Chained(const FoundPlan& found) {
-  StepTerms terms = StepTerms::OneGpu(gpu_, usable_);
-  terms.record_operations = true;
-  const SwapPlan plan = PlanOf(found);
-  auto step = request_.simulator.Simulate(plan, terms, request_.stop);
-  if (!step.ok()) return step.status();
-  auto chain = ChainInOrder(request_.facts, needs_, ordered_.ranks, *step, gpu_,
-                            ordered_.step.peak_bytes(gpu_) / kChainedPart, request_.stop);
+  auto chain = request_.ChainOf(PlanOf(found), gpu_, usable_, needs_, ordered_);
   if (!chain.ok()) return chain.status();
-  absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
-  for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);
   FoundPlan chained{found.swaps, found.controls, {}};
-  for (const ControlEdge& edge : *chain) {
-    if (!has.contains({edge.from, edge.to})) chained.controls.push_back(edge);
-  }
+  chained.controls.insert(chained.controls.end(), chain->begin(), chain->end());
   return chained;
 }
 

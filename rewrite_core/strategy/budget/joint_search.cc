@@ -292,6 +292,7 @@ class JointSearch {
   // In how many variations a step does not fit; kNotAtAll if it does not fit anyway.
   static absl::StatusOr<int> UnfitOf(BudgetRun* run) {
     if (!run->fits_unplanned()) return kNotAtAll;
+    if (absl::Status s = run->KeepOrder(); !s.ok()) return s;
     auto fits = run->FitsElsewhere();
     if (!fits.ok()) return fits.status();
     return *fits ? run->unfit_variations() : kNotAtAll;
