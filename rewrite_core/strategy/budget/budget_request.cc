@@ -26,9 +26,6 @@ constexpr int64_t kFastEnoughPart = 1000;
 // one search, and simulations in variations as well.
 constexpr int64_t kPartsPerGpu = 4;
 
-// Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
-constexpr int64_t kChainedPart = 256;
-
 // The variations cycle through each of these, and each has a different placement of variables. The
 // shares are those of the reserve: fitting is not monotonic, and a part is left for what no
 // variation covers, such as kernels that run in parallel on a CPU. (In TensorFlow under a hard
@@ -155,8 +152,7 @@ absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(const SwapPlan& 
   terms.record_operations = true;
   auto step = simulator.Simulate(plan, terms, stop);
   if (!step.ok()) return step.status();
-  auto chain = ChainInOrder(facts, needs, ordered.ranks, *step, gpu,
-                            ordered.step.peak_bytes(gpu) / kChainedPart, stop);
+  auto chain = ChainInOrder(facts, needs, ordered.ranks, *step, gpu, stop);
   if (!chain.ok()) return chain;
   absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
   for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);

@@ -49,7 +49,7 @@ class BudgetRun {
   bool fits_most_variations() const;
   // Takes the step as it is. REQUIRES: fits_unplanned(), fits_most_variations().
   void TakeUnplanned();
-  // Chains the large operations of a step that does not fit in all variations, in its order
+  // Chains the operations of a step that does not fit in all variations, in its order
   // (order_chain.h), if it then fits in more of them and takes no longer. Errors: those of the
   // simulator. REQUIRES: fits_unplanned().
   absl::Status KeepOrder();
