@@ -195,7 +195,7 @@ def plan(spillway, net, recompute, options, advice):
     if forecast["fit"] != "FIT_FITS":
         return None
     codes = [warning["code"] for warning in report.get("warnings", [])]
-    return planned, Told(peak_of(forecast), int(forecast["step_time_ns"]),
+    return planned, Told(peak_of(forecast), int(forecast["step_time_in_all_memory_ns"]),
                          DEFAULT_RESERVE * options["gpu_memory_bytes"],
                          "WARNING_CODE_MAY_RUN_OUT" in codes,
                          advice or report["advice"]["config_proto_text"])

@@ -491,7 +491,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
   report->Clear();
   report->set_device(request->facts.placement().devices()[gpu]);
   report->set_gap_count(static_cast<int64_t>(planner->gaps().size()));
-  if (!ordered.base.controls.empty()) {
+  if (ordered.step.peak_bytes(gpu) < request->unswapped.peak_bytes(gpu)) {
     report->set_ordered_peak_bytes(ordered.step.peak_bytes(gpu));
   }
   // No search is needed below the lower bound.
