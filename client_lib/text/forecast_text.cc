@@ -27,6 +27,9 @@ constexpr int kBarWidth = 60;
 // GPUs side by side; further ones go below.
 constexpr int kMaxColumns = 4;
 
+// Variables on CPUs are told of from here on: every graph has a counter there.
+constexpr int64_t kToldBytes = 1 << 20;
+
 constexpr char kNoGpu[] = "no node of this step runs on a GPU";
 
 // For a graph that was returned unchanged.
@@ -132,6 +135,10 @@ std::string GpuTables(const v1::Forecast& forecast, Style style) {
 Rows StepFacts(const v1::Forecast& forecast) {
   Rows facts = {
       {"host memory", absl::StrCat(core::BytesText(forecast.host_peak_bytes()), " at most")}};
+  if (forecast.host_variable_bytes() >= kToldBytes) {
+    absl::StrAppend(&facts[0][1], ", beside ", core::BytesText(forecast.host_variable_bytes()),
+                    " of variables on CPUs");
+  }
   if (!MayFit(forecast)) facts.push_back({"ran out", OutOfMemoryText(forecast.out_of_memory())});
   AddUnknown("unknown", forecast, &facts);
   AddKnownShare("known", forecast, &facts);
@@ -322,6 +329,9 @@ std::string FormatBeforeAndAfter(const v1::RewriteReport& report, Style style) {
   add("fits", [](const F& f) { return std::string(FitText(f)); });
   add("step", [](const F& f) { return StepTime(f); });
   add("host memory", [](const F& f) { return core::BytesText(f.host_peak_bytes()); });
+  if (before.host_variable_bytes() >= kToldBytes) {
+    add("  variables", [](const F& f) { return core::BytesText(f.host_variable_bytes()); });
+  }
   for (int i = 0; i < before.devices_size(); ++i) {
     const v1::DeviceForecast& device = before.devices(i);
     if (!device.device().empty()) rows.push_back({device.device()});

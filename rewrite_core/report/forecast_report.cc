@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "rewrite_core/analysis/kernel_temporaries.h"
+#include "rewrite_core/analysis/memory/host_variables.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/shown_name.h"
 
@@ -276,15 +277,27 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, const SwapPlan& step
   return forecast;
 }
 
+// What is the same for the step with any plan.
+absl::StatusOr<v1::Forecast> WhateverThePlan(const StepFacts& facts, const StopToken& stop) {
+  v1::Forecast forecast;
+  auto share = FindKnownShare(facts, stop);
+  if (!share.ok()) return share.status();
+  *forecast.mutable_known_share() = *std::move(share);
+  const auto host = HostVariableBytes(facts.graph(), facts.placement(), facts.buffers(), stop);
+  if (!host.ok()) return host.status();
+  if (*host != kUnknownSize) forecast.set_host_variable_bytes(*host);
+  return forecast;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::Forecast> MakeForecast(const SwapPlan& plan, ForecastBudget budget,
                                           StepSimulator* simulator, const StopToken& stop) {
   auto forecast = Forecast(plan, plan, budget, simulator, stop);
   if (!forecast.ok()) return forecast;
-  auto share = FindKnownShare(simulator->facts(), stop);
-  if (!share.ok()) return share.status();
-  *forecast->mutable_known_share() = *std::move(share);
+  auto known = WhateverThePlan(simulator->facts(), stop);
+  if (!known.ok()) return known.status();
+  forecast->MergeFrom(*known);
   return forecast;
 }
 
@@ -309,21 +322,21 @@ absl::Status AddLowerBounds(StepSimulator* simulator, const StopToken& stop,
 
 absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, const StopToken& stop,
                              v1::RewriteReport* report) {
-  auto share = FindKnownShare(simulator->facts(), stop);  // For the step, whatever the plan.
-  if (!share.ok()) return share.status();
+  auto known = WhateverThePlan(simulator->facts(), stop);
+  if (!known.ok()) return known.status();
   auto temporaries = LargestTemporaries(simulator->facts(), stop);
   if (!temporaries.ok()) return temporaries.status();
   simulator->EndPlanning();  // Frees the costs.
   const SwapPlan none;
   auto before = Forecast(none, none, ForecastBudget::kHardware, simulator, stop);
   if (!before.ok()) return before.status();
-  *before->mutable_known_share() = *share;
+  before->MergeFrom(*known);
   if (absl::Status s = AddLowerBounds(simulator, stop, &*before); !s.ok()) return s;
   if (!plan.empty()) {
     if (absl::Status s = simulator->Become(plan, stop); !s.ok()) return s;
     auto after = Forecast(plan, none, ForecastBudget::kHardware, simulator, stop);
     if (!after.ok()) return after.status();
-    *after->mutable_known_share() = *share;
+    after->MergeFrom(*known);
     *report->mutable_forecast_after() = *std::move(after);
   }
   *report->mutable_forecast_before() = *std::move(before);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/analysis/shapes/variable_handles.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/saturating.h"
@@ -47,9 +48,12 @@ constexpr char kSameBits[] = "graph_options { rewrite_options { arithmetic_optim
 // assumption. A region that does not grow has to hold it, too.
 constexpr int64_t kOtherPinnedMib = 1024;
 
-void SetAdvice(int64_t swap_out_bytes, bool sizes_known, v1::Advice* advice) {
-  // Twice the peak of swapped-out bytes: the host allocator rounds sizes up to powers of two.
-  const int64_t needed_mib = swap_out_bytes / kBytesPerMib * 2 + 1;
+// `variable_bytes`: of variables on CPUs, which TensorFlow pins where there is a GPU
+// (set_gpu_compatible in core/kernels/variable_ops.cc and resource_variable_ops.cc).
+void SetAdvice(int64_t swap_out_bytes, int64_t variable_bytes, bool sizes_known,
+               v1::Advice* advice) {
+  // Twice the bytes: the host allocator rounds sizes up to powers of two.
+  const int64_t needed_mib = SaturatingAdd(swap_out_bytes, variable_bytes) / kBytesPerMib * 2 + 1;
   advice->set_config_proto_text(kNoMemoryOptimizer);
   // GPUProcessState::GetGpuHostAllocator in core/common_runtime/gpu/gpu_process_state.cc; without
   // growth BFCAllocator takes its limit whole.
@@ -62,9 +66,9 @@ void SetAdvice(int64_t swap_out_bytes, bool sizes_known, v1::Advice* advice) {
   advice->set_host_memory_variable(absl::StrCat("TF_GPU_HOST_MEM_LIMIT_IN_MB=", needed_mib));
   advice->set_host_memory_variable_before_1_14(
       absl::StrCat("TF_CUDA_HOST_MEM_LIMIT_IN_MB=", needed_mib));
-  advice->set_explanation(
-      absl::StrCat("twice the bytes swapped out per step; TensorFlow's default is ",
-                   kDefaultHostLimitMib, " MiB"));
+  advice->set_explanation(absl::StrCat("twice the bytes swapped out per step",
+                                       variable_bytes > 0 ? " and of variables on CPUs" : "",
+                                       "; TensorFlow's default is ", kDefaultHostLimitMib, " MiB"));
 }
 
 // With as many digits as needed to parse to the same number.
@@ -204,6 +208,13 @@ void AdviseOnEnvironment(const v1::Step& step, v1::RewriteReport* report) {
       absl::StrCat("TF_CUDNN_WORKSPACE_LIMIT_IN_MB=", limit / kBytesPerMib));
 }
 
+// The device where what the node outputs lies: that of the variable, for a node that reads one.
+absl::string_view DeviceOfValue(const Graph& graph, NodeId node) {
+  const absl::Span<const Tensor> inputs = graph.inputs(node);
+  const bool reads = TakesVariable(graph.op(node)) && !inputs.empty() && !inputs[0].is_control();
+  return graph.device(reads ? HandleOrigin(graph, inputs[0]).node : node);
+}
+
 absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,
                            const StopToken& stop, v1::RewriteReport* report) {
   // Device ids are in order of their first node.
@@ -223,7 +234,7 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
       ++unknown_sizes;
     } else {
       // What is in host memory anyway is not copied there.
-      const bool is_on_host = IsCpuDevice(graph.device(swap.tensor.node));
+      const bool is_on_host = IsCpuDevice(DeviceOfValue(graph, swap.tensor.node));
       const int64_t out_bytes = is_on_host ? 0 : swap.size_bytes;
       device.set_swap_out_bytes(SaturatingAdd(device.swap_out_bytes(), out_bytes));
       device.set_swap_in_bytes(
@@ -257,7 +268,11 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
     *report->add_devices() = std::move(device);
   }
   if (!plan.swaps.empty()) {
-    SetAdvice(swap_out_bytes, unknown_sizes == 0, report->mutable_advice());
+    const v1::Forecast& forecast = report->forecast_before();
+    SetAdvice(swap_out_bytes, forecast.host_variable_bytes(),
+              unknown_sizes == 0 &&
+                  (!report->has_forecast_before() || forecast.has_host_variable_bytes()),
+              report->mutable_advice());
   } else if (!clones.clones.empty()) {
     report->mutable_advice()->set_config_proto_text(kNoMemoryOptimizer);
   }

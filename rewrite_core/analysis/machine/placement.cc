@@ -1,5 +1,6 @@
 #include "rewrite_core/analysis/machine/placement.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
@@ -8,17 +9,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "rewrite_core/analysis/machine/device_name.h"
+#include "rewrite_core/analysis/shapes/variable_handles.h"
 #include "rewrite_core/graph/op_rows.h"
 
 namespace spillway::core {
 namespace {
 
-// Ops without a GPU kernel, besides those whose outputs are strings. The copying ops have only a
-// GPU kernel, but represent the host side between two copies, like a swap's Identity.
-struct HostRow {
+struct OpsRow {
   absl::string_view ops;
 };
-constexpr HostRow kHostOps[] = {
+// Ops without a GPU kernel, besides those whose outputs are strings. The copying ops have only a
+// GPU kernel, but represent the host side between two copies, like a swap's Identity.
+constexpr OpsRow kHostOps[] = {
     // Fed, or read from outside.
     {"Placeholder PlaceholderV2 _Arg OneShotIterator Iterator IteratorV2 IteratorGetNext "
      "IteratorGetNextSync IteratorGetNextAsOptional MakeIterator AnonymousIterator "
@@ -46,6 +48,11 @@ constexpr HostRow kHostOps[] = {
 // The same by part of the name.
 constexpr absl::string_view kHostOpParts[] = {"Dataset",   "Queue",   "Reader", "LookupTable",
                                               "HashTable", "Summary", "Barrier"};
+
+// Ops that run functions, whose nodes TensorFlow places one by one.
+constexpr OpsRow kCalls[] = {
+    {"PartitionedCall StatefulPartitionedCall If StatelessIf Case StatelessCase While "
+     "StatelessWhile"}};
 
 // Kernels that keep int32 or other inputs in another memory than their type implies.
 struct MemoryRow {
@@ -92,6 +99,10 @@ bool MayVariableBeOnGpu(DataType dtype) {
 
 bool IsGpuType(const DeviceName& name) { return !name.type.empty() && name.type != "CPU"; }
 
+// The job of parameter servers, as TensorFlow's strategies and device setters name it: they have
+// CPUs alone, unless the graph names a GPU of theirs.
+constexpr absl::string_view kServerJob = "ps";
+
 // A graph with more device strings than this spells equal ones alike, or is not genuine.
 constexpr size_t kMaxCompared = 1024;
 
@@ -116,9 +127,13 @@ absl::Status Placement::FindDevices(const StopToken& stop) {
     names.push_back(ParseDeviceName(graph_->device_name(i)));
     if (IsGpuType(names[i]) && gpus.size() < kMaxCompared) gpus.push_back(i);
   }
+  const auto is_of_servers = [](const DeviceName& name) { return name.job == kServerJob; };
+  const bool servers_have_gpu = std::any_of(
+      gpus.begin(), gpus.end(), [&](DeviceId gpu) { return is_of_servers(names[gpu]); });
   by_device_id_.assign(count, kHostPlace);
   for (DeviceId i(0); i < count; ++i) {
     if (names[i].type == "CPU") continue;
+    if (names[i].type.empty() && is_of_servers(names[i]) && !servers_have_gpu) continue;
     // The device that the string stands for: itself, or without a type the first GPU that it may
     // mean.
     DeviceId meant = i;
@@ -164,13 +179,26 @@ Place Placement::Resolve(absl::string_view device) const {
   return kHostPlace;
 }
 
+Place Placement::HomeOfVariable(NodeId id) const {
+  const absl::Span<const Tensor> inputs = graph_->inputs(id);
+  if (inputs.empty() || inputs[0].is_control() || IsBackEdge(*graph_, inputs[0].node, id)) {
+    return kNoMemory;
+  }
+  const OutputType type = shapes_->type(inputs[0]);
+  return type.is_ref || type.dtype == kDtResource ? place_[inputs[0].node] : kNoMemory;
+}
+
 absl::StatusOr<Placement> Placement::Find(const Graph& graph, const Topology& topology,
                                           const Shapes& shapes, const StopToken& stop) {
   Placement placement(graph, shapes);
   if (absl::Status status = placement.FindDevices(stop); !status.ok()) return status;
   const auto host_rows = RowsByOp(graph, kHostOps);
+  const auto calls = RowsByOp(graph, kCalls);
   const auto memory_rows = RowsByOp(graph, kMemoryRows);
   std::vector<bool> is_variable(graph.num_ops());
+  // Ops that run where the variable is, whatever device they name
+  // (EnsureCompatibilityAcrossResourceEdge in TensorFlow's colocation_graph.cc).
+  std::vector<bool> writes_ref(graph.num_ops()), takes_handle(graph.num_ops());
   placement.rules_.resize(graph.num_ops());
   std::vector<bool> seen(graph.num_ops(), false);
   placement.place_.assign(graph.num_nodes(), kHostPlace);
@@ -183,6 +211,8 @@ absl::StatusOr<Placement> Placement::Find(const Graph& graph, const Topology& to
       seen[op] = true;
       const OpInfo& info = graph.op_info(id);
       is_variable[op] = IsVariableOp(graph.op(id));
+      writes_ref[op] = absl::StrContains(info.outputs, '&');
+      takes_handle[op] = TakesVariable(graph.op(id)) || HandsHandleOn(graph.op(id));
       rule.on_host = host_rows[op] != nullptr || IsHostOp(info, graph.op(id));
       rule.host_outputs = info.host_outputs || info.control_flow == ControlFlow::kLoopCond;
       if (const MemoryRow* row = memory_rows[op]) {
@@ -192,6 +222,12 @@ absl::StatusOr<Placement> Placement::Find(const Graph& graph, const Topology& to
       }
     }
     Place place = placement.by_device_id_[graph.device_id(id)];
+    if (const Place home = placement.HomeOfVariable(id); home != kNoMemory) {
+      const bool is_ref = shapes.type(graph.inputs(id)[0]).is_ref;
+      const bool follows = is_ref ? writes_ref[op] : takes_handle[op];
+      const bool is_free = graph.device(id).empty() && calls[op] == nullptr;
+      if (follows || (is_free && home == kHostPlace)) place = home;
+    }
     if (place == kHostPlace) continue;
     const DataType captured = shapes.captured_variable(id);
     if (captured == kDtInvalid && (rule.on_host || shapes.IsFed(id))) {
@@ -203,14 +239,6 @@ absl::StatusOr<Placement> Placement::Find(const Graph& graph, const Topology& to
         dtype = held ? AttrType(*held) : kDtInvalid;
       }
       if (!MayVariableBeOnGpu(dtype)) place = kHostPlace;
-    } else if (graph.device(id).empty() && !graph.inputs(id).empty()) {
-      // Reads and updates run where the variable is.
-      const Tensor first = graph.inputs(id)[0];
-      if (!first.is_control() && placement.place_[first.node] == kHostPlace &&
-          !IsBackEdge(graph, first.node, id)) {
-        const OutputType type = shapes.type(first);
-        if (type.is_ref || type.dtype == kDtResource) place = kHostPlace;
-      }
     }
     placement.place_[id] = place;
   }

@@ -6,9 +6,12 @@
 // such nodes are on one GPU, whose name is empty (the eligibility table counts them in the same
 // way).
 //
-// The host. Nodes on a CPU; ops that have no GPU kernel (input pipelines, files, strings, tables,
-// summaries), whatever device the graph names; fed nodes; variables of types without GPU kernels,
-// and ops without a device that use such variables.
+// The host. Nodes on a CPU; nodes without a device type in the job of parameter servers, `ps`, if
+// the graph names no GPU of that job; ops that have no GPU kernel (input pipelines, files, strings,
+// tables, summaries), whatever device the graph names; fed nodes; variables of types without GPU
+// kernels.
+//
+// Variables. What reads or updates one runs where the variable is, whatever device it names.
 //
 // Memory. Nodes on a GPU keep strings, shapes and int32 in host memory, except for kernels that
 // process int32 as data (table in the .cc).
@@ -62,6 +65,8 @@ class Placement {
 
   Placement(const Graph& graph, const Shapes& shapes) : graph_(&graph), shapes_(&shapes) {}
   absl::Status FindDevices(const StopToken& stop);
+  // Where the variable is whose handle or reference is the first input; kNoMemory: there is none.
+  Place HomeOfVariable(NodeId id) const;
 
   const Graph* graph_;
   const Shapes* shapes_;

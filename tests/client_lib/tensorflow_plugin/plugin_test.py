@@ -45,7 +45,7 @@ RUN_AGAIN = {"SPILLWAY_OPTIONS": json.dumps({
     "budget": {"recompute": "RECOMPUTE_ALL"},
     "step": {"hardware": {"d2h_bytes_per_s": 1e7, "h2d_bytes_per_s": 1e7, "allocator_reserve": 0}}})}
 # What each program is run with, by its name; started together.
-REPORTS = tempfile.TemporaryDirectory()
+REPORTS, REPORTS_ON_HOST = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
 RUNS = {
     "keras": ("keras_fit", None, {}),
     "keras, planned": ("keras_fit", PLUGINS, {
@@ -54,6 +54,9 @@ RUNS = {
     "keras, plug-in without work": ("keras_fit", PLUGINS, {}),
     "keras, run again": ("keras_fit", PLUGINS, {
         **TRIAL, **RUN_AGAIN, "SPILLWAY_GPU_MEMORY_BYTES": "270KiB"}),
+    "variables on the host": ("host_variables", PLUGINS, {
+        **TRIAL, "SPILLWAY_GPU_MEMORY_BYTES": "16MiB",
+        "SPILLWAY_REPORT_DIR": REPORTS_ON_HOST.name}),
     "keras, XLA": ("keras_xla", PLUGINS, TRIAL),
     "activations fed": ("fed_session", None, {}),
     "activations fed, planned": ("fed_session", PLUGINS, {
@@ -179,6 +182,12 @@ class ProgramTest(unittest.TestCase):
                          set(planned.swaps["back"]))
         # TensorFlow shows each graph twice: one report, no swap of a swap.
         self.assertFalse(any("lms_swap" in name for name in planned.swaps["out"]))
+
+    def test_variables_on_the_host_are_not_on_the_gpu(self):
+        self.ran("variables on the host")
+        path, = glob.glob(REPORTS_ON_HOST.name + "/*.json")
+        device, = json.loads(pathlib.Path(path).read_text())["forecast_before"]["devices"]
+        self.assertAlmostEqual(int(device["resident_bytes"]), 64 << 10, delta=2048)  # And constants.
 
     def test_an_unchanged_session_program(self):
         self.check_same_bits_with_swaps("session", "session, planned")

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "client_lib/text/text_table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,6 +20,18 @@ using ::testing::StartsWith;
 
 std::string Simulation(const std::string& report) {
   return FormatSimulationDetails(Parse<v1::SimulateReport>(report), Style());
+}
+
+TEST(ForecastTextTest, VariablesOnCpusFromOneMebibyteOn) {
+  const auto text = [](const char* bytes) {
+    return Simulation(absl::StrCat(kMachine, R"(
+      forecast { fit: FIT_FITS host_peak_bytes: 1024 host_variable_bytes: )",
+                                   bytes, R"(
+        devices { budget_bytes: 8589934592 } })"));
+  };
+  EXPECT_THAT(text("1048576"),
+              HasSubstr("host memory  1.00 KiB at most, beside 1.00 MiB of variables on CPUs\n"));
+  EXPECT_THAT(text("1048575"), HasSubstr("host memory  1.00 KiB at most\n"));
 }
 
 TEST(ForecastTextTest, AStepThatFits) {

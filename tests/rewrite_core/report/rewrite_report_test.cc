@@ -250,6 +250,35 @@ TEST(ReportFiguresTest, PinsHostMemoryAsOneRegionIfItsSizeIsKnown) {
   EXPECT_EQ(pinned(kUnknownSize), "");
 }
 
+// A read of a variable on a CPU lies there, whatever device it names; so nothing is copied out, and
+// TensorFlow has pinned the variable.
+TEST(ReportFiguresTest, VariablesOnCpusArePinnedToo) {
+  const TestGraph graph(
+      "v = Placeholder() @/cpu:0 {dtype=resource}\n"
+      "read = ReadVariableOp(v) {dtype=float32}\n"
+      "use = Abs(read) @/gpu:0 {T=float32}\n");
+  SwapPlan plan;
+  PlannedSwap swap;
+  swap.tensor = graph.Output("read");
+  swap.size_bytes = int64_t{1} << 30;
+  swap.swap_ins = {{{{graph["use"], 0}}, {graph["v"]}}};
+  plan.swaps = {swap};
+  const auto reported = [&](absl::optional<int64_t> variable_bytes) {
+    v1::RewriteReport report;
+    v1::Forecast& forecast = *report.mutable_forecast_before();
+    if (variable_bytes) forecast.set_host_variable_bytes(*variable_bytes);
+    EXPECT_THAT(ReportFigures(*graph, ClonePlan(), plan, {}, &report), IsOk());
+    EXPECT_EQ(report.devices(0).swap_out_bytes(), 0);
+    EXPECT_EQ(report.devices(0).swap_in_bytes(), int64_t{1} << 30);
+    return report;
+  };
+  EXPECT_EQ(reported(int64_t{1} << 30).advice().host_memory_variable(), "");
+  const v1::RewriteReport large = reported(int64_t{40} << 30);
+  EXPECT_EQ(large.advice().host_memory_variable(), "TF_GPU_HOST_MEM_LIMIT_IN_MB=81921");
+  EXPECT_THAT(large.advice().explanation(), HasSubstr("and of variables on CPUs"));
+  EXPECT_EQ(reported(absl::nullopt).advice().pinned_memory_config_proto_text(), "");
+}
+
 TEST(ReportFiguresTest, NothingForAnEmptyPlan) {
   const TestGraph graph(kTwoGpus);
   v1::RewriteReport report;

@@ -25,6 +25,7 @@ from tensorflow.python.ops import array_ops
 from tensorflow.python.ops import handle_data_util
 
 from spillway import _warn, errors
+from spillway.tensorflow import _homes
 
 # Ops that run a function as a body, and the index of its first argument among their inputs.
 _BRANCHES = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
@@ -85,12 +86,14 @@ class Bodies:
       kept_alive: objects that must live as long as the rewritten functions are run.
     """
 
-    def __init__(self, graph_def: Any, rewrite: Callable[[Any, List[str]], Any]) -> None:
+    def __init__(self, graph_def: Any, rewrite: Callable[[Any, List[str]], Any],
+                 homes: _homes.Homes) -> None:
         """`graph_def`: the graph whose nodes are examined; `rewrite(graph_def, targets)` returns a
-        RewriteResult."""
+        RewriteResult; `homes`: where the variables lie that the graph captures."""
         self._library = {function.signature.name: function
                          for function in graph_def.library.function}
         self._rewrite = rewrite
+        self._homes = dict(homes)
         self._updating = _updating(self._library)
         self._new_names: Dict[str, str] = {}  # By examined function.
         self._made: List[Any] = []  # FunctionDefs.
@@ -173,7 +176,8 @@ class Bodies:
     def _rewritten(self, graph: Any, graph_def: Any) -> Any:
         """Returns None if the body has no step."""
         try:
-            return self._rewrite(graph_def, targets(graph))
+            return _homes.rewritten(lambda sent: self._rewrite(sent, targets(graph)), graph,
+                                    graph_def, self._homes)
         except errors.SpillwayError as error:
             if not says_no_step(error):
                 raise
@@ -192,6 +196,8 @@ class Bodies:
                 holder = array_ops.placeholder(given.dtype, looped.shape, name)
                 handle_data_util.copy_handle_data(given, holder)
                 body.inputs.append(holder)
+                if given.ref() in self._homes:
+                    self._homes[holder.ref()] = self._homes[given.ref()]
                 for spelled, target in ((name + ":0", holder), ("^" + name, holder.op)):
                     if spelled in read or spelled == name + ":0" and name in read:
                         input_map[spelled] = target

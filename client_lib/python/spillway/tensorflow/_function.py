@@ -17,7 +17,7 @@ from tensorflow.python.ops import handle_data_util
 
 import spillway
 from spillway import _doors, _text, _warn, errors
-from spillway.tensorflow import _auto_xla, _bodies, _settings
+from spillway.tensorflow import _auto_xla, _bodies, _homes, _settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -44,6 +44,10 @@ def rewrite_function(function: Any, *, fail_open: bool = False,
     inlined if something is then swapped (`inline_calls`). A training step in the body of a loop, in
     a branch of a conditional or in a function that must not be inlined is rewritten there, as a
     separate graph.
+
+    Captured variables count where they lie, on a CPU or a parameter server, if TensorFlow sees a GPU;
+    without one every variable lies on the CPU, and counts as on the GPU. The function's GraphDef
+    alone, as `spillway.simulate` takes it, does not say where they lie.
 
     A function that already has swaps in a body is returned unchanged.
 
@@ -96,16 +100,18 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
     def rewrite_body(body: Any, targets: List[str]) -> Any:
         return spillway.rewrite(body, targets=targets, **of_bodies)
 
-    bodies = _bodies.Bodies(graph_def, rewrite_body)
+    homes = _homes.of_captures(graph)
+    bodies = _bodies.Bodies(graph_def, rewrite_body, homes)
     changed = bodies.replace(graph, graph_def)
     if bodies.had_swaps:
         return function
     reports = dict(bodies.reports)
     if bodies.changed_side:  # Lowered, it would be planned a second time.
         keywords = {"inline_calls": "never", **keywords}
+    keywords = {"targets": _bodies.targets(graph), **keywords}
     try:
-        result = spillway.rewrite(
-            graph_def, **{"targets": _bodies.targets(graph), **keywords})
+        result = _homes.rewritten(lambda sent: spillway.rewrite(sent, **keywords), graph, graph_def,
+                                  homes)
         graph_def, reports[""] = result.graph_def, result.report
     except errors.SpillwayError as error:
         if not (changed and _bodies.says_no_step(error)):

@@ -87,6 +87,47 @@ TEST(PlacementTest, WhatHasNoGpuKernelIsOnTheHost) {
   EXPECT_EQ(f.placement.node(f.graph["w"]), 0);
 }
 
+// Partition graphs of TensorFlow 2.15 have the same, both in sessions and in functions.
+TEST(PlacementTest, ReadsAndUpdatesRunWhereTheVariableIs) {
+  const Placed f(
+      "x = Abs() @/gpu:0 {T=float32}\n"
+      "near = Placeholder() @/cpu:0 {dtype=resource}\n"
+      "far = VarHandleOp() @/gpu:1 {dtype=float32, shape=(2)}\n"
+      "held = VariableV2() @/cpu:0 {dtype=float32, shape=(2)}\n"
+      "read = ReadVariableOp(near) @/gpu:0 {dtype=float32}\n"
+      "rows = ResourceGather(near, x) @/gpu:0 {dtype=float32, Tindices=int64}\n"
+      "update = AssignSubVariableOp(near, x) @/gpu:0 {dtype=float32}\n"
+      "add = AssignSub(held, x) @/gpu:0 {T=float32}\n"
+      "far_read = ReadVariableOp(far) {dtype=float32}\n"
+      "passed = Identity(far) {T=resource}\n"
+      "far_update = AssignSubVariableOp(passed, x) @/cpu:0 {dtype=float32}\n"
+      "copy = Identity(held) @/gpu:0 {T=float32}\n"  // Of the value: it has no reference.
+      "call = PartitionedCall(near) {f=\"g\", Tin=[resource], Tout=[float32]}\n");
+  for (const char* node : {"near", "read", "rows", "update", "held", "add"}) {
+    EXPECT_EQ(f.placement.node(f.graph[node]), kHostPlace) << node;
+  }
+  EXPECT_EQ(f.placement.node(f.graph["copy"]), f.placement.Resolve("/gpu:0"));
+  EXPECT_EQ(f.placement.node(f.graph["call"]), f.placement.Resolve("/gpu:0"));
+  for (const char* node : {"far", "far_read", "passed", "far_update"}) {
+    EXPECT_EQ(f.placement.node(f.graph[node]), f.placement.Resolve("/gpu:1")) << node;
+  }
+}
+
+TEST(PlacementTest, ParameterServersHaveCpusUnlessTheGraphNamesAGpuOfTheirs) {
+  const std::string text =
+      "v = VarHandleOp() @/job:ps/task:0 {dtype=float32, shape=(2)}\n"
+      "x = Abs() @/job:worker/task:0/gpu:0 {T=float32}\n"
+      "read = ReadVariableOp(v) @/job:worker/task:0/gpu:0 {dtype=float32}\n"
+      "free = Abs() @/job:chief/task:0 {T=float32}\n";
+  const Placed f(text);
+  EXPECT_EQ(f.placement.node(f.graph["v"]), kHostPlace);
+  EXPECT_EQ(f.placement.node(f.graph["read"]), kHostPlace);
+  EXPECT_NE(f.placement.node(f.graph["free"]), kHostPlace);
+  const Placed with_gpu(text + "y = Abs() @/job:ps/task:0/gpu:0 {T=float32}\n");
+  EXPECT_EQ(with_gpu.placement.node(with_gpu.graph["v"]),
+            with_gpu.placement.Resolve("/job:ps/task:0/gpu:0"));
+}
+
 TEST(PlacementTest, Int32AndShapesLieInHostMemory) {
   const Placed f(std::string("x = Abs() {T=float32, _output_shapes=[(4,16)]}\n") +
                  "shape = Shape(x) {T=float32, out_type=int64}\n"
