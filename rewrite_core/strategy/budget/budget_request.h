@@ -38,6 +38,12 @@ inline constexpr int kNumVariations = 20;
 inline constexpr int kMaxUnfit = kNumVariations / 2;
 inline constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
+// What a step that fits in more variations may take, if it takes `fastest_ns` else.
+inline constexpr int64_t kSteadyCostPart = 50;
+inline int64_t MostSteadyNs(int64_t fastest_ns) {
+  return fastest_ns + fastest_ns / kSteadyCostPart;
+}
+
 struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. All must outlive it. `steps`: of the whole request.
   BudgetRequest(const StrategyInput& from, SearchBudget* steps);

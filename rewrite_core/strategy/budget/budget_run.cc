@@ -197,7 +197,8 @@ absl::Status BudgetRun::KeepOrder() {
   for (size_t i = 0; i < gpus_.size(); ++i) {
     if (absl::Status s = SimulateOn(i); !s.ok()) return s;
   }
-  const bool is_better = fits_unplanned() && unfit_variations() < unfit && UnplannedNs() <= time_ns;
+  const bool is_better =
+      fits_unplanned() && unfit_variations() < unfit && UnplannedNs() <= MostSteadyNs(time_ns);
   if (!is_better) std::tie(request_.base, fits_, lacking_, unswapped_fits_, idle_) = before;
   result_.plan = request_.base;
   return absl::OkStatus();

@@ -50,7 +50,7 @@ class BudgetRun {
   // Takes the step as it is. REQUIRES: fits_unplanned(), fits_most_variations().
   void TakeUnplanned();
   // Chains the operations of a step that does not fit in all variations, in its order
-  // (order_chain.h), if it then fits in more of them and takes no longer. Errors: those of the
+  // (order_chain.h), if it then fits in more of them and takes hardly longer. Errors: those of the
   // simulator. REQUIRES: fits_unplanned().
   absl::Status KeepOrder();
 

@@ -24,15 +24,20 @@ constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
 // If of a search's plans that fit in all variations the fastest is slower than the fastest of all
 // by more than 1/kMuchSlowerPart, or there is none, more are searched that are each tried in the
-// variations: with these shares of the budget, until one is found; all but the first with the
-// lowest effort. Such a search ends once a plan is within 1/kSteadyCostPart of the fastest step
-// time. (Ten graphs on three machines with the default reserve: 0.893 to 0.898 of the bound, where
-// searches without variations came first, for 0.92 of the time.) Their plans keep the order of the
-// step for which they are made. (Seven of 16 plans of two hard nets were faster so, by up to 0.26,
-// and none slower.)
-constexpr double kSteadyShares[] = {1.0, 0.97, 0.94, 0.91, 0.88};
+// variations: with these shares of the budget, until one is found that is not, or one that is
+// chained; those with less than the budget with the lowest effort. A search ends once a plan is
+// as fast as MostSteadyNs. (Ten graphs on three machines with the default
+// reserve: 0.893 to 0.898 of the bound, where searches without variations came first, for 0.92 of
+// the time.) Chained, plans keep the order of the step for which they are made. (Seven of 16 plans
+// of two hard nets were faster so, by up to 0.26, and none slower; ResNet-50 in half of its memory
+// has a plan without a chain.)
+struct SteadySearch {
+  double share;
+  bool is_chained;
+};
+constexpr SteadySearch kSteadySearches[] = {{1.0, false}, {1.0, true},  {0.97, true},
+                                            {0.94, true}, {0.91, true}, {0.88, true}};
 constexpr int64_t kMuchSlowerPart = 10;
-constexpr int64_t kSteadyCostPart = 50;
 
 // So many plans of a search are tried in variations: those that were the fastest last.
 constexpr size_t kKeptPlans = 16;
@@ -316,7 +321,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   if (!chained.ok()) return chained.status();
   const bool has_chain = chained->controls.size() > fastest.controls.size();
   if (has_chain) {
-    count = CountUnfit(*chained, fastest_ns, 1, steps, &chained->outcome);
+    count = CountUnfit(*chained, MostSteadyNs(fastest_ns), 1, steps, &chained->outcome);
     if (!count.ok()) return count.status();
     if (*count == 0) {
       fastest = *std::move(chained);
@@ -328,21 +333,24 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   absl::Status status =
       TakeSteady({found->plans.begin() + 1, found->plans.end()}, steps, &steady, &steady_ns);
   if (!status.ok()) return status;
-  if (steady_ns > fastest_ns + fastest_ns / kMuchSlowerPart) {
-    auto chain =
-        ChainInOrder(request_.facts, needs_, ordered_.ranks, ordered_.step, gpu_, request_.stop);
-    if (!chain.ok()) return chain.status();
-    for (const double share : kSteadyShares) {
-      PlanSearchTerms terms = TermsOf(ShareOf(usable_, share), /*in_other_sizes=*/false);
-      terms.varied_steps = *steps;
-      if (share < 1) terms.max_simulations = kLowSimulations;
-      terms.enough_ns = std::max(terms.enough_ns, fastest_ns + fastest_ns / kSteadyCostPart);
-      auto other = Search(terms, *chain);
-      if (!other.ok()) return other.status();
-      status = TakeSteady(other->plans, steps, &steady, &steady_ns);
-      if (!status.ok()) return status;
-      if (steady_ns < kUnlimited) break;
+  const int64_t much_slower_ns = fastest_ns + fastest_ns / kMuchSlowerPart;
+  std::vector<ControlEdge> chain;
+  for (const SteadySearch& search : kSteadySearches) {
+    if (steady_ns <= much_slower_ns || (!chain.empty() && steady_ns < kUnlimited)) break;
+    if (search.is_chained && chain.empty()) {
+      auto edges =
+          ChainInOrder(request_.facts, needs_, ordered_.ranks, ordered_.step, gpu_, request_.stop);
+      if (!edges.ok()) return edges.status();
+      chain = *std::move(edges);
     }
+    PlanSearchTerms terms = TermsOf(ShareOf(usable_, search.share), /*in_other_sizes=*/false);
+    terms.varied_steps = *steps;
+    if (search.share < 1) terms.max_simulations = kLowSimulations;
+    terms.enough_ns = std::max(terms.enough_ns, MostSteadyNs(fastest_ns));
+    auto other = Search(terms, chain);
+    if (!other.ok()) return other.status();
+    status = TakeSteady(other->plans, steps, &steady, &steady_ns);
+    if (!status.ok()) return status;
   }
   if (steady_ns < kUnlimited) {
     found->plans = {std::move(steady)};
@@ -354,8 +362,8 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   if (!count.ok()) return count.status();
   *unfit = *count;
   if (has_chain) {
-    count =
-        CountUnfit(*chained, fastest_ns, std::min(*unfit, kMaxUnfit + 1), steps, &chained->outcome);
+    count = CountUnfit(*chained, MostSteadyNs(fastest_ns), std::min(*unfit, kMaxUnfit + 1), steps,
+                       &chained->outcome);
     if (!count.ok()) return count.status();
     if (*count < *unfit) {
       *unfit = *count;
