@@ -152,7 +152,14 @@ absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(const SwapPlan& 
   terms.record_operations = true;
   auto step = simulator.Simulate(plan, terms, stop);
   if (!step.ok()) return step.status();
-  auto chain = ChainInOrder(facts, needs, ordered.ranks, *step, gpu, stop);
+  return ChainOf(plan, *step, gpu, needs, ordered);
+}
+
+absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(const SwapPlan& plan,
+                                                                const StepResult& step,
+                                                                GpuIndex gpu, const Needs& needs,
+                                                                const OrderedStep& ordered) const {
+  auto chain = ChainInOrder(facts, needs, ordered.ranks, step, gpu, stop);
   if (!chain.ok()) return chain;
   absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
   for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);

@@ -67,8 +67,12 @@ struct BudgetRequest {
                                  const std::vector<int64_t>& sizes = {},
                                  PlanSimulator* by = nullptr);
 
-  // The edges that keep the operations of GPU `gpu` in the order of a step with `plan` and `budget`
-  // bytes (order_chain.h), but for those that `plan` has. Errors: those of Simulate.
+  // The edges that keep the operations of GPU `gpu` in the order of `step` (order_chain.h), but for
+  // those that `plan` has; and those of a step with `plan` and `budget` bytes. Errors: those of
+  // Simulate.
+  absl::StatusOr<std::vector<ControlEdge>> ChainOf(const SwapPlan& plan, const StepResult& step,
+                                                   GpuIndex gpu, const Needs& needs,
+                                                   const OrderedStep& ordered) const;
   absl::StatusOr<std::vector<ControlEdge>> ChainOf(const SwapPlan& plan, GpuIndex gpu,
                                                    int64_t budget, const Needs& needs,
                                                    const OrderedStep& ordered);

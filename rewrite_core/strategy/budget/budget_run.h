@@ -83,6 +83,12 @@ class BudgetRun {
     if (bound_ns > 0 && bound_ns <= StepTimeNs())
       result_.report.mutable_budget()->set_joint_bound_ns(bound_ns);
   }
+  // Reports that max_search_steps ended the search for the plan.
+  void ReportCutShort() {
+    for (v1::BudgetDevice& device : *result_.report.mutable_budget()->mutable_devices()) {
+      device.set_cut_short(true);
+    }
+  }
   // Tells in the report what a step would gain.
   void Recommend(const v1::MoreRecompute& more) {
     *result_.report.mutable_budget()->mutable_more_recompute() = more;

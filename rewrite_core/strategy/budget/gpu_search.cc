@@ -12,7 +12,6 @@
 #include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
 #include "rewrite_core/strategy/common/fit_failure.h"
-#include "rewrite_core/strategy/order/order_chain.h"
 #include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
@@ -338,8 +337,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   for (const SteadySearch& search : kSteadySearches) {
     if (steady_ns <= much_slower_ns || (!chain.empty() && steady_ns < kUnlimited)) break;
     if (search.is_chained && chain.empty()) {
-      auto edges =
-          ChainInOrder(request_.facts, needs_, ordered_.ranks, ordered_.step, gpu_, request_.stop);
+      auto edges = request_.ChainOf(ordered_.base, ordered_.step, gpu_, needs_, ordered_);
       if (!edges.ok()) return edges.status();
       chain = *std::move(edges);
     }

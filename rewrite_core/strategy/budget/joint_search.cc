@@ -107,6 +107,7 @@ class JointSearch {
     if (!status.ok() && !(is_cut && has_best())) return status;
     if (!has_best()) return swaps_status_;
     if (best_ != nullptr) run_.TakeCloned(std::move(best_->clones), &best_->run);
+    if (is_cut) run_.ReportCutShort();
     return absl::OkStatus();
   }
 
