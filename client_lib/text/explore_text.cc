@@ -229,8 +229,8 @@ std::string FormatExploration(const v1::ExploreReport& report, Style style,
   AddBest(report, &facts);
   if (recompute == RecomputeChoice::kDefault && HasSlowPlan(report)) {
     facts.push_back(
-        {"advice", style.WithOptions("try budget.recompute = ALL, with which sizes that "
-                                     "need swapping may be faster")});
+        {"advice", style.WithOptions("where tensors are swapped, steps may be faster with "
+                                     "budget.recompute = ALL")});
   }
   if (std::string text = OtherPlansText(report); !text.empty()) facts.push_back({"plans", text});
   facts.push_back({"machine", HardwareText(report.hardware())});

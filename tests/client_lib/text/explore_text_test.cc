@@ -141,7 +141,7 @@ batch 128 is the largest that fits into 8.00 GiB per GPU
   largest    batch 128: 320.0 examples/s, 80% of full speed, with swapping
   fastest    batch 64: 320.0 examples/s
   >= 95%     batch 64: 320.0 examples/s
-  advice     try budget.recompute = ALL, with which sizes that need swapping may be faster
+  advice     where tensors are swapped, steps may be faster with budget.recompute = ALL
   machine    p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
   times      of steps launched ahead, as TensorFlow runs them
   step       all that train_op needs
