@@ -28,7 +28,7 @@ TEST(ExploreTextTest, MoreRecomputationMayGain) {
               full_speed_sizes_per_s: 100 swapped_sizes_per_s: )",
                         100 * share, " }");
   };
-  constexpr char kAdvice[] = "try budget.recompute = ALL";
+  constexpr char kAdvice[] = "may be faster with budget.recompute = ALL";
   EXPECT_THAT(Exploration(with_speed(0.9)), HasSubstr(kAdvice));
   EXPECT_THAT(Exploration(with_speed(0.96)), Not(HasSubstr(kAdvice)));
   EXPECT_THAT(Exploration(with_speed(0.9), RecomputeChoice::kGiven), Not(HasSubstr(kAdvice)));
