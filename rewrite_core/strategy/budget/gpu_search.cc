@@ -96,10 +96,10 @@ class GpuSearch {
   // Searches with all usable bytes; if no plan is found, searches with less for one that fits.
   absl::StatusOr<PlanSearchResult> Fastest(bool in_other_sizes);
   // The reserve covers other orders and times, and other placements of variables. If a plan does
-  // not fit in these variations, or in the other sizes, the operations are chained in its order. If
-  // that fails, this searches for the fastest plan that fits in all of
-  // them, or else in all sizes and in half of them; if that fails too, `found` is left without a
-  // plan. REQUIRES: a best plan in `found`.
+  // not fit in these variations, or in the other sizes, another of the search that is hardly slower
+  // is taken, or the operations are chained in its order. If that fails, this searches for the
+  // fastest plan that fits in all of them, or else in all sizes and in half of them; if that fails
+  // too, `found` is left without a plan. REQUIRES: a best plan in `found`.
   absl::Status MakeSteady(PlanSearchResult* found);
   absl::Status SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                             PlanSearchResult* found);
@@ -316,6 +316,15 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   FoundPlan& fastest = found->plans[0];
   auto count = CountUnfit(fastest, kUnlimited, 1, steps);
   if (!count.ok() || *count == 0) return count.status();
+  FoundPlan steady;
+  int64_t steady_ns = kUnlimited;
+  absl::Status status =
+      TakeSteady({found->plans.begin() + 1, found->plans.end()}, steps, &steady, &steady_ns);
+  if (!status.ok()) return status;
+  if (steady_ns <= MostSteadyNs(fastest_ns)) {
+    found->plans = {std::move(steady)};
+    return absl::OkStatus();
+  }
   auto chained = Chained(fastest);
   if (!chained.ok()) return chained.status();
   const bool has_chain = chained->controls.size() > fastest.controls.size();
@@ -327,11 +336,6 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
       return absl::OkStatus();
     }
   }
-  FoundPlan steady;
-  int64_t steady_ns = kUnlimited;
-  absl::Status status =
-      TakeSteady({found->plans.begin() + 1, found->plans.end()}, steps, &steady, &steady_ns);
-  if (!status.ok()) return status;
   const int64_t much_slower_ns = fastest_ns + fastest_ns / kMuchSlowerPart;
   std::vector<ControlEdge> chain;
   for (const SteadySearch& search : kSteadySearches) {
