@@ -9,7 +9,6 @@
 #include "rewrite_core/strategy/common/device_fit.h"
 #include "rewrite_core/strategy/common/fit_failure.h"
 #include "rewrite_core/strategy/common/gpu_budgets.h"
-#include "rewrite_core/strategy/order/held_products.h"
 
 namespace spillway::core {
 namespace {
@@ -36,20 +35,10 @@ absl::Status GpuPlans::Order() {
   if (!needs.ok()) return needs.status();
   needs_.emplace(*std::move(needs));
   std::vector<GpuIndex> lacking;
-  SwapPlan base = request_.base;
-  for (size_t i : lacking_) {
-    lacking.push_back(gpus_[i].index);
-    // With clones, `base` has them.
-    if (request_.is_one_of_several) continue;
-    auto order = StepOrder::Create(facts, lacking.back(), request_.unswapped, stop);
-    if (!order.ok()) return order.status();
-    auto held = HoldProducts(facts, *order, stop);
-    if (!held.ok()) return held.status();
-    base.controls.insert(base.controls.end(), held->begin(), held->end());
-  }
-  auto ordered =
-      OrderedStep::Create(facts, base, request_.unswapped, lacking, {kLargeOutputs, kManyOutputs},
-                          request_.MaxStepTime(), &request_.simulator, stop);
+  for (size_t i : lacking_) lacking.push_back(gpus_[i].index);
+  auto ordered = OrderedStep::Create(facts, request_.base, request_.unswapped, lacking,
+                                     {kLargeOutputs, kManyOutputs}, request_.MaxStepTime(),
+                                     &request_.simulator, stop);
   if (!ordered.ok()) return ordered.status();
   ordered_ = *std::move(ordered);
   auto bounds = request_.simulator.LowerBounds(LaunchOrder(ordered_.step), {}, stop);
