@@ -27,7 +27,7 @@ constexpr int kBarWidth = 60;
 // GPUs side by side; further ones go below.
 constexpr int kMaxColumns = 4;
 
-// Variables on CPUs are told of from here on: every graph has a counter there.
+// Variables on CPUs are printed from this size on: every graph has a counter there.
 constexpr int64_t kToldBytes = 1 << 20;
 
 constexpr char kNoGpu[] = "no node of this step runs on a GPU";

@@ -147,19 +147,18 @@ absl::StatusOr<int> BudgetRequest::CountUnfit(const SwapPlan& plan, GpuIndex gpu
 
 absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(const SwapPlan& plan, GpuIndex gpu,
                                                                 int64_t budget, const Needs& needs,
-                                                                const OrderedStep& ordered) {
+                                                                absl::Span<const int32_t> ranks) {
   StepTerms terms = StepTerms::OneGpu(gpu, budget);
   terms.record_operations = true;
   auto step = simulator.Simulate(plan, terms, stop);
   if (!step.ok()) return step.status();
-  return ChainOf(plan, *step, gpu, needs, ordered);
+  return ChainOf(plan, *step, gpu, needs, ranks);
 }
 
-absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(const SwapPlan& plan,
-                                                                const StepResult& step,
-                                                                GpuIndex gpu, const Needs& needs,
-                                                                const OrderedStep& ordered) const {
-  auto chain = ChainInOrder(facts, needs, ordered.ranks, step, gpu, stop);
+absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(
+    const SwapPlan& plan, const StepResult& step, GpuIndex gpu, const Needs& needs,
+    absl::Span<const int32_t> ranks) const {
+  auto chain = ChainInOrder(facts, needs, ranks, step, gpu, stop);
   if (!chain.ok()) return chain;
   absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
   for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/control_edge.h"
@@ -24,7 +25,6 @@
 #include "rewrite_core/strategy/common/op_filter.h"
 #include "rewrite_core/strategy/common/search_budget.h"
 #include "rewrite_core/strategy/common/strategy_result.h"
-#include "rewrite_core/strategy/order/ordered_step.h"
 #include "spillway/v1/options.pb.h"
 
 namespace spillway::core {
@@ -72,10 +72,10 @@ struct BudgetRequest {
   // Simulate.
   absl::StatusOr<std::vector<ControlEdge>> ChainOf(const SwapPlan& plan, const StepResult& step,
                                                    GpuIndex gpu, const Needs& needs,
-                                                   const OrderedStep& ordered) const;
+                                                   absl::Span<const int32_t> ranks) const;
   absl::StatusOr<std::vector<ControlEdge>> ChainOf(const SwapPlan& plan, GpuIndex gpu,
                                                    int64_t budget, const Needs& needs,
-                                                   const OrderedStep& ordered);
+                                                   absl::Span<const int32_t> ranks);
 
   // The number of plans simulated for one GPU: that of the effort, or fewer if several GPUs are
   // planned, so that each has its share of the request's steps.

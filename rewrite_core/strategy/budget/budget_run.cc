@@ -12,7 +12,7 @@
 #include "rewrite_core/strategy/common/fit_failure.h"
 #include "rewrite_core/strategy/common/gpu_budgets.h"
 #include "rewrite_core/strategy/common/op_filter.h"
-#include "rewrite_core/strategy/order/ordered_step.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 namespace {
@@ -167,15 +167,15 @@ bool BudgetRun::fits_most_variations() const {
 
 absl::StatusOr<std::vector<ControlEdge>> BudgetRun::FindChain() {
   std::vector<ControlEdge> chain;
-  auto ordered = OrderedStep::Create(request_.facts, request_.base, request_.unswapped, {}, {},
-                                     kUnlimited, &request_.simulator, request_.stop);
-  if (!ordered.ok()) return ordered.status();
+  auto ranks =
+      RankByLaunch(request_.facts, request_.unswapped, request_.base.controls, request_.stop);
+  if (!ranks.ok()) return ranks.status();
   auto needs = Needs::Find(request_.facts, request_.stop);
   if (!needs.ok()) return needs.status();
   for (const auto& [i, of] : unswapped_fits_) {
     if (of.unfit == 0) continue;
     const GpuIndex gpu = gpus_[i].index;
-    auto edges = request_.ChainOf(request_.base, gpu, request_.budget_bytes(gpu), *needs, *ordered);
+    auto edges = request_.ChainOf(request_.base, gpu, request_.budget_bytes(gpu), *needs, *ranks);
     if (!edges.ok()) return edges;
     chain.insert(chain.end(), edges->begin(), edges->end());
   }

@@ -232,7 +232,7 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
 }
 
 absl::StatusOr<FoundPlan> GpuSearch::Chained(const FoundPlan& found) {
-  auto chain = request_.ChainOf(PlanOf(found), gpu_, usable_, needs_, ordered_);
+  auto chain = request_.ChainOf(PlanOf(found), gpu_, usable_, needs_, ordered_.ranks);
   if (!chain.ok()) return chain.status();
   FoundPlan chained{found.swaps, found.controls, {}};
   chained.controls.insert(chained.controls.end(), chain->begin(), chain->end());
@@ -341,7 +341,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   for (const SteadySearch& search : kSteadySearches) {
     if (steady_ns <= much_slower_ns || (!chain.empty() && steady_ns < kUnlimited)) break;
     if (search.is_chained && chain.empty()) {
-      auto edges = request_.ChainOf(ordered_.base, ordered_.step, gpu_, needs_, ordered_);
+      auto edges = request_.ChainOf(ordered_.base, ordered_.step, gpu_, needs_, ordered_.ranks);
       if (!edges.ok()) return edges.status();
       chain = *std::move(edges);
     }

@@ -14,22 +14,20 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::TestGraph;
-using testing::ValueOrDie;
+using testing::TestStep;
 
 // The names of the nodes that become constants, and those of NoOps behind them, with `end`, or with
 // what else is fetched.
 std::vector<std::string> Found(const std::string& text, v1::Step step = {}) {
-  const TestGraph graph(text);
   if (step.targets().empty()) step.add_targets("end");
-  const Topology topology = ValueOrDie(Topology::Build(*graph, {}), "topology");
-  const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, step, {}), "shapes");
-  const ActiveNodes active =
-      ValueOrDie(FindActiveNodes(*graph, topology, shapes, step, nullptr, {}), "active");
+  const TestStep test(text, step);
+  test.Compute({Fact::kActiveNodes});
+  const ActiveNodes& active = test.facts.active_nodes();
+  const Graph& graph = *test.graph;
   std::vector<std::string> names;
-  for (NodeId id(0); id < graph->num_nodes(); ++id) {
-    if (active.constants[id]) names.emplace_back(graph->name(id));
-    if (active.only_orders[id]) names.push_back(std::string(graph->name(id)) + " is a NoOp");
+  for (NodeId id(0); id < graph.num_nodes(); ++id) {
+    if (active.constants[id]) names.emplace_back(graph.name(id));
+    if (active.only_orders[id]) names.push_back(std::string(graph.name(id)) + " is a NoOp");
   }
   return names;
 }
