@@ -304,6 +304,8 @@ def main():
                         help="the ConfigProto of `advised`, if not the report's")
     parser.add_argument("--write", action="store_true", help="make the list of what is broken anew")
     arguments = parser.parse_args()
+    if arguments.every is not None and arguments.every < 1:
+        parser.error("--every %d: give a number of plans, 1 or more" % arguments.every)
     for key, value in train.ENVIRONMENT.items():
         os.environ[key] = value
     spillway = rewrite.SpillwayCommand(arguments.spillway)

@@ -338,9 +338,10 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   }
   const int64_t much_slower_ns = fastest_ns + fastest_ns / kMuchSlowerPart;
   std::vector<ControlEdge> chain;
+  bool is_chained = false;
   for (const SteadySearch& search : kSteadySearches) {
-    if (steady_ns <= much_slower_ns || (!chain.empty() && steady_ns < kUnlimited)) break;
-    if (search.is_chained && chain.empty()) {
+    if (steady_ns <= much_slower_ns || (is_chained && steady_ns < kUnlimited)) break;
+    if (search.is_chained && !std::exchange(is_chained, true)) {
       auto edges = request_.ChainOf(ordered_.base, ordered_.step, gpu_, needs_, ordered_.ranks);
       if (!edges.ok()) return edges.status();
       chain = *std::move(edges);
