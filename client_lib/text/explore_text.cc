@@ -155,6 +155,15 @@ std::string OtherPlansText(const v1::ExploreReport& report) {
                       count > 1 ? absl::StrCat(" (", count - 1, " more: --json)") : "");
 }
 
+// Whether a plan was clearly slower than full speed, so that more recomputation may gain much.
+bool HasSlowPlan(const v1::ExploreReport& report) {
+  return std::any_of(report.sizes().begin(), report.sizes().end(),
+                     [](const v1::ExploredSize& size) {
+                       const std::optional<Speed> speed = SpeedOf(size);
+                       return speed.has_value() && !IsNearFullSpeed(size, *speed);
+                     });
+}
+
 // Whether, and how large.
 std::string ExplorationHeadline(const v1::ExploreReport& report) {
   const std::string what = WhatVaries(report.size_is_batch());
@@ -214,9 +223,15 @@ std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch,
   return FormatTable(rows, style);
 }
 
-std::string FormatExploration(const v1::ExploreReport& report, Style style) {
+std::string FormatExploration(const v1::ExploreReport& report, Style style,
+                              RecomputeChoice recompute) {
   Rows facts;
   AddBest(report, &facts);
+  if (recompute == RecomputeChoice::kDefault && HasSlowPlan(report)) {
+    facts.push_back(
+        {"advice", style.WithOptions("where tensors are swapped, steps may be faster with "
+                                     "budget.recompute = ALL")});
+  }
   if (std::string text = OtherPlansText(report); !text.empty()) facts.push_back({"plans", text});
   facts.push_back({"machine", HardwareText(report.hardware())});
   facts.push_back({"times", kLaunchedAhead});

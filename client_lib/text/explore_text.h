@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "client_lib/text/recompute_choice.h"
 #include "client_lib/text/style.h"
 #include "spillway/v1/simulate.pb.h"
 
@@ -14,8 +15,10 @@ namespace spillway::text {
 std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch, Style style);
 
 // The output of `spillway explore`: the sizes that were tried, then the largest that fits, the
-// fastest, and the largest near full speed.
-std::string FormatExploration(const v1::ExploreReport& report, Style style);
+// fastest, and the largest near full speed; and what more recomputation may gain, unless
+// `recompute` was given.
+std::string FormatExploration(const v1::ExploreReport& report, Style style,
+                              RecomputeChoice recompute);
 
 }  // namespace spillway::text
 

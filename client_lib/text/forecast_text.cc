@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,7 @@ constexpr int kBarWidth = 60;
 // GPUs side by side; further ones go below.
 constexpr int kMaxColumns = 4;
 
-// Variables on CPUs are told of from here on: every graph has a counter there.
+// Variables on CPUs are printed from this size on: every graph has a counter there.
 constexpr int64_t kToldBytes = 1 << 20;
 
 constexpr char kNoGpu[] = "no node of this step runs on a GPU";
@@ -153,6 +154,12 @@ Rows StepFacts(const v1::Forecast& forecast) {
              "some convolutions find no memory for a workspace of up to ",
              core::BytesText(forecast.convolution_workspace_limit_bytes()), ", and may take ",
              core::DurationText(absl::Nanoseconds(forecast.without_workspace_ns())), " more")});
+  }
+  // A row only where it says something new.
+  const int64_t in_all_ns = forecast.step_time_in_all_memory_ns();
+  if (in_all_ns > 0 && std::abs(in_all_ns - forecast.step_time_ns()) > in_all_ns / 100) {
+    facts.push_back({"in all memory", absl::StrCat(core::DurationText(absl::Nanoseconds(in_all_ns)),
+                                                   ", as TensorFlow uses the reserve, too")});
   }
   if (MayFit(forecast) && forecast.has_synchronous_step_time_ns()) {
     facts.push_back(

@@ -64,6 +64,10 @@ Text OfNumber(absl::string_view content) {
 
 std::string Summary(const v1::RewriteReport& report) { return FormatSummary(report); }
 
+std::string Exploration(const v1::ExploreReport& report) {
+  return FormatExploration(report, Style(), RecomputeChoice::kDefault);
+}
+
 std::string Graph(const v1::GraphSummary& summary) {
   return FormatGraphSummary(summary, kTop, Style());
 }
@@ -93,7 +97,7 @@ constexpr struct {
     {"RewriteReport line", OfMessage<v1::RewriteReport, ReportLine>},
     {"Forecast", kWithDefaults<v1::Forecast, FormatForecast>},
     {"SimulateReport", kWithDefaults<v1::SimulateReport, FormatSimulation>},
-    {"ExploreReport", kWithDefaults<v1::ExploreReport, FormatExploration>},
+    {"ExploreReport", OfMessage<v1::ExploreReport, Exploration>},
     {"ExploredSize", OfMessage<v1::ExploredSize, Size>},
     {"GraphSummary", OfMessage<v1::GraphSummary, Graph>},
     {"GraphDiff", kWithDefaults<v1::GraphDiff, FormatGraphDiff>},

@@ -43,8 +43,23 @@ std::string OutcomeText(v1::Outcome outcome) {
   }
 }
 
-// What was done, in a line and a sentence.
-std::string HeadingText(const v1::RewriteReport& report, absl::string_view name, Style style) {
+// What more recomputation would gain. Empty if nothing was found.
+std::string RecomputeAdvice(const v1::RewriteReport& report, Style style) {
+  if (!report.budget().has_more_recompute()) return "";
+  const v1::MoreRecompute& more = report.budget().more_recompute();
+  const std::string text = style.WithOptions(absl::StrCat(
+      "with budget.recompute = ",
+      absl::AsciiStrToUpper(NameOrNumber(core::RecomputeName(more.recompute()), more.recompute())),
+      " a step takes at most ", core::DurationText(absl::Nanoseconds(more.step_time_ns()))));
+  const double now_ns = static_cast<double>(core::FiguresOf(report).step_after_ns.value_or(0));
+  if (more.step_time_ns() <= 0 || now_ns <= 0) return text;
+  return absl::StrCat(text, absl::StrFormat(": at least %.2f times as fast",
+                                            now_ns / static_cast<double>(more.step_time_ns())));
+}
+
+// What was done, in a line and a sentence, with `advice` between them.
+std::string HeadingText(const v1::RewriteReport& report, absl::string_view name,
+                        const std::string& advice, Style style) {
   std::string heading =
       absl::StrCat("spillway: ", name, name.empty() ? "" : ": ", OutcomeText(report.outcome()));
   if (report.strategy() != v1::STRATEGY_UNSPECIFIED && report.outcome() != v1::OUTCOME_STRIPPED) {
@@ -52,6 +67,7 @@ std::string HeadingText(const v1::RewriteReport& report, absl::string_view name,
                     NameOrNumber(core::StrategyName(report.strategy()), report.strategy()), ")");
   }
   std::string text = absl::StrCat(style.Heading(heading), "\n", MayRunOutLine(report, style));
+  if (!advice.empty()) absl::StrAppend(&text, FormatFacts({{"advice", advice}}, style));
   if (!report.summary().empty()) {
     absl::StrAppend(&text, Paragraph(style.WithOptions(report.summary()), 2, style));
   }
@@ -183,24 +199,6 @@ std::string DebugTable(const v1::ScopeReport& scope, Style style) {
   return FormatTable(rows, style);
 }
 
-void AddRecomputeAdvice(const v1::RewriteReport& report, Style style,
-                        std::vector<std::vector<std::string>>* facts) {
-  if (!report.budget().has_more_recompute()) return;
-  const v1::MoreRecompute& more = report.budget().more_recompute();
-  const std::string text = style.WithOptions(absl::StrCat(
-      "with budget.recompute = ",
-      absl::AsciiStrToUpper(NameOrNumber(core::RecomputeName(more.recompute()), more.recompute())),
-      " a step takes ", core::DurationText(absl::Nanoseconds(more.step_time_ns()))));
-  const std::optional<int64_t> now_ns = core::FiguresOf(report).step_after_ns;
-  const double now = static_cast<double>(now_ns.value_or(0));
-  facts->push_back(
-      {"advice",
-       more.step_time_ns() > 0 && now > 0
-           ? absl::StrCat(text, absl::StrFormat(" or less: %.2f times as fast",
-                                                now / static_cast<double>(more.step_time_ns())))
-           : text});
-}
-
 void AddBits(const v1::RewriteReport& report, Style style,
              std::vector<std::vector<std::string>>* facts) {
   if (report.advice().same_bits_config_proto_text().empty()) return;
@@ -251,7 +249,6 @@ std::vector<std::vector<std::string>> Remarks(const v1::RewriteReport& report, S
   AddWarnings(report, style, &remarks);
   AddAdvice(report.advice(), /*detail=*/false, &remarks);
   if (report.same_bits() == v1::SAME_BITS_NO) AddBits(report, style, &remarks);
-  AddRecomputeAdvice(report, style, &remarks);
   return remarks;
 }
 
@@ -276,7 +273,9 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
                                                absl::Nanoseconds(report.budget().joint_bound_ns())),
                                            ", but for one in another order")});
   }
-  AddRecomputeAdvice(report, style, &facts);
+  if (std::string advice = RecomputeAdvice(report, style); !advice.empty()) {
+    facts.push_back({"advice", std::move(advice)});
+  }
   if (report.node_count_before() > 0) {
     const int64_t added = report.node_count_after() - report.node_count_before();
     facts.push_back(
@@ -301,8 +300,12 @@ std::string FormatKept(absl::string_view name, absl::string_view why, Style styl
                       Paragraph(why, 2, style));
 }
 
-std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name, Style style) {
-  std::string text = absl::StrCat(HeadingText(report, name, style), MemoryTable(report, style));
+std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name, Style style,
+                          RecomputeChoice recompute) {
+  const std::string advice =
+      recompute == RecomputeChoice::kDefault ? RecomputeAdvice(report, style) : "";
+  std::string text =
+      absl::StrCat(HeadingText(report, name, advice, style), MemoryTable(report, style));
   int lines = static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   std::vector<std::vector<std::string>> facts;
   if (std::string step = StepText(report); !step.empty()) facts.push_back({"step", step});
@@ -325,7 +328,7 @@ std::string FormatSummary(const v1::RewriteReport& report, absl::string_view nam
 }
 
 std::string FormatDetails(const v1::RewriteReport& report, absl::string_view name, Style style) {
-  std::string text = HeadingText(report, name, style);
+  std::string text = HeadingText(report, name, /*advice=*/"", style);
   if (report.devices_size() > 0) absl::StrAppend(&text, DeviceTable(report, style));
   absl::StrAppend(&text, FormatBeforeAndAfter(report, style));
   absl::StrAppend(&text, FormatDeviceFacts(report, style));

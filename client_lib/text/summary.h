@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "client_lib/text/recompute_choice.h"
 #include "client_lib/text/style.h"
 #include "spillway/v1/report.pb.h"
 
@@ -13,12 +14,14 @@ namespace spillway::text {
 // The most lines of a FormatSummary whose summary sentence takes two.
 inline constexpr int kSummaryLines = 13;
 
-// Returns lines of at most the style's width: the outcome, the memory of each GPU before and after
+// Returns lines of at most the style's width: the outcome, whether more recomputation would be
+// clearly faster (unless `recompute` was given), the memory of each GPU before and after
 // against its limit, the step's time, the machine, warnings and advice; what does not find room is
 // counted. Values missing from the report are omitted. `name`: the MetaGraph's, empty if there is
 // only one graph.
 std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name = "",
-                          Style style = Style());
+                          Style style = Style(),
+                          RecomputeChoice recompute = RecomputeChoice::kDefault);
 
 // Returns everything that the report says for people: also the search, bounds, variations, copies
 // of each device, shares of the step's time, nodes and stages.

@@ -7,7 +7,6 @@
 #include "rewrite_core/graph/node_writer.h"
 #include "rewrite_core/graph/strip.h"
 #include "rewrite_core/graph/topology.h"
-#include "rewrite_core/plan/clone_rules.h"
 
 namespace spillway::core {
 
@@ -24,7 +23,7 @@ absl::StatusOr<CloneMatch> CloneMatch::Create(const Graph& graph,
   for (NodeId id : topology->order()) {
     if (poll.Tick()) return stop.status("verify");
     if (!ops.contains(graph.op(id)) || fed.contains(id) ||
-        RunAgainOf(graph.op_info(id)) == RunAgain::kNever || IsAddedNode(graph, id)) {
+        graph.op_info(id).run_again == RunAgain::kNever || IsAddedNode(graph, id)) {
       continue;  // What an earlier rewrite added is no original.
     }
     const absl::string_view node_def = graph.node_bytes(id);

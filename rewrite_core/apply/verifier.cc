@@ -457,7 +457,7 @@ class Verifier {
   absl::Status Clone(NodeId id, NodeId original, const absl::flat_hash_set<NodeId>& fed) {
     const absl::string_view name = after_.name(id);
     if (!after_.has_undo(id)) return Fail("undo", name, "a new node carries no undo record");
-    if (RunAgainOf(before_.op_info(original)) == RunAgain::kNever) {
+    if (before_.op_info(original).run_again == RunAgain::kNever) {
       return Fail("clone", name, absl::StrCat("a ", before_.op(original), " may not run twice"));
     }
     if (fed.contains(original)) return Fail("clone", name, "its original is fed");
@@ -539,11 +539,9 @@ class Verifier {
   // Whether an output of the node may share the memory of an input. Whether a Pad or a Transpose by
   // a constant does, only shapes say, which the strategies have: taken that it does not.
   bool MayShare(NodeId id) const {
-    const absl::string_view op = before_.op(id);
     const absl::Span<const Tensor> inputs = before_.inputs(id);
-    const bool moves =
-        op == "Pad" || op == "PadV2" || op == "Transpose" || op == "ConjugateTranspose";
-    if (moves && inputs.size() > 1 && before_.op(inputs[1].node) == "Const") return false;
+    const bool by_input_1 = before_.op_info(id).forwards == Forwards::kByInput1;
+    if (by_input_1 && inputs.size() > 1 && before_.op(inputs[1].node) == "Const") return false;
     return MayForward(before_, id);
   }
 

@@ -21,7 +21,7 @@ namespace spillway::core {
 //                producer
 //   clone        every other new node is a clone of an original one: the same op, device,
 //                attributes and tensors read, all of its control inputs, and something to wait
-//                for besides; and the op may run twice (plan/clone_rules.h)
+//                for besides; and the op may run twice (OpInfo::run_again)
 //   variable     a clone that reads a variable by reference runs before each update that its
 //                original runs before; so does a reader of each swap-in of its memory
 //   acyclic      no cycles except for the loops' own back edges

@@ -128,7 +128,7 @@ bool MayForward(const Graph& graph, NodeId id) {
     const absl::Span<const Tensor> inputs = graph.inputs(id);
     return inputs.size() < 2 || inputs[1].is_control();  // A sum of one input is that input.
   }
-  return info.forwards;
+  return info.forwards != Forwards::kNo;
 }
 
 OutputType GetOutputType(const Graph& graph, Tensor tensor) {

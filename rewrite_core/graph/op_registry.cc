@@ -13,19 +13,22 @@ struct TableRow {
   absl::string_view outputs;
   absl::string_view output_names;
   bool is_stateful;
+  Forwards forwards;
+  RunAgain run_again;
 };
 
 // Sorted by name, so that a look-up is a binary search and start-up costs nothing.
 constexpr TableRow kTable[] = {
-#define SPILLWAY_OP(name, outputs, output_names, is_stateful) \
-  {name, outputs, output_names, is_stateful},
+#define SPILLWAY_OP(name, outputs, output_names, is_stateful, forwards, run_again) \
+  {name, outputs, output_names, is_stateful, Forwards::forwards, RunAgain::run_again},
 #include "rewrite_core/graph/op_table.inc"
 #undef SPILLWAY_OP
 };
 
 // Registered only by TensorFlow's GPU builds, so not in the table, which comes from a CPU build.
-constexpr TableRow kGpuOnly[] = {{"_CopyFromGpuToHost", "T", "", false},
-                                 {"_CopyFromHostToGpu", "T", "", false}};
+constexpr TableRow kGpuOnly[] = {
+    {"_CopyFromGpuToHost", "T", "", false, Forwards::kNo, RunAgain::kNever},
+    {"_CopyFromHostToGpu", "T", "", false, Forwards::kNo, RunAgain::kNever}};
 
 struct ControlFlowRow {
   absl::string_view name;
@@ -45,71 +48,6 @@ constexpr ControlFlowRow kControlFlow[] = {
     {"RefSwitch", ControlFlow::kSwitch},
     {"Switch", ControlFlow::kSwitch},
     {"_SwitchN", ControlFlow::kSwitch},
-};
-
-// Ops whose kernel may forward an input's buffer as an output (set_output(i, input(j)), or a
-// Tensor::Slice of it), according to TensorFlow's kernels. Used conservatively, so too many is
-// safe. In-place reuse of a buffer without other users (Relu and the like) is not included.
-constexpr absl::string_view kForwarding[] = {
-    "AddN",
-    "All",
-    "Any",
-    "Bitcast",
-    "BroadcastTo",
-    "Cast",
-    "CheckNumerics",
-    "CheckNumericsV2",
-    "Concat",
-    "ConcatV2",
-    "ConjugateTranspose",
-    "DebugIdentity",
-    "DebugIdentityV2",
-    "DebugIdentityV3",
-    "DeepCopy",
-    "EnsureShape",
-    "Enter",
-    "Exit",
-    "ExpandDims",
-    "GuaranteeConst",
-    "Identity",
-    "IdentityN",
-    "LoopCond",
-    "Max",
-    "Mean",
-    "Merge",
-    "Min",
-    "NextIteration",
-    "Pack",
-    "Pad",
-    "PadV2",
-    "PlaceholderWithDefault",
-    "PreventGradient",
-    "Print",
-    "PrintV2",
-    "Prod",
-    "ReadVariableOp",
-    "RefEnter",
-    "RefExit",
-    "RefIdentity",
-    "RefMerge",
-    "RefNextIteration",
-    "RefSelect",
-    "RefSwitch",
-    "Reshape",
-    "Slice",
-    "Snapshot",
-    "Split",
-    "SplitV",
-    "Squeeze",
-    "StopGradient",
-    "StridedSlice",
-    "Sum",
-    "Switch",
-    "Tile",
-    "Transpose",
-    "Unpack",
-    "_ReadVariablesOp",
-    "_SwitchN",
 };
 
 // Ops whose GPU kernels put their outputs in host memory whatever the type (int32 outputs are in
@@ -161,10 +99,11 @@ OpInfo FindOp(absl::string_view name) {
   info.outputs = row->outputs;
   info.output_names = row->output_names;
   info.is_stateful = row->is_stateful;
+  info.forwards = row->forwards;
+  info.run_again = row->run_again;
   info.known = true;
   info.fixed_output_count = FixedOutputCount(row->outputs);
   if (const ControlFlowRow* cf = FindRow(kControlFlow, name)) info.control_flow = cf->kind;
-  info.forwards = Contains(kForwarding, name);
   info.host_outputs = Contains(kHostOutputs, name);
   return info;
 }

@@ -22,6 +22,30 @@ enum class ControlFlow : uint8_t {
   kLoopCond,
 };
 
+// Whether an output may share the buffer of an input (set_output(i, input(j)) in its kernel, or a
+// Tensor::Slice of it). In-place reuse of a buffer without other users (Relu and the like) does not
+// count. Too many are safe, a missing one is not.
+enum class Forwards : uint8_t {
+  kNo,
+  kMaybe,
+  kByInput1,  // It depends on the value of input 1: the paddings, the permutation.
+  kAlways,    // Input 0, or each input.
+};
+
+// What an op computes if it is run a second time in a step.
+enum class RunAgain : uint8_t {
+  // It may not be: what has state or an effect, what a step feeds, writes into inputs, functions,
+  // nodes that only order others, and sums in any order or writes of several to one place, which
+  // differ from run to run.
+  kNever,
+  // The same value; it may differ in the last bits where a library chooses its algorithm by the
+  // memory that is left (cuDNN, cuBLAS), or sums in any order.
+  kSameValue,
+  // The same bits: elementwise ops, normalization, activations, pooling, softmax, casts,
+  // reductions, data movement, Switch and Merge.
+  kSameBits,
+};
+
 struct OpInfo {
   absl::string_view name;
   // Output signature and names of outputs in the form described in op_table.inc.
@@ -32,8 +56,8 @@ struct OpInfo {
   // Known to TensorFlow 2.15. If not, its outputs are unknown.
   bool known = false;
   ControlFlow control_flow = ControlFlow::kNone;
-  // An output may share the buffer of an input (Identity, Reshape, slices along dimension 0...).
-  bool forwards = false;
+  Forwards forwards = Forwards::kNo;
+  RunAgain run_again = RunAgain::kNever;
   // All outputs live in host memory on a GPU too (Shape, Size, Rank, ...).
   bool host_outputs = false;
   // The number of outputs if it does not depend on attributes; otherwise -1.

@@ -5,59 +5,12 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
 #include "rewrite_core/analysis/flow/training_ops.h"
 #include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/graph/attr_value.h"
 
 namespace spillway::core {
 namespace {
-
-using Names = absl::flat_hash_set<absl::string_view>;
-
-Names Split(absl::string_view names) { return absl::StrSplit(names, ' ', absl::SkipEmpty()); }
-
-// Stateless in TensorFlow's registry, and yet not to be run again: what a step feeds; writes into
-// their own input (inplace_ops.cc); functions, whose bodies may have state; nodes that only order
-// others; what a caller outside TensorFlow runs.
-constexpr char kNever[] =
-    "Placeholder PlaceholderV2 PlaceholderWithDefault "
-    "InplaceAdd InplaceSub InplaceUpdate "
-    "StatelessIf StatelessWhile StatelessCase PartitionedCall SymbolicGradient RemoteCall "
-    "ControlTrigger NoOp Abort EagerPyFunc PyFuncStateless "
-    // Sums in any order, or writes of several to one place: not the same from run to run.
-    "UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMax UnsortedSegmentMin "
-    "ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterUpdate "
-    "TensorScatterMax TensorScatterMin SparseTensorDenseMatMul SparseSegmentSumGrad "
-    "Conv2DBackpropFilter Conv3DBackpropFilter Conv3DBackpropFilterV2 "
-    "DepthwiseConv2dNativeBackpropFilter ResizeBilinearGrad ResizeBicubicGrad "
-    "CropAndResizeGradImage CropAndResizeGradBoxes";
-
-constexpr char kSameBits[] =
-    // Elementwise.
-    "Abs Neg Sign Square Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Sin Cos Tan Sinh Cosh Tanh "
-    "Asin Acos Atan Asinh Acosh Atanh Sigmoid Erf Erfc Erfinv Lgamma Digamma Round Rint Floor Ceil "
-    "IsNan IsInf IsFinite LogicalNot LogicalAnd LogicalOr Add AddV2 AddN Sub Mul MulNoNan Div "
-    "RealDiv DivNoNan FloorDiv TruncateDiv FloorMod Mod Pow Maximum Minimum SquaredDifference "
-    "Xdivy Xlogy "
-    "Xlog1py Atan2 Equal NotEqual Less LessEqual Greater GreaterEqual ApproximateEqual BiasAdd "
-    "BiasAddV1 ClipByValue Select SelectV2 Cast Bitcast "
-    // Activations.
-    "Relu Relu6 LeakyRelu Elu Selu Softplus Softsign Softmax LogSoftmax "
-    // Normalization and pooling, forward.
-    "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 LRN MaxPool MaxPoolV2 MaxPool3D AvgPool "
-    "AvgPool3D "
-    // Reductions.
-    "Sum Mean Max Min Prod All Any ArgMax ArgMin L2Loss "
-    // Data movement.
-    "Concat ConcatV2 Slice StridedSlice Split SplitV Pad PadV2 MirrorPad Transpose "
-    "ConjugateTranspose Tile Gather GatherV2 GatherNd Pack Unpack Reverse ReverseV2 BroadcastTo "
-    "Fill ZerosLike OnesLike ExpandDims Squeeze Reshape Identity IdentityN StopGradient "
-    "PreventGradient "
-    // Of conditionals: what is in loops is not cloned.
-    "Switch Merge "
-    "DepthToSpace SpaceToDepth BatchToSpaceND SpaceToBatchND OneHot ResizeNearestNeighbor "
-    "ResizeBilinear Range LinSpace MatrixBandPart MatrixDiag MatrixDiagPart EnsureShape Snapshot";
 
 // A serialized AttrValue: 1 as a float.
 constexpr absl::string_view kFloatOne("\x25\x00\x00\x80\x3f", 5);
@@ -67,33 +20,7 @@ constexpr absl::string_view kFloatOne("\x25\x00\x00\x80\x3f", 5);
 constexpr int64_t kLooksPerWrite = 1024;
 constexpr int64_t kLooksPerNode = 64;
 
-constexpr char kHandOn[] =
-    "Identity Reshape Squeeze ExpandDims StopGradient PreventGradient Bitcast EnsureShape Snapshot "
-    "Switch Merge";
-
-// Whether ops of this type always hand an input on, in the same memory.
-bool HandsInputOn(absl::string_view op) {
-  static const auto& names = *new Names(Split(kHandOn));
-  return names.contains(op);
-}
-
 }  // namespace
-
-RunAgain RunAgainOf(const OpInfo& op) {
-  static const auto& never = *new Names(Split(kNever));
-  static const auto& same_bits = *new Names(Split(kSameBits));
-  if (!op.known || op.is_stateful) return RunAgain::kNever;
-  if (op.control_flow != ControlFlow::kNone && op.control_flow != ControlFlow::kSwitch &&
-      op.control_flow != ControlFlow::kMerge) {
-    return RunAgain::kNever;
-  }
-  if (absl::StartsWith(op.name, "_") || never.contains(op.name)) return RunAgain::kNever;
-  // Updates of reference variables count as stateless in the registry.
-  if (absl::StrContains(op.outputs, '&') || WriteOf(op.name) != Write::kNone) {
-    return RunAgain::kNever;
-  }
-  return same_bits.contains(op.name) ? RunAgain::kSameBits : RunAgain::kSameValue;
-}
 
 bool ReadsInput(const Graph& graph, NodeId id, int32_t index) {
   // The mean and the variance, after x, scale and offset.
@@ -107,17 +34,13 @@ bool ReadsInput(const Graph& graph, NodeId id, int32_t index) {
 
 absl::StatusOr<CloneRules> CloneRules::Find(const StepFacts& facts, const StopToken& stop) {
   CloneRules rules(facts);
-  const Graph& graph = facts.graph();
-  for (int32_t op = 0; op < graph.num_ops(); ++op) {
-    rules.by_op_.push_back(RunAgainOf(graph.op_type_info(op)));
-  }
   if (absl::Status s = rules.FindUpdates(stop); !s.ok()) return s;
   return rules;
 }
 
 RunAgain CloneRules::Of(NodeId id) const {
   const Graph& graph = facts_->graph();
-  const RunAgain by_op = by_op_[graph.op_id(id)];
+  const RunAgain by_op = graph.op_info(id).run_again;
   const ControlFlowAnalysis& flow = facts_->control_flow();
   if (by_op == RunAgain::kNever || facts_->shapes().IsFed(id) ||
       flow.output_frame(id) != kRootFrame || flow.input_frame(id) != kRootFrame) {
@@ -202,8 +125,8 @@ bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int
     const NodeId id = todo.back();
     todo.pop_back();
     const bool writes = WriteOf(graph.op(id)) != Write::kNone;
-    const bool may_run_again =
-        by_op_[graph.op_id(id)] != RunAgain::kNever && !HandsInputOn(graph.op(id));
+    const OpInfo& op = graph.op_info(id);
+    const bool may_run_again = op.run_again != RunAgain::kNever && op.forwards != Forwards::kAlways;
     for (Tensor input : graph.inputs(id)) {
       if (poll->Tick() || --*looks < least_looks) return false;
       if (writes && !input.is_control() && facts_->shapes().type(input).is_ref) continue;

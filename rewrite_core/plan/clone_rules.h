@@ -1,7 +1,6 @@
 // Which nodes may run twice in a step, with the same result:
 //
-//   op        known to TensorFlow, without state or effect (OpInfo::is_stateful), and not one of
-//             the few that have none and still may run only once (kNever in the .cc)
+//   op        its row in op_table.inc says so (OpInfo::run_again)
 //   types     no reference, resource or variant among inputs and outputs, except a variable's value
 //   fed       not fed
 //   frame     outside loops
@@ -21,27 +20,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 
 namespace spillway::core {
-
-// How an op behaves when it runs again.
-enum class RunAgain : uint8_t {
-  kNever,
-  // The same value; it may differ in the last bits where a library chooses its algorithm by the
-  // memory that is left (cuDNN, cuBLAS), or sums in any order.
-  kSameValue,
-  // The same bits: elementwise ops, normalization, activations, pooling, softmax, casts,
-  // reductions, data movement.
-  kSameBits,
-};
-
-// By op type alone. `op` is Graph::op_info().
-RunAgain RunAgainOf(const OpInfo& op);
 
 // Whether the outputs of the node depend on this data input. (Batch normalization in training takes
 // the moving averages, and does not look at them: fused_batch_norm_op.cc.)
@@ -79,7 +63,6 @@ class CloneRules {
   BufferIndex ReferencedBy(Tensor tensor) const;
 
   const StepFacts* facts_;
-  std::vector<RunAgain> by_op_;  // By Graph::op_id.
   // By variable, kMaxUpdates + 1 at most.
   absl::flat_hash_map<BufferIndex, std::vector<NodeId>> updates_;
 };

@@ -27,11 +27,13 @@ std::string FailureText(const FitFailure& failure, int64_t budget_bytes) {
                         BytesText(failure.resident_bytes),
                         failure.fragmented ? ", and there is no place for each of them" : "");
   }
-  return absl::StrCat("at best, node ", Quoted(failure.node), " asks for ",
-                      BytesText(failure.requested_bytes), " where ",
-                      BytesText(failure.in_use_bytes), " are in use",
-                      failure.on_host ? " on the host" : "",
-                      failure.fragmented ? ", and free memory is fragmented" : "");
+  return absl::StrCat(
+      "at best, node ", Quoted(failure.node), " asks for ", BytesText(failure.requested_bytes),
+      " where ", BytesText(failure.in_use_bytes), " are in use",
+      failure.on_host ? " on the host" : "",
+      failure.in_chunks    ? ", and the rest is lost in chunks of up to twice their tensor's size"
+      : failure.fragmented ? ", and free memory is fragmented"
+                           : "");
 }
 
 std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
@@ -45,8 +47,7 @@ std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
 absl::string_view PiecesText(const FitFailure& failure, const Hardware& hardware) {
   const bool is_tried = hardware.internal_fragmentation_fraction > 0;
   if (!failure.fragmented || failure.on_host || is_tried) return "";
-  return ", or have TensorFlow split chunks of memory sooner "
-         "(hardware.internal_fragmentation_fraction, "
+  return "have TensorFlow split chunks of memory sooner (hardware.internal_fragmentation_fraction, "
          "such as 0.001, here and in the session's gpu_options.experimental)";
 }
 
@@ -94,11 +95,15 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
   // What is resident is there whatever the batch.
   const char* const batch =
       failure.resident_bytes > budget_bytes ? "" : "; or take a smaller batch";
-  return Error(
-      absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-      absl::StrCat(claim, ": ", FailureText(failure, budget_bytes), "; ", help,
-                   BoundText(failure, budget_bytes), unknown, batch, PiecesText(failure, hardware)),
-      details);
+  // It costs nothing, and comes first where it is the cause.
+  const absl::string_view pieces = PiecesText(failure, hardware);
+  const bool is_cause = failure.in_chunks && !pieces.empty();
+  return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+               absl::StrCat(claim, ": ", FailureText(failure, budget_bytes), "; ",
+                            is_cause ? absl::StrCat(pieces, "; ") : "", help,
+                            BoundText(failure, budget_bytes), unknown, batch,
+                            is_cause || pieces.empty() ? "" : absl::StrCat(", or ", pieces)),
+               details);
 }
 
 }  // namespace spillway::core

@@ -27,6 +27,7 @@ struct FitFailure {
   bool on_host = false;          // The host's memory ran out, not the GPU's.
   bool fragmented = false;       // Enough bytes were free, but not in one piece. Then the text says
                                  // how to make TensorFlow's allocator fragment memory less.
+  bool in_chunks = false;        // They were inside chunks larger than their buffers (OutOfMemory).
 };
 
 // A budget that would suffice.

@@ -155,8 +155,10 @@ void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
   if (facts.step().grappler() == v1::GRAPPLER_AS_IS) return;
   forecast->add_assumes(
       "TensorFlow's graph optimizer is on, which makes NoOps of operations that only control edges "
-      "leave, and the program fetches nothing beside the targets: otherwise give grappler = AS_IS, "
-      "or name all that is fetched among the targets");
+      "leave and constants of shapes that no feed can change, and the program fetches nothing "
+      "beside "
+      "the targets: otherwise give grappler = AS_IS, or name all that is fetched among the "
+      "targets");
   if (facts.layout().empty()) return;
   forecast->add_assumes(absl::StrCat(
       "TensorFlow's layout optimizer is on, which runs ",
@@ -203,9 +205,9 @@ void AddWorkspaces(const StepFacts& facts, const SimulationResult& ahead, v1::Fo
   forecast->set_without_workspace_ns(*chosen);
 }
 
-// Of a step that fits the budgets: the peaks where it has all of the GPUs' memory, and what of that
-// is left for workspaces. `within`, the step in its budgets, serves if it does not fit all of the
-// memory, as may be since memory is placed.
+// Of a step that fits the budgets: peaks and time where it has all of the GPUs' memory, and what of
+// that is left for workspaces. `within`, the step in its budgets, serves if it does not fit all of
+// the memory, as may be since memory is placed.
 absl::Status AddInAllMemory(const SwapPlan& plan, const StepResult& within,
                             StepSimulator* simulator, const StopToken& stop,
                             v1::Forecast* forecast) {
@@ -214,6 +216,7 @@ absl::Status AddInAllMemory(const SwapPlan& plan, const StepResult& within,
   std::vector<int64_t> memories;
   for (GpuIndex gpu(0); gpu < num_gpus; ++gpu) {
     forecast->mutable_devices(gpu)->set_peak_in_all_memory_bytes(within.peak_bytes(gpu));
+    forecast->set_step_time_in_all_memory_ns(within.step_time_ns());
     memories.push_back(facts.HardwareOf(gpu).gpu_memory_bytes);
   }
   if (within.is_unlimited) {  // More memory changes nothing.
@@ -229,6 +232,7 @@ absl::Status AddInAllMemory(const SwapPlan& plan, const StepResult& within,
     v1::DeviceForecast* device = forecast->mutable_devices(gpu);
     device->set_peak_in_all_memory_bytes(
         std::max(device->peak_in_all_memory_bytes(), all->peak_bytes(gpu)));
+    forecast->set_step_time_in_all_memory_ns(all->step_time_ns());
   }
   return absl::OkStatus();
 }

@@ -22,7 +22,6 @@
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/node_writer.h"
-#include "rewrite_core/plan/clone_rules.h"
 #include "rewrite_core/report/report_names.h"
 
 namespace spillway::core {
@@ -181,7 +180,7 @@ void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteR
   absl::flat_hash_set<int32_t> ops;  // Each is looked at once: there may be very many clones.
   const bool keeps_bits = absl::c_all_of(clones.clones, [&](const PlannedClone& clone) {
     return !ops.insert(original.op_id(clone.original)).second ||
-           RunAgainOf(original.op_info(clone.original)) == RunAgain::kSameBits;
+           original.op_info(clone.original).run_again == RunAgain::kSameBits;
   });
   report->set_same_bits(keeps_bits ? v1::SAME_BITS_WITH_ADVICE : v1::SAME_BITS_NO);
   report->mutable_advice()->set_same_bits_config_proto_text(kSameBits);

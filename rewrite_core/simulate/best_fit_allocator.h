@@ -42,6 +42,12 @@ class BestFitAllocator {
 
   // The largest request that fits.
   int64_t largest_free_bytes() const { return free_.largest_bytes(); }
+  // The bytes outside all chunks that are taken.
+  int64_t free_bytes() const {
+    int64_t bytes = 0;
+    ForEach([&](Chunk chunk, bool is_free) { bytes += is_free ? pieces_[chunk].bytes : 0; });
+    return bytes;
+  }
 
   // Visits all chunks by address.
   template <typename Function>  // Takes a chunk, and whether it is free.

@@ -126,7 +126,11 @@ class NodeLinker {
       return false;
     }
     return !overlay_.IsRead(
-        id, [this](NodeId reader) { return (*needed_)[reader] && !(*only_orders_)[reader]; });
+        id, [this](NodeId reader) { return (*needed_)[reader] && !ReadsNothing(reader); });
+  }
+
+  bool ReadsNothing(NodeId id) const {
+    return OnlyOrders(id) || (!overlay_.IsSwapNode(id) && facts_.active_nodes().constants[id]);
   }
 
   // Whether, with the plan's edges, no loop body needs what its own loop outputs. If one does

@@ -201,6 +201,9 @@ void SimulationRun::Fail(Place device, OpId id, int64_t requested_bytes, int64_t
   oom.time_ns = now_;
   oom.missing_bytes = requested_bytes - (oom.budget_bytes - in_use_bytes);
   oom.fragmented = oom.missing_bytes <= 0;
+  if (oom.fragmented && device >= 0) {
+    oom.in_chunks = devices_[device].allocator.free_bytes() < requested_bytes;
+  }
   result_.out_of_memory = oom;
 }
 

@@ -194,6 +194,9 @@ struct OutOfMemory {
   int64_t time_ns = 0;  // When the wait ended.
   // Enough bytes were free, but not in one piece.
   bool fragmented = false;
+  // In that case: not even in several pieces, since the rest is inside chunks that are taken, which
+  // may be up to twice as large as the buffers in them.
+  bool in_chunks = false;
   // How many more bytes should have been free; if fragmented, by how much the first piece that
   // could not be placed exceeds the largest free one.
   int64_t missing_bytes = 0;

@@ -175,8 +175,9 @@ absl::Status Builder::FindActive() {
   }
   if (needs_more) {
     more_needed_.assign(runs_.begin(), runs_.begin() + num_nodes_);
-    auto only_orders = FindGrapplerNoOps(graph_, facts_.topology(), facts_.shapes(), facts_.step(),
-                                         more_needed_, facts_.active_nodes().targets, stop_);
+    auto only_orders =
+        FindGrapplerNoOps(graph_, facts_.topology(), facts_.shapes(), facts_.step(), more_needed_,
+                          facts_.active_nodes().constants, facts_.active_nodes().targets, stop_);
     if (!only_orders.ok()) return only_orders.status();
     more_only_order_ = *std::move(only_orders);
     needed_ = &more_needed_;

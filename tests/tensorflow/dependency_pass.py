@@ -7,6 +7,8 @@ Grappler's dependency optimizer, and nothing else, edits the graph for the targe
 finds. Of the nodes that lead to the targets, those that are gone or NoOps afterwards must be those
 that `list_passes` (built beside the tests) prints. Not compared: NoOps, and Identities that TensorFlow
 bypasses although something reads them. Then one of those nodes is fetched, too: both keep it.
+And of what reads only a shape, what TensorFlow's constant folding makes a constant; where a
+placeholder is fed, it may be more than Spillway finds.
 
     python tests/tensorflow/dependency_pass.py --list-passes build/tests/list_passes
 
@@ -32,6 +34,7 @@ tf.get_logger().setLevel("ERROR")
 GRAPHS = pathlib.Path(__file__).resolve().parents[1] / "graphs"
 CAPABILITY = "7.0"  # Of which this pass does not ask.
 BYPASSED = ("Identity", "IdentityN")
+SHAPES = ("Shape", "ShapeN", "Size", "Rank")
 
 
 def of_scalars():
@@ -53,8 +56,7 @@ def theirs_of(graph_def, targets):
     needed = passes.leading_to(graph_def, targets)
     gone = {node.name for node in graph_def.node if node.name in needed and node.op != "NoOp" and
             after.get(node.name, "NoOp") == "NoOp"}
-    read = {names.node(edge) for node in graph_def.node if node.name in needed - gone
-            for edge in node.input if not edge.startswith("^")}
+    read = read_by(node for node in graph_def.node if node.name in needed - gone)
     return gone, {node.name for node in graph_def.node
                   if node.name in gone & read and node.op in BYPASSED}
 
@@ -71,20 +73,42 @@ def bypassed_before(graph_def, gone, bypassed):
     return bypassed
 
 
+def read_by(nodes):
+    return {names.node(edge) for node in nodes for edge in node.input if not edge.startswith("^")}
+
+
+def wrong_constants(graph_def, targets, ours):
+    """How those of TensorFlow differ, or "". Of ShapeN, its readers get constants."""
+    needed = passes.leading_to(graph_def, targets)
+    read = read_by(node for node in graph_def.node if node.name in needed)
+    shapes = {node.name for node in graph_def.node
+              if node.op in SHAPES and node.name in needed & read}
+    after = grappler.after_pass("constfold", graph_def, targets).node
+    left = read_by(after)
+    theirs = shapes - {node.name for node in after if node.op in SHAPES and node.name in left}
+    if any(node.op == "Placeholder" for node in graph_def.node):
+        theirs &= ours
+    return difference("constants: ", ours & shapes, theirs)
+
+
+def difference(what, ours, theirs):
+    if ours == theirs:
+        return ""
+    return "%sonly Spillway: %s; only TensorFlow: %s" % (
+        what, sorted(ours - theirs)[:5], sorted(theirs - ours)[:5])
+
+
 def ours_of(program, path, targets):
     listed = passes.listed(program, path, CAPABILITY, targets)
-    return listed["target"], set(listed["noop"])
+    return listed["target"], set(listed["noop"]), set(listed["constant"])
 
 
 def compare(program, graph_def, path, targets):
-    """What is wrong, or "", the targets, and the NoOps."""
-    targets, ours = ours_of(program, path, targets)
+    """What is wrong, or "", the targets, the NoOps, and the constants."""
+    targets, ours, constants = ours_of(program, path, targets)
     theirs, bypassed = theirs_of(graph_def, targets)
     theirs -= bypassed_before(graph_def, theirs, bypassed) - ours
-    if ours == theirs:
-        return "", targets, ours
-    return "only Spillway: %s; only TensorFlow: %s" % (
-        sorted(ours - theirs)[:5], sorted(theirs - ours)[:5]), targets, ours
+    return difference("", ours, theirs), targets, ours, constants
 
 
 def main():
@@ -109,15 +133,17 @@ def main():
                 continue
             path = os.path.join(folder, "graph.pb")
             pathlib.Path(path).write_bytes(graph_def.SerializeToString())
-            wrong, targets, noops = compare(args.list_passes, graph_def, path, [])
+            wrong, targets, noops, constants = compare(args.list_passes, graph_def, path, [])
+            wrong = wrong or wrong_constants(graph_def, targets, constants)
             if not wrong and noops:
                 fetched = sorted(noops)[len(noops) // 2]
-                wrong, _, kept = compare(args.list_passes, graph_def, path, targets + [fetched])
+                wrong, _, kept, _ = compare(args.list_passes, graph_def, path, targets + [fetched])
                 if fetched in kept:
                     wrong = "%s is fetched, and taken for a NoOp" % fetched
             counts["failed" if wrong else "passed"] += 1
             print("%s %s: %s" % ("FAILED" if wrong else "ok", name,
-                                 wrong or "%d nodes become NoOps" % len(noops)), flush=True)
+                                 wrong or "%d nodes become NoOps, %d constants" % (
+                                     len(noops), len(constants))), flush=True)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 

@@ -2,7 +2,8 @@
 // a GPU of that compute capability, for dependency_pass.py and layout_pass.py:
 //
 //   target NAME              a target of the step: those given, or those that Spillway finds
-//   noop NAME                a node that becomes a NoOp
+//   constant NAME            a Shape or the like that becomes a constant
+//   noop NAME                a node that becomes a NoOp, if nothing becomes a constant
 //   transposed NAME:PORT TO  a tensor that is transposed: from the layout of the file (`other`), or
 //                            to it (`file`)
 #include <fstream>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/flow/grappler_noops.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/capabilities.h"
 #include "rewrite_core/graph/graph.h"
@@ -44,9 +46,17 @@ int main(int argc, char** argv) {
   }
   const core::ActiveNodes& active = facts.active_nodes();
   for (core::NodeId id : active.targets) std::cout << "target " << graph->name(id) << "\n";
+  const auto noops =
+      core::FindGrapplerNoOps(*graph, facts.topology(), facts.shapes(), step, active.needed,
+                              core::NodeFlags(graph->num_nodes(), false), active.targets, stop);
+  if (!noops.ok()) {
+    std::cerr << noops.status() << "\n";
+    return 1;
+  }
   std::set<std::string> transposed;
   for (core::NodeId id(0); id < graph->num_nodes(); ++id) {
-    if (active.only_orders[id]) std::cout << "noop " << graph->name(id) << "\n";
+    if ((*noops)[id]) std::cout << "noop " << graph->name(id) << "\n";
+    if (active.constants[id]) std::cout << "constant " << graph->name(id) << "\n";
     if (!active.needed[id] || active.only_orders[id]) continue;
     const absl::Span<const core::Tensor> inputs = graph->inputs(id);
     for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {

@@ -195,7 +195,7 @@ def plan(spillway, net, recompute, options, advice):
     if forecast["fit"] != "FIT_FITS":
         return None
     codes = [warning["code"] for warning in report.get("warnings", [])]
-    return planned, Told(peak_of(forecast), int(forecast["step_time_ns"]),
+    return planned, Told(peak_of(forecast), int(forecast["step_time_in_all_memory_ns"]),
                          DEFAULT_RESERVE * options["gpu_memory_bytes"],
                          "WARNING_CODE_MAY_RUN_OUT" in codes,
                          advice or report["advice"]["config_proto_text"])
@@ -304,6 +304,8 @@ def main():
                         help="the ConfigProto of `advised`, if not the report's")
     parser.add_argument("--write", action="store_true", help="make the list of what is broken anew")
     arguments = parser.parse_args()
+    if arguments.every is not None and arguments.every < 1:
+        parser.error("--every %d: give a number of plans, 1 or more" % arguments.every)
     for key, value in train.ENVIRONMENT.items():
         os.environ[key] = value
     spillway = rewrite.SpillwayCommand(arguments.spillway)

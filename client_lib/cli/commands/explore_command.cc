@@ -108,7 +108,9 @@ absl::Status Explore(const v1::ExploreOptions& options, absl::string_view graph,
     });
     return core::WithMoreText(report.status(), absl::StrCat("; so far: ", so_far.Text()));
   }
-  PrintBesideProgress([&] { out << text::FormatExploration(*report, style) << std::flush; });
+  const text::RecomputeChoice recompute = text::ChoiceOf(options.recompute());
+  PrintBesideProgress(
+      [&] { out << text::FormatExploration(*report, style, recompute) << std::flush; });
   return absl::OkStatus();
 }
 

@@ -28,14 +28,15 @@ void SetOutputs(const GraphFiles& files, bool keep_best, v1::RewriteOptions* opt
   if (files.report.given() || !files.quiet || keep_best) options->add_outputs(v1::OUTPUT_REPORT);
 }
 
-void PrintSummary(const RewrittenFile& file, bool verbose) {
+void PrintSummary(const RewrittenFile& file, bool verbose, text::RecomputeChoice recompute) {
   const text::Style style = StyleOf(STDERR_FILENO);
-  const auto format = verbose ? text::FormatDetails : text::FormatSummary;
   for (const RewrittenGraph& graph : file.graphs) {
     if (!graph.kept_because.ok()) {
       std::cerr << text::FormatKept(graph.name, graph.kept_because.message(), style);
     } else {
-      std::cerr << format(graph.response.report(), graph.name, style);
+      const v1::RewriteReport& report = graph.response.report();
+      std::cerr << (verbose ? text::FormatDetails(report, graph.name, style)
+                            : text::FormatSummary(report, graph.name, style, recompute));
     }
   }
   if (!verbose) std::cerr << "  (--verbose prints the details)\n";
@@ -142,7 +143,9 @@ absl::StatusOr<ExitCode> RunOnGraph(GraphFiles files, v1::RewriteOptions options
   }
   if (files.trace.given()) contents.push_back(*std::move(trace));
   if (absl::Status status = WriteOutputs(*outputs, contents); !status.ok()) return status;
-  if (!files.quiet) PrintSummary(*result, files.verbose);
+  if (!files.quiet) {
+    PrintSummary(*result, files.verbose, text::ChoiceOf(options.budget().recompute()));
+  }
   for (const RewrittenGraph& graph : result->graphs) {
     if (graph.response.report().stopped_early()) return ExitCode::kStoppedEarly;
   }

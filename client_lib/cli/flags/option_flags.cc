@@ -44,11 +44,13 @@ std::vector<StrategyTable> OwnersOf(const std::string& flag,
 
 OptionFlags::OptionFlags(CLI::App* command, const std::vector<StrategyTable>& strategies)
     : command_(command), strategies_(strategies) {
-  strategy_ = command_->add_option(
-      "--strategy", CLI::callback_t(),
-      absl::StrCat("The policy that chooses the swaps. A flag of a strategy other than the chosen "
-                   "one is an error. [default: ",
-                   strategies_[0].name, "]"));
+  std::string help =
+      "The policy that chooses what to swap and recompute. A flag of another strategy is an error.";
+  for (const StrategyTable& strategy : strategies_) {
+    absl::StrAppend(&help, " ", strategy.name, ": ", strategy.help, ".");
+  }
+  absl::StrAppend(&help, " [default: ", strategies_[0].name, "]");
+  strategy_ = command_->add_option("--strategy", CLI::callback_t(), help);
   strategy_->type_name(NamesOf(strategies_, "|"))->group("What to swap");
   for (const OptionRow& row : CommonOptions()) Add(row, "What to swap");
   for (const OptionRow& row : StepOptions()) Add(row, kStepGroup);

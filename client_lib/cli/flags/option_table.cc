@@ -10,12 +10,17 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// The strategies, strongest first.
-constexpr const char* kStrategyNames[] = {"budget", "level", "scope"};
-
 struct FieldText {
   const char* field;
   const char* text;
+};
+
+// The strategies, strongest first, and what each does.
+constexpr FieldText kStrategies[] = {
+    {"budget",
+     "swaps and recomputes single buffers until the step fits, with the fastest plan found"},
+    {"level", "swaps tensors whose consumers are many levels away (TFLMS v2)"},
+    {"scope", "swaps tensors from the forward part that the backward part reads (TFLMS v1)"},
 };
 
 // What only the command line has to say: how values are written, and where they are from.
@@ -100,9 +105,9 @@ const std::vector<OptionRow>& HardwareOptions() {
 const std::vector<StrategyTable>& Strategies() {
   static const auto& strategies = *[] {
     auto* tables = new std::vector<StrategyTable>;
-    for (const char* name : kStrategyNames) {
-      const auto* field = v1::RewriteOptions::descriptor()->FindFieldByName(name);
-      tables->push_back({name, RowsOf(field->message_type())});
+    for (const FieldText& strategy : kStrategies) {
+      const auto* field = v1::RewriteOptions::descriptor()->FindFieldByName(strategy.field);
+      tables->push_back({strategy.field, strategy.text, RowsOf(field->message_type())});
     }
     return tables;
   }();

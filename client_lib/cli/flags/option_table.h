@@ -28,6 +28,7 @@ struct OptionRow {
 // A strategy: the name of its field in the oneof `strategy`, and its parameters.
 struct StrategyTable {
   std::string name;
+  std::string help;  // What it does, without a full stop.
   std::vector<OptionRow> rows;
 };
 

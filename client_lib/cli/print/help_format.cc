@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client_lib/cli/print/line_width.h"
 #include "client_lib/text/text_table.h"
 
@@ -18,14 +19,11 @@ constexpr size_t kNameWidth = 28;
 // Commands with at most this many flags show all of them.
 constexpr size_t kFewFlags = 20;
 // The most common flags, shown for commands with more. All commands spell them the same way.
-constexpr const char* kMostUsed[] = {
-    "help",        "help-all",     "output",      "report",           "json",      "save-plan",
-    "quiet",       "strategy",     "feed",        "batch-size",       "targets",   "hardware",
-    "objective",   "graph",        "fail-open",   "gpu-memory-bytes", "server",    "timeout",
-    "fail-closed", "cache-dir",    "sizes",       "swapping",         "no-budget", "memory",
-    "top",         "format",       "require-fit", "multiple-of",      "trace",     "theme",
-    "throughput",  "save-profile",
-};
+constexpr char kMostUsed[] =
+    "help help-all output report json save-plan quiet strategy feed batch-size targets "
+    "hardware objective recompute graph fail-open gpu-memory-bytes allocator-reserve server "
+    "fail-closed cache-dir sizes swapping no-budget memory top require-fit multiple-of "
+    "theme throughput save-profile";
 
 size_t Width() { return LineWidth(kUsualWidth); }
 // The width beside the names; never zero, however narrow the line.
@@ -37,34 +35,50 @@ std::string FirstSentence(const std::string& text) {
   return end == std::string::npos ? text : text.substr(0, end) + ".";
 }
 
-// The first sentences, as many as it takes to say something, and the default if that is short and
-// more than "none".
-std::string InShort(const std::string& text) {
-  constexpr size_t kShortDefault = 22;
-  constexpr size_t kEnough = 40;  // "On any failure." is not.
+// The first sentences, as many as it takes to have `enough` characters.
+std::string FirstSentences(const std::string& text, size_t enough) {
+  size_t stop = text.find(". ");
+  while (stop != std::string::npos &&
+         (stop < enough || absl::EndsWith(text.substr(0, stop), "e.g"))) {
+    stop = text.find(". ", stop + 1);
+  }
+  return stop == std::string::npos ? text : text.substr(0, stop + 1);
+}
+
+// The first sentences, as many as it takes to say something, the first one on each value ("budget:
+// ...") if `type` names them ("budget|level"), and the default up to a comma, if that is short
+// and more than "none" or "not set".
+std::string InShort(const std::string& text, const std::string& type) {
+  constexpr size_t kShortDefault = 29;  // fastest_that_fits
+  constexpr size_t kEnough = 40;        // "On any failure." is not.
   const size_t default_at = text.rfind(" [default: ");
   const std::string said = text.substr(0, default_at);
-  size_t stop = said.find(". ");
-  while (stop != std::string::npos &&
-         (stop < kEnough || absl::EndsWith(said.substr(0, stop), "e.g"))) {
-    stop = said.find(". ", stop + 1);
+  std::vector<size_t> starts = {0};
+  for (absl::string_view value : absl::StrSplit(type, '|')) {
+    const size_t at = said.find(absl::StrCat(". ", value, ": "), starts.back());
+    if (at != std::string::npos) starts.push_back(at + 2);
   }
-  std::string first = said.substr(0, stop);
-  if (stop != std::string::npos) first += ".";
+  std::string first;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const size_t end = i + 1 < starts.size() ? starts[i + 1] - 1 : said.size();
+    absl::StrAppend(&first, i == 0 ? "" : " ",
+                    FirstSentences(said.substr(starts[i], end - starts[i]), i == 0 ? kEnough : 0));
+  }
   // A flag that says what happens without it.
   constexpr absl::string_view kIsDefault = " [default]";
   if (absl::EndsWith(text, kIsDefault)) return absl::StrCat(first, kIsDefault);
   if (default_at == std::string::npos) return first;
-  const std::string value = text.substr(default_at);
-  if (value.size() <= kShortDefault && value != " [default: none]") first += value;
+  std::string value = text.substr(default_at);
+  if (const size_t comma = value.find(','); comma != std::string::npos) {
+    value = absl::StrCat(value.substr(0, comma), "]");
+  }
+  if (value.size() <= kShortDefault && !absl::StartsWith(value, " [default: no")) first += value;
   return first;
 }
 
 bool IsMostUsed(const CLI::Option* option) {
-  for (const std::string& name : option->get_lnames()) {
-    if (std::find(std::begin(kMostUsed), std::end(kMostUsed), name) != std::end(kMostUsed)) {
-      return true;
-    }
+  for (absl::string_view name : absl::StrSplit(kMostUsed, ' ')) {
+    if (option->check_lname(std::string(name))) return true;
   }
   return option->get_positional() || option->get_required();
 }
@@ -131,9 +145,9 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
 
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
   const std::string text = option->get_description();
-  return text::Wrap(
-      absl::StrCat(short_ ? InShort(text) : text, option->get_required() ? " [required]" : ""),
-      TextWidth());
+  return text::Wrap(absl::StrCat(short_ ? InShort(text, TypeNameOf(*option)) : text,
+                                 option->get_required() ? " [required]" : ""),
+                    TextWidth());
 }
 
 std::string HelpFormatter::make_subcommand(const CLI::App* command) const {

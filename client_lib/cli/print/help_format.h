@@ -15,8 +15,9 @@ namespace spillway::cli {
 std::string TypeNameOf(const CLI::Option& option);
 
 // CLI11's formatter, with texts wrapped to the line width (line_width.h; 80 columns by default).
-// For a command with many flags, --help shows the most common ones, one sentence each; --help-all
-// shows everything, as does --help for commands with few flags.
+// For a command with many flags, --help shows the most common ones, with a sentence for each and
+// for each of its named values; --help-all shows everything, as does --help for commands with few
+// flags.
 class HelpFormatter : public CLI::Formatter {
  public:
   HelpFormatter();

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import warnings
 from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from spillway import _call, _doors, _machine, _native, _wire, errors, options
+from spillway import _call, _doors, _machine, _native, _warn, _wire, errors, options
 from spillway._types import Duration, Path, Progress
 from spillway._values import bool_of
 from spillway.patch import Patch
@@ -138,7 +137,7 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
     except errors.SpillwayError as error:
         if not fail_open:
             raise
-        warn(error)
+        _warn.of_failure(error)
         return RewriteResult(message if kind is None else kind.FromString(message), error=error)
     _machine.warn_of_report(answer.report, keywords)
     return RewriteResult(answer.graph if kind is None else kind.FromString(answer.graph),
@@ -147,12 +146,6 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
                          plan=None if answer.plan is None else Plan(answer.plan),
                          step={name: value for name, value in keywords.items()
                                if name in options.STEP | options.HARDWARE})
-
-
-def warn(error: errors.SpillwayError, stack_level: int = 3) -> None:
-    """Warns that training continues without swaps."""
-    warnings.warn("the graph is not rewritten, and trains as it is: %s" % error,
-                  errors.SpillwayWarning, stacklevel=stack_level)
 
 
 @_doors.visible(_doors.ApplyKeywords)

@@ -21,7 +21,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple, Union
 
-from spillway import _doors, _questions, _ranks, _rewrite, _shared_edits, _wire, errors
+from spillway import (_doors, _questions, _ranks, _rewrite, _shared_edits, _warn, _wire,
+                      errors)
 from spillway._duration import seconds_of
 from spillway._types import Duration
 from spillway.patch import Patch
@@ -122,7 +123,7 @@ def _once(place: Tuple[Any, ...], prepare: Callable[[], Tuple[bytes, Any]],
     except errors.SpillwayError as error:
         if not fail_open:
             raise
-        _rewrite.warn(error, stack_level=4)  # The caller of `rewrite` or `rewrite_graph`.
+        _warn.of_failure(error)
         return _rewrite.RewriteResult(unchanged(), error=error)
 
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "rewrite_core/analysis/flow/constant_shapes.h"
 #include "rewrite_core/analysis/flow/default_targets.h"
 #include "rewrite_core/analysis/flow/grappler_noops.h"
 #include "rewrite_core/base/error.h"
@@ -98,8 +99,11 @@ absl::StatusOr<ActiveNodes> FindActiveNodes(const Graph& graph, const Topology& 
     return stop.status("active nodes");
   }
   active.flags = active.needed;
-  auto only_orders =
-      FindGrapplerNoOps(graph, topology, shapes, step, active.needed, active.targets, stop);
+  auto constants = FindConstantShapes(graph, topology, shapes, step, stop);
+  if (!constants.ok()) return constants.status();
+  active.constants = *std::move(constants);
+  auto only_orders = FindGrapplerNoOps(graph, topology, shapes, step, active.needed,
+                                       active.constants, active.targets, stop);
   if (!only_orders.ok()) return only_orders.status();
   active.only_orders = *std::move(only_orders);
   return active;

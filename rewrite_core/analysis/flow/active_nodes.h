@@ -29,11 +29,15 @@ struct ActiveNodes {
   // Per node: whether it computes nothing when it runs: TensorFlow makes it a NoOp
   // (grappler_noops.h), which takes no time and memory, and only orders others.
   NodeFlags only_orders;
+  // Per node: whether TensorFlow makes it a constant (constant_shapes.h), so that it reads nothing.
+  NodeFlags constants;
   std::vector<NodeId> targets;  // In the order given, or as found. Never empty.
   TargetSource source = TargetSource::kGiven;
 
   // Whether the step runs the node, and for what it computes.
   bool Computes(NodeId id) const { return flags[id] && !only_orders[id]; }
+  // Whether it only waits for what its inputs come from.
+  bool ReadsNothing(NodeId id) const { return only_orders[id] || constants[id]; }
 };
 
 // The nodes named in step.targets, in that order. INVALID_ARGUMENT for a name that is not in the

@@ -234,7 +234,8 @@ class SideFinder {
   // Whether the output probably shares the memory of input 0.
   bool IsHandedOn(Tensor tensor) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(tensor.node);
-    if (!graph_.op_info(tensor.node).forwards || inputs.empty() || inputs[0].is_control()) {
+    if (graph_.op_info(tensor.node).forwards == Forwards::kNo || inputs.empty() ||
+        inputs[0].is_control()) {
       return false;
     }
     return shapes_.buffer_bytes(inputs[0]) == shapes_.size_bytes(tensor) &&

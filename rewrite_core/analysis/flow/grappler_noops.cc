@@ -64,7 +64,7 @@ bool KeepsIdentity(const Graph& graph, const Shapes& shapes, Tensor read) {
 
 absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& topology,
                                             const Shapes& shapes, const v1::Step& step,
-                                            const NodeFlags& needed,
+                                            const NodeFlags& needed, const NodeFlags& constants,
                                             const std::vector<NodeId>& targets,
                                             const StopToken& stop) {
   NodeFlags kept(graph.num_nodes(), false), noops(graph.num_nodes(), false);
@@ -80,7 +80,9 @@ absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& 
     const Graph::Readers readers = graph.readers(id);
     for (uint32_t i = 0; i < readers.size() && !is_read; ++i) {
       if (poll.Tick()) return stop.status("active nodes");
-      is_read = readers[i].port != kControl && needed[readers[i].node] && !noops[readers[i].node];
+      const NodeId reader = readers[i].node;
+      is_read =
+          readers[i].port != kControl && needed[reader] && !noops[reader] && !constants[reader];
     }
     noops[id] = !is_read && MayBeNoOp(graph, shapes, id);
   }

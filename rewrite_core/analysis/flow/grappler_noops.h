@@ -31,10 +31,10 @@ namespace spillway::core {
 bool KeepsIdentity(const Graph& graph, const Shapes& shapes, Tensor read);
 
 // Flags the nodes among `needed` (what `targets` need) that become NoOps: none if step.grappler is
-// AS_IS. Errors: those of `stop`.
+// AS_IS. `constants` read nothing (constant_shapes.h). Errors: those of `stop`.
 absl::StatusOr<NodeFlags> FindGrapplerNoOps(const Graph& graph, const Topology& topology,
                                             const Shapes& shapes, const v1::Step& step,
-                                            const NodeFlags& needed,
+                                            const NodeFlags& needed, const NodeFlags& constants,
                                             const std::vector<NodeId>& targets,
                                             const StopToken& stop);
 

@@ -241,6 +241,7 @@ absl::Status GraphInference::Visit(NodeId id) {
         return BadFeed(id, port, feed->shape, fact.shape);
       }
       if (absl::Status s = CheckValue(id, port, *feed, fact.dtype); !s.ok()) return s;
+      if (pool_.elements(fact.shape) < 0) requested_.insert(id);
       fact.shape = feed->shape;
       fact.bounded = false;
       // Not the graph's value: a constant may be fed, too.
@@ -248,6 +249,7 @@ absl::Status GraphInference::Visit(NodeId id) {
     } else if (op.is_source && in_.batch_size != kUnknownDim && fact.shape > kScalar &&
                pool_[fact.shape][0] == kUnknownDim) {
       fact.shape = c.ReplaceDim(fact.shape, 0, in_.batch_size);
+      requested_.insert(id);
     }
     // A value whose size differs from the tensor's is invalid.
     if (fact.extra > kUnknownShape && IsValueType(fact.dtype) &&

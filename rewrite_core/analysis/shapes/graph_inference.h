@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "rewrite_core/analysis/shapes/output_signature.h"
 #include "rewrite_core/analysis/shapes/shape_context.h"
@@ -97,6 +98,8 @@ class GraphInference {
   std::vector<uint32_t>& first() { return first_; }  // In facts; num_nodes + 1.
   std::vector<TensorFact>& facts() { return facts_; }
   std::vector<NodeId>& sources() { return sources_; }  // See GraphOps::Op::is_source; by id.
+  // The nodes whose shapes a feed or batch_size completes.
+  absl::flat_hash_set<NodeId>& requested() { return requested_; }
   // Whether any unknown size has a bound.
   bool has_bounds() const { return context_.has_bounds_; }
   // What nodes state about variables and lists whose own nodes do not state it in full. May be
@@ -125,6 +128,7 @@ class GraphInference {
   std::vector<uint32_t> first_;
   std::vector<TensorFact> facts_;
   std::vector<NodeId> sources_;
+  absl::flat_hash_set<NodeId> requested_;
   // By node: what it states, and for whose handle.
   absl::flat_hash_map<NodeId, std::vector<std::pair<NodeId, VariableFact>>> notes_;
   std::vector<ShapeId> stated_;  // For the current node.

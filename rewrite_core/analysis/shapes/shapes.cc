@@ -182,6 +182,7 @@ absl::StatusOr<Shapes> Shapes::Infer(const Graph& graph, const Topology& topolog
   const bool has_bounds = inference->has_bounds();
   shapes.first_ = std::move(inference->first());
   shapes.facts_ = std::move(inference->facts());
+  shapes.requested_ = std::move(inference->requested());
   for (const auto& [node, variable] : variables) {
     const bool is_outside = graph.op(node) == "Placeholder" || graph.op(node) == "_Arg";
     if (is_outside && variable.dtype != kDtInvalid) {

@@ -88,6 +88,8 @@ class Shapes {
   // for what is computed from these.
   const Shapes& bounds() const { return bounds_ == nullptr ? *this : *bounds_; }
 
+  // The nodes whose shapes the graph does not state, but a feed or batch_size.
+  const absl::flat_hash_set<NodeId>& requested() const { return requested_; }
   // Whether the caller feeds this node.
   bool IsFed(NodeId node) const { return !fed_.empty() && fed_.contains(node); }
 
@@ -110,7 +112,7 @@ class Shapes {
   std::vector<TensorFact> facts_;
   std::shared_ptr<ShapePool> pool_ = std::make_shared<ShapePool>();  // Shared with bounds().
   std::shared_ptr<const Shapes> bounds_;                             // Null: there are no bounds.
-  absl::flat_hash_set<NodeId> fed_;
+  absl::flat_hash_set<NodeId> fed_, requested_;
   absl::flat_hash_map<NodeId, DataType> captured_;
   std::vector<NodeId> open_sources_;
   bool ignores_batch_size_ = false;

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "rewrite_core/strategy/order/order_chain.h"
 
 namespace spillway::core {
 namespace {
@@ -139,6 +143,30 @@ absl::StatusOr<int> BudgetRequest::CountUnfit(const SwapPlan& plan, GpuIndex gpu
     return kDoesNotFitSizes;
   }
   return count;
+}
+
+absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(const SwapPlan& plan, GpuIndex gpu,
+                                                                int64_t budget, const Needs& needs,
+                                                                absl::Span<const int32_t> ranks) {
+  StepTerms terms = StepTerms::OneGpu(gpu, budget);
+  terms.record_operations = true;
+  auto step = simulator.Simulate(plan, terms, stop);
+  if (!step.ok()) return step.status();
+  return ChainOf(plan, *step, gpu, needs, ranks);
+}
+
+absl::StatusOr<std::vector<ControlEdge>> BudgetRequest::ChainOf(
+    const SwapPlan& plan, const StepResult& step, GpuIndex gpu, const Needs& needs,
+    absl::Span<const int32_t> ranks) const {
+  auto chain = ChainInOrder(facts, needs, ranks, step, gpu, stop);
+  if (!chain.ok()) return chain;
+  absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
+  for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);
+  std::vector<ControlEdge> found;
+  for (const ControlEdge& edge : *chain) {
+    if (!has.contains({edge.from, edge.to})) found.push_back(edge);
+  }
+  return found;
 }
 
 int BudgetRequest::max_simulations() const {

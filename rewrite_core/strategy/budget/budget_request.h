@@ -11,9 +11,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
+#include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/needs.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "rewrite_core/simulate/plan_simulator.h"
 #include "rewrite_core/strategy/budget/objective.h"
@@ -34,6 +37,12 @@ inline constexpr int kLowSimulations = 32;
 inline constexpr int kNumVariations = 20;
 inline constexpr int kMaxUnfit = kNumVariations / 2;
 inline constexpr int kDoesNotFitSizes = kNumVariations + 1;
+
+// What a step that fits in more variations may take, if it takes `fastest_ns` else.
+inline constexpr int64_t kSteadyCostPart = 50;
+inline int64_t MostSteadyNs(int64_t fastest_ns) {
+  return fastest_ns + fastest_ns / kSteadyCostPart;
+}
 
 struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. All must outlive it. `steps`: of the whole request.
@@ -57,6 +66,16 @@ struct BudgetRequest {
                                  std::vector<VariedStep>* varied,
                                  const std::vector<int64_t>& sizes = {},
                                  PlanSimulator* by = nullptr);
+
+  // The edges that keep the operations of GPU `gpu` in the order of `step` (order_chain.h), but for
+  // those that `plan` has; and those of a step with `plan` and `budget` bytes. Errors: those of
+  // Simulate.
+  absl::StatusOr<std::vector<ControlEdge>> ChainOf(const SwapPlan& plan, const StepResult& step,
+                                                   GpuIndex gpu, const Needs& needs,
+                                                   absl::Span<const int32_t> ranks) const;
+  absl::StatusOr<std::vector<ControlEdge>> ChainOf(const SwapPlan& plan, GpuIndex gpu,
+                                                   int64_t budget, const Needs& needs,
+                                                   absl::Span<const int32_t> ranks);
 
   // The number of plans simulated for one GPU: that of the effort, or fewer if several GPUs are
   // planned, so that each has its share of the request's steps.

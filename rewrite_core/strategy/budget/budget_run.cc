@@ -1,6 +1,7 @@
 #include "rewrite_core/strategy/budget/budget_run.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "rewrite_core/strategy/common/fit_failure.h"
 #include "rewrite_core/strategy/common/gpu_budgets.h"
 #include "rewrite_core/strategy/common/op_filter.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 namespace {
@@ -161,6 +163,56 @@ int BudgetRun::unfit_variations() const {
 bool BudgetRun::fits_most_variations() const {
   return std::all_of(unswapped_fits_.begin(), unswapped_fits_.end(),
                      [](const auto& of) { return of.second.unfit <= kMaxUnfit; });
+}
+
+absl::StatusOr<std::vector<ControlEdge>> BudgetRun::FindChain() {
+  std::vector<ControlEdge> chain;
+  auto ranks =
+      RankByLaunch(request_.facts, request_.unswapped, request_.base.controls, request_.stop);
+  if (!ranks.ok()) return ranks.status();
+  auto needs = Needs::Find(request_.facts, request_.stop);
+  if (!needs.ok()) return needs.status();
+  for (const auto& [i, of] : unswapped_fits_) {
+    if (of.unfit == 0) continue;
+    const GpuIndex gpu = gpus_[i].index;
+    auto edges = request_.ChainOf(request_.base, gpu, request_.budget_bytes(gpu), *needs, *ranks);
+    if (!edges.ok()) return edges;
+    chain.insert(chain.end(), edges->begin(), edges->end());
+  }
+  return chain;
+}
+
+absl::Status BudgetRun::KeepOrder() {
+  const int unfit = unfit_variations();
+  if (unfit == 0) return absl::OkStatus();
+  auto chain = FindChain();
+  if (!chain.ok() || chain->empty()) return chain.status();
+  const int64_t time_ns = UnplannedNs();
+  const auto before = std::tuple(request_.base, fits_, lacking_, unswapped_fits_, idle_);
+  std::vector<ControlEdge>& controls = request_.base.controls;
+  controls.insert(controls.end(), chain->begin(), chain->end());
+  fits_.clear();
+  lacking_.clear();
+  unswapped_fits_.clear();
+  for (size_t i = 0; i < gpus_.size(); ++i) {
+    if (absl::Status s = SimulateOn(i); !s.ok()) return s;
+  }
+  const bool is_better =
+      fits_unplanned() && unfit_variations() < unfit && UnplannedNs() <= MostSteadyNs(time_ns);
+  if (!is_better) std::tie(request_.base, fits_, lacking_, unswapped_fits_, idle_) = before;
+  result_.plan = request_.base;
+  return absl::OkStatus();
+}
+
+// The time of the step as it is, which fits.
+int64_t BudgetRun::UnplannedNs() const {
+  int64_t time_ns = 0;
+  for (size_t i = 0; i < fits_.size(); ++i) {
+    const auto planned = unswapped_fits_.find(i);
+    const v1::DeviceFit& fit = planned != unswapped_fits_.end() ? planned->second.fit : fits_[i];
+    time_ns = std::max(time_ns, fit.step_time_ns());
+  }
+  return time_ns;
 }
 
 absl::StatusOr<bool> BudgetRun::FitsElsewhere() {

@@ -49,6 +49,10 @@ class BudgetRun {
   bool fits_most_variations() const;
   // Takes the step as it is. REQUIRES: fits_unplanned(), fits_most_variations().
   void TakeUnplanned();
+  // Chains the operations of a step that does not fit in all variations, in its order
+  // (order_chain.h), if it then fits in more of them and takes hardly longer. Errors: those of the
+  // simulator. REQUIRES: fits_unplanned().
+  absl::Status KeepOrder();
 
   // Whether the step, which fits the budget of each GPU, fits in the other sizes, too, and on all
   // GPUs at once. Errors: those of the simulator.
@@ -79,6 +83,12 @@ class BudgetRun {
     if (bound_ns > 0 && bound_ns <= StepTimeNs())
       result_.report.mutable_budget()->set_joint_bound_ns(bound_ns);
   }
+  // Reports that max_search_steps ended the search for the plan.
+  void ReportCutShort() {
+    for (v1::BudgetDevice& device : *result_.report.mutable_budget()->mutable_devices()) {
+      device.set_cut_short(true);
+    }
+  }
   // Tells in the report what a step would gain.
   void Recommend(const v1::MoreRecompute& more) {
     *result_.report.mutable_budget()->mutable_more_recompute() = more;
@@ -107,6 +117,8 @@ class BudgetRun {
     v1::DeviceFit fit;
     int unfit = 0;  // In how many variations it does not fit.
   };
+  absl::StatusOr<std::vector<ControlEdge>> FindChain();
+  int64_t UnplannedNs() const;
   std::map<size_t, Unswapped> unswapped_fits_;  // Of GPUs that are planned although they fit.
   std::set<DeviceId> idle_;                     // Those of GPUs that need no plan.
   absl::optional<GpuPlans> plans_;

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
@@ -13,7 +12,6 @@
 #include "rewrite_core/strategy/budget/budget_planner.h"
 #include "rewrite_core/strategy/budget/plan_search.h"
 #include "rewrite_core/strategy/common/fit_failure.h"
-#include "rewrite_core/strategy/order/order_chain.h"
 #include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
@@ -25,19 +23,23 @@ constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
 // If of a search's plans that fit in all variations the fastest is slower than the fastest of all
 // by more than 1/kMuchSlowerPart, or there is none, more are searched that are each tried in the
-// variations: with these shares of the budget, until one is found; all but the first with the
-// lowest effort. Such a search ends once a plan is within 1/kSteadyCostPart of the fastest step
-// time. (Ten graphs on three machines with the default reserve: 0.893 to 0.898 of the bound, where
-// searches without variations came first, for 0.92 of the time.)
-constexpr double kSteadyShares[] = {1.0, 0.97, 0.94, 0.91, 0.88};
+// variations: with these shares of the budget, until one is found that is not, or one that is
+// chained; those with less than the budget with the lowest effort. A search ends once a plan is
+// as fast as MostSteadyNs. (Ten graphs on three machines with the default
+// reserve: 0.893 to 0.898 of the bound, where searches without variations came first, for 0.92 of
+// the time.) Chained, plans keep the order of the step for which they are made. (Seven of 16 plans
+// of two hard nets were faster so, by up to 0.26, and none slower; ResNet-50 in half of its memory
+// has a plan without a chain.)
+struct SteadySearch {
+  double share;
+  bool is_chained;
+};
+constexpr SteadySearch kSteadySearches[] = {{1.0, false}, {1.0, true},  {0.97, true},
+                                            {0.94, true}, {0.91, true}, {0.88, true}};
 constexpr int64_t kMuchSlowerPart = 10;
-constexpr int64_t kSteadyCostPart = 50;
 
 // So many plans of a search are tried in variations: those that were the fastest last.
 constexpr size_t kKeptPlans = 16;
-
-// Operations are chained that make or free buffers of at least 1/kChainedPart of the peak.
-constexpr int64_t kChainedPart = 256;
 
 // The smallest budget with a plan is found to within 1/kSmallestBudgetParts of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
@@ -94,10 +96,10 @@ class GpuSearch {
   // Searches with all usable bytes; if no plan is found, searches with less for one that fits.
   absl::StatusOr<PlanSearchResult> Fastest(bool in_other_sizes);
   // The reserve covers other orders and times, and other placements of variables. If a plan does
-  // not fit in these variations, or in the other sizes, the operations with large buffers are
-  // chained in its order. If that fails, this searches for the fastest plan that fits in all of
-  // them, or else in all sizes and in half of them; if that fails too, `found` is left without a
-  // plan. REQUIRES: a best plan in `found`.
+  // not fit in these variations, or in the other sizes, another of the search that is hardly slower
+  // is taken, or the operations are chained in its order. If that fails, this searches for the
+  // fastest plan that fits in all of them, or else in all sizes and in half of them; if that fails
+  // too, `found` is left without a plan. REQUIRES: a best plan in `found`.
   absl::Status MakeSteady(PlanSearchResult* found);
   absl::Status SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                             PlanSearchResult* found);
@@ -124,7 +126,9 @@ class GpuSearch {
 
   // A plan for `budget` must fit the usable bytes, too, and the other sizes, if requested.
   PlanSearchTerms TermsOf(int64_t budget, bool in_other_sizes) const;
-  absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms);
+  // `chain`: edges that all plans have.
+  absl::StatusOr<PlanSearchResult> Search(const PlanSearchTerms& terms,
+                                          const std::vector<ControlEdge>& chain = {});
   SwapPlan PlanOf(const FoundPlan& found) const;
 
   const GpuTerms& terms_;
@@ -152,10 +156,15 @@ PlanSearchTerms GpuSearch::TermsOf(int64_t budget, bool in_other_sizes) const {
   return terms;
 }
 
-absl::StatusOr<PlanSearchResult> GpuSearch::Search(const PlanSearchTerms& terms) {
-  auto found =
-      SearchPlan(terms, ordered_.base, planner_, order_, &request_.simulator, request_.stop);
+absl::StatusOr<PlanSearchResult> GpuSearch::Search(const PlanSearchTerms& terms,
+                                                   const std::vector<ControlEdge>& chain) {
+  SwapPlan base = ordered_.base;
+  base.controls.insert(base.controls.end(), chain.begin(), chain.end());
+  auto found = SearchPlan(terms, base, planner_, order_, &request_.simulator, request_.stop);
   if (!found.ok()) return found;
+  for (FoundPlan& plan : found->plans) {
+    plan.controls.insert(plan.controls.end(), chain.begin(), chain.end());
+  }
   device_.set_plan_count(device_.plan_count() + found->num_simulations);
   device_.set_fitting_plan_count(device_.fitting_plan_count() + found->num_fitting);
   device_.set_cut_short(found->cut_short);
@@ -223,20 +232,10 @@ SwapPlan GpuSearch::PlanOf(const FoundPlan& found) const {
 }
 
 absl::StatusOr<FoundPlan> GpuSearch::Chained(const FoundPlan& found) {
-  StepTerms terms = StepTerms::OneGpu(gpu_, usable_);
-  terms.record_operations = true;
-  const SwapPlan plan = PlanOf(found);
-  auto step = request_.simulator.Simulate(plan, terms, request_.stop);
-  if (!step.ok()) return step.status();
-  auto chain = ChainInOrder(request_.facts, needs_, ordered_.ranks, *step, gpu_,
-                            ordered_.step.peak_bytes(gpu_) / kChainedPart, request_.stop);
+  auto chain = request_.ChainOf(PlanOf(found), gpu_, usable_, needs_, ordered_.ranks);
   if (!chain.ok()) return chain.status();
-  absl::flat_hash_set<std::pair<NodeId, NodeId>> has;
-  for (const ControlEdge& edge : plan.controls) has.emplace(edge.from, edge.to);
   FoundPlan chained{found.swaps, found.controls, {}};
-  for (const ControlEdge& edge : *chain) {
-    if (!has.contains({edge.from, edge.to})) chained.controls.push_back(edge);
-  }
+  chained.controls.insert(chained.controls.end(), chain->begin(), chain->end());
   return chained;
 }
 
@@ -317,34 +316,44 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   FoundPlan& fastest = found->plans[0];
   auto count = CountUnfit(fastest, kUnlimited, 1, steps);
   if (!count.ok() || *count == 0) return count.status();
+  FoundPlan steady;
+  int64_t steady_ns = kUnlimited;
+  absl::Status status =
+      TakeSteady({found->plans.begin() + 1, found->plans.end()}, steps, &steady, &steady_ns);
+  if (!status.ok()) return status;
+  if (steady_ns <= MostSteadyNs(fastest_ns)) {
+    found->plans = {std::move(steady)};
+    return absl::OkStatus();
+  }
   auto chained = Chained(fastest);
   if (!chained.ok()) return chained.status();
   const bool has_chain = chained->controls.size() > fastest.controls.size();
   if (has_chain) {
-    count = CountUnfit(*chained, fastest_ns, 1, steps, &chained->outcome);
+    count = CountUnfit(*chained, MostSteadyNs(fastest_ns), 1, steps, &chained->outcome);
     if (!count.ok()) return count.status();
     if (*count == 0) {
       fastest = *std::move(chained);
       return absl::OkStatus();
     }
   }
-  FoundPlan steady;
-  int64_t steady_ns = kUnlimited;
-  absl::Status status =
-      TakeSteady({found->plans.begin() + 1, found->plans.end()}, steps, &steady, &steady_ns);
-  if (!status.ok()) return status;
-  if (steady_ns > fastest_ns + fastest_ns / kMuchSlowerPart) {
-    for (const double share : kSteadyShares) {
-      PlanSearchTerms terms = TermsOf(ShareOf(usable_, share), /*in_other_sizes=*/false);
-      terms.varied_steps = *steps;
-      if (share < 1) terms.max_simulations = kLowSimulations;
-      terms.enough_ns = std::max(terms.enough_ns, fastest_ns + fastest_ns / kSteadyCostPart);
-      auto other = Search(terms);
-      if (!other.ok()) return other.status();
-      status = TakeSteady(other->plans, steps, &steady, &steady_ns);
-      if (!status.ok()) return status;
-      if (steady_ns < kUnlimited) break;
+  const int64_t much_slower_ns = fastest_ns + fastest_ns / kMuchSlowerPart;
+  std::vector<ControlEdge> chain;
+  bool is_chained = false;
+  for (const SteadySearch& search : kSteadySearches) {
+    if (steady_ns <= much_slower_ns || (is_chained && steady_ns < kUnlimited)) break;
+    if (search.is_chained && !std::exchange(is_chained, true)) {
+      auto edges = request_.ChainOf(ordered_.base, ordered_.step, gpu_, needs_, ordered_.ranks);
+      if (!edges.ok()) return edges.status();
+      chain = *std::move(edges);
     }
+    PlanSearchTerms terms = TermsOf(ShareOf(usable_, search.share), /*in_other_sizes=*/false);
+    terms.varied_steps = *steps;
+    if (search.share < 1) terms.max_simulations = kLowSimulations;
+    terms.enough_ns = std::max(terms.enough_ns, MostSteadyNs(fastest_ns));
+    auto other = Search(terms, chain);
+    if (!other.ok()) return other.status();
+    status = TakeSteady(other->plans, steps, &steady, &steady_ns);
+    if (!status.ok()) return status;
   }
   if (steady_ns < kUnlimited) {
     found->plans = {std::move(steady)};
@@ -356,8 +365,8 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   if (!count.ok()) return count.status();
   *unfit = *count;
   if (has_chain) {
-    count =
-        CountUnfit(*chained, fastest_ns, std::min(*unfit, kMaxUnfit + 1), steps, &chained->outcome);
+    count = CountUnfit(*chained, MostSteadyNs(fastest_ns), std::min(*unfit, kMaxUnfit + 1), steps,
+                       &chained->outcome);
     if (!count.ok()) return count.status();
     if (*count < *unfit) {
       *unfit = *count;
@@ -493,7 +502,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
   report->Clear();
   report->set_device(request->facts.placement().devices()[gpu]);
   report->set_gap_count(static_cast<int64_t>(planner->gaps().size()));
-  if (!ordered.base.controls.empty()) {
+  if (ordered.step.peak_bytes(gpu) < request->unswapped.peak_bytes(gpu)) {
     report->set_ordered_peak_bytes(ordered.step.peak_bytes(gpu));
   }
   // No search is needed below the lower bound.

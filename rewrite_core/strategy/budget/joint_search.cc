@@ -107,6 +107,7 @@ class JointSearch {
     if (!status.ok() && !(is_cut && has_best())) return status;
     if (!has_best()) return swaps_status_;
     if (best_ != nullptr) run_.TakeCloned(std::move(best_->clones), &best_->run);
+    if (is_cut) run_.ReportCutShort();
     return absl::OkStatus();
   }
 
@@ -292,6 +293,7 @@ class JointSearch {
   // In how many variations a step does not fit; kNotAtAll if it does not fit anyway.
   static absl::StatusOr<int> UnfitOf(BudgetRun* run) {
     if (!run->fits_unplanned()) return kNotAtAll;
+    if (absl::Status s = run->KeepOrder(); !s.ok()) return s;
     auto fits = run->FitsElsewhere();
     if (!fits.ok()) return fits.status();
     return *fits ? run->unfit_variations() : kNotAtAll;

@@ -31,6 +31,7 @@ inline FitFailure FailureOf(const StepResult& result, GpuIndex gpu, const StepFa
   failure.in_use_bytes = oom->in_use_bytes;
   failure.on_host = oom->device < 0;
   failure.fragmented = oom->fragmented;
+  failure.in_chunks = oom->in_chunks;
   return failure;
 }
 

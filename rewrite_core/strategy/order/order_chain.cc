@@ -11,16 +11,15 @@ namespace {
 // A node that may not wait for the previous one waits for one of the kLookBack before it.
 constexpr size_t kLookBack = 8;
 
-// Returns the slots that make a buffer of at least `least_bytes`, or use it last, ascending.
-std::vector<Slot> HeavySlots(const StepOrder& order, int64_t least_bytes) {
-  std::vector<bool> is_heavy(order.num_slots(), false);
+// Returns the slots that make a buffer, or use it last, ascending.
+std::vector<Slot> ChangingSlots(const StepOrder& order) {
+  std::vector<bool> changes(order.num_slots(), false);
   for (OrderBuffer i(0); i < order.num_buffers(); ++i) {
-    if (order.bytes(i) < least_bytes) continue;
-    is_heavy[order.made(i)] = is_heavy[order.last_used(i)] = true;
+    changes[order.made(i)] = changes[order.last_used(i)] = true;
   }
   std::vector<Slot> slots;
   for (Slot slot(0); slot < order.num_slots(); ++slot) {
-    if (is_heavy[slot]) slots.push_back(slot);
+    if (changes[slot]) slots.push_back(slot);
   }
   return slots;
 }
@@ -36,21 +35,21 @@ bool Reads(const Graph& graph, NodeId node, NodeId from) {
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       absl::Span<const int32_t> ranks,
                                                       const StepResult& step, GpuIndex gpu,
-                                                      int64_t least_bytes, const StopToken& stop) {
+                                                      const StopToken& stop) {
   std::vector<ControlEdge> chain;
   if (ranks.empty()) return chain;
   auto order = StepOrder::Create(facts, gpu, step, stop);
   if (!order.ok()) return order.status();
   const Soundness soundness(facts);
-  const std::vector<Slot> heavy = HeavySlots(*order, least_bytes);
+  const std::vector<Slot> slots = ChangingSlots(*order);
   StopPoller poll(stop);
-  for (size_t i = 1; i < heavy.size(); ++i) {
-    const NodeId node = order->node(heavy[i]);
+  for (size_t i = 1; i < slots.size(); ++i) {
+    const NodeId node = order->node(slots[i]);
     for (size_t back = 1; back <= std::min(i, kLookBack); ++back) {
       if (poll.Tick()) return stop.status("strategy");
-      const Slot before = heavy[i - back];
+      const Slot before = slots[i - back];
       const NodeId from = order->node(before);
-      if (order->latest_before(heavy[i]) == before || Reads(facts.graph(), node, from)) {
+      if (order->latest_before(slots[i]) == before || Reads(facts.graph(), node, from)) {
         break;  // It already waits.
       }
       if (ranks[from] >= ranks[node] || !needs.MayWait(node, from) ||

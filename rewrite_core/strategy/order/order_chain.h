@@ -1,7 +1,9 @@
-// A chain of the operations that allocate or free much memory, in the order in which a plan was
+// A chain of the operations that allocate or free memory, in the order in which a plan was
 // simulated: TensorFlow runs any ready op, and if memory is tight, a plan that fits in one order
 // may not fit in another. An edge delays only a launch, not a kernel: on one GPU kernels run one
-// after another anyway.
+// after another anyway. (All of them, also the small ones, which decide into how many pieces the
+// free memory is cut: of 39 plans with the default reserve, steps took 0.976 times as long, and
+// planning 0.82, as with operations of at least 1/256 of the peak alone.)
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_ORDER_CHAIN_H_
@@ -20,15 +22,14 @@
 
 namespace spillway::core {
 
-// Returns serialization edges that keep the nodes of GPU `gpu` which make, or use last, a buffer of
-// at least `least_bytes` in the order of `step`, operations recorded. They go along `ranks`, like
-// all edges of plans, so that they close no cycle together. The chain is broken before a node that
-// may not wait for the previous one. Empty if there is nothing to chain, or there are no ranks.
-// Errors: those of `stop`.
+// Returns serialization edges that keep the nodes of GPU `gpu` which make, or use last, a buffer in
+// the order of `step`, operations recorded. They go along `ranks`, like all edges of plans, so that
+// they close no cycle together. The chain is broken before a node that may not wait for the
+// previous one. Empty if there is nothing to chain, or there are no ranks. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> ChainInOrder(const StepFacts& facts, const Needs& needs,
                                                       absl::Span<const int32_t> ranks,
                                                       const StepResult& step, GpuIndex gpu,
-                                                      int64_t least_bytes, const StopToken& stop);
+                                                      const StopToken& stop);
 
 }  // namespace spillway::core
 

@@ -85,7 +85,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
   std::vector<std::vector<Use>> uses(order.buffers_.size());
   for (Slot slot(0); slot < order.num_slots(); ++slot) {
     const NodeId id = order.nodes_[slot];
-    if (facts.active_nodes().only_orders[id]) continue;
+    if (facts.active_nodes().ReadsNothing(id)) continue;
     const absl::Span<const Tensor> inputs = graph.inputs(id);
     for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
       if (poll.Tick()) return stop.status("strategy");
@@ -205,7 +205,7 @@ absl::Status StepOrder::FindCopiesIn(const StepFacts& facts, GpuIndex gpu,
   // By buffer: the last slot that reads it.
   absl::flat_hash_map<BufferIndex, Slot> last;
   for (Slot slot(0); slot < num_slots(); ++slot) {
-    if (facts.active_nodes().only_orders[nodes_[slot]]) continue;
+    if (facts.active_nodes().ReadsNothing(nodes_[slot])) continue;
     for (Tensor input : graph.inputs(nodes_[slot])) {
       if (poll.Tick()) return stop.status("strategy");
       if (input.is_control()) break;
@@ -240,7 +240,7 @@ absl::Status StepOrder::FindCopiesIn(const StepFacts& facts, GpuIndex gpu,
   }
   std::vector<std::vector<Use>> uses(copies_in_.size());
   for (Slot slot(0); slot < num_slots(); ++slot) {
-    if (facts.active_nodes().only_orders[nodes_[slot]]) continue;
+    if (facts.active_nodes().ReadsNothing(nodes_[slot])) continue;
     const absl::Span<const Tensor> inputs = graph.inputs(nodes_[slot]);
     for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
       if (poll.Tick()) return stop.status("strategy");

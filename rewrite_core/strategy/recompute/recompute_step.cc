@@ -91,7 +91,7 @@ absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopTo
 // Whether the reader can read a clone of the tensor's producer, or be cloned itself to hand one on.
 bool RecomputeStep::IsMovable(NodeId reader, Tensor tensor) const {
   const ActiveNodes& active = facts_->active_nodes();
-  if (!active.needed[reader] || active.only_orders[reader]) return true;  // It reads nothing.
+  if (!active.needed[reader] || active.ReadsNothing(reader)) return true;
   const ControlFlowAnalysis& flow = facts_->control_flow();
   if (facts_->shapes().IsFed(reader) || flow.input_frame(reader) != kRootFrame) return false;
   const Buffers& buffers = facts_->buffers();

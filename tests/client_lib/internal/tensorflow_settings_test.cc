@@ -110,6 +110,7 @@ TEST_F(TensorflowSettingsTest, TheLeastPlanLimitsWorkspaces) {
 
 // In a process of its own, since what was set stays.
 TEST_F(TensorflowSettingsTest, ALimitOfRunIsLowered) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
         setenv(kWorkspaceLimit, "256", 1);

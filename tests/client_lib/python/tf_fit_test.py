@@ -1,7 +1,9 @@
 """Keras's fit on every kind of data and under strategies that distribute it: it trains as without
 Spillway, whatever the data leave open, and with fail_open nothing ends it."""
 
+import contextlib
 import inspect
+import io
 import os
 import unittest
 import warnings
@@ -14,7 +16,8 @@ import tf_common  # pylint: disable=unused-import
 from tf_common import tf
 
 import spillway
-from spillway.tensorflow import _function, lms_v2, rewrite_train_function
+from spillway.tensorflow import (_function, lms_v2, rewrite_function, rewrite_graph,
+                                 rewrite_train_function)
 
 BATCH, EXAMPLES = 16, 56  # The last batch is smaller.
 RANDOM = np.random.default_rng(1)
@@ -142,6 +145,18 @@ class StrategiesTest(unittest.TestCase):
                         else:
                             self.assertTrue(found == expected)  # Too long to print.
 
+    def test_one_device(self):
+        """The batch size, without which there is no plan, is that of the data, also where the last
+        batch is smaller."""
+        for steps in (1, 2):
+            with self.subTest(steps=steps):
+                made = []
+                found = train("data set", lambda model: rewrite_train_function(
+                    model, on_rewrite=made.append, gpu_memory_bytes="1GiB"), "one device", steps)
+                self.assertTrue(found == train("data set", strategy="one device", steps=steps))
+                self.assertEqual([function.spillway_report.outcome for function in made],
+                                 ["NOTHING_TO_DO"])
+
     def test_mirrored_steps_are_planned(self):
         """What is on a CPU stays: there is nothing to swap here, but on GPUs there is."""
         made = []
@@ -182,6 +197,78 @@ class StrategiesTest(unittest.TestCase):
                 self.assertEqual(made, [])
         with self.assertRaisesRegex(spillway.InternalError, "NcclAllReduce"):
             train("arrays", refused({}))
+
+
+class TextsTest(unittest.TestCase):
+
+    def printed(self, **keywords):
+        printed = io.StringIO()
+        with contextlib.redirect_stderr(printed), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            train("arrays", lambda model: rewrite_train_function(model, **keywords))
+        return printed.getvalue()
+
+    def test_fit_prints_a_line(self):
+        for keywords, line in ((LEVEL, r"spillway: .*with \d+ swaps?, .*\n"),
+                               (dict(gpu_memory_bytes="1GiB"), r"spillway: no swapping is needed: .*\n")):
+            self.assertRegex(self.printed(**keywords), r"\A%s\Z" % line)
+        made = []
+        self.assertEqual(self.printed(on_rewrite=made.append, **LEVEL), "")
+        self.assertEqual(len(made), 1)
+
+    def test_warnings_point_at_the_program(self):
+        def step(images):
+            weights.assign_sub(images)
+            return weights
+
+        weights = tf.Variable(tf.ones((4,)))
+        function = tf.function(step).get_concrete_function(tf.ones((4,)))
+        wrong = dict(gpu_memory_bytes=-1, fail_open=True)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            train("arrays", lambda model: rewrite_train_function(model, **wrong))  # In fit.
+            rewrite_train_function(compiled(jit_compile=True), fail_open=True)
+            rewrite_function(function, **wrong)
+            with tf.Graph().as_default() as graph:
+                tf.compat.v1.placeholder(tf.float32)
+            rewrite_graph(graph, **wrong)
+            spillway.rewrite(graph, **wrong)
+        said = [one for one in said if one.category is spillway.SpillwayWarning]
+        self.assertEqual(len(said), 5, said)
+        self.assertEqual({one.filename for one in said}, {__file__})
+
+
+class XlaTest(unittest.TestCase):
+
+    def test_a_model_that_cannot_be_rewritten_fails_open(self):
+        def eager(model):
+            model.run_eagerly = True
+
+        for change, text in ((lambda model: model.compile("sgd", "mse", jit_compile=True),
+                              "pass jit_compile=False"), (eager, "leave run_eagerly out")):
+            model = compiled()
+            change(model)
+            with self.assertRaisesRegex(TypeError, text):
+                rewrite_train_function(model)
+            with self.assertWarnsRegex(spillway.SpillwayWarning, "trains as it is: .*" + text):
+                rewrite_train_function(model, fail_open=True)
+            callback = lms_v2.LMS(fail_open=True)
+            with self.assertWarnsRegex(spillway.SpillwayWarning, text):
+                callback.set_model(model)
+                callback.set_params({})
+            self.assertRegex(str(callback.result.error), text)
+
+    def test_compiled_with_xla_and_then_without(self):
+        made = []
+        model = compiled(jit_compile=True)
+        with self.assertWarnsRegex(spillway.SpillwayWarning, "jit_compile=False"):
+            rewrite_train_function(model, fail_open=True)
+        model.fit(IMAGES, LABELS, batch_size=BATCH, verbose=0)
+        model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+                      jit_compile=False)
+        rewrite_train_function(model, on_rewrite=made.append, **LEVEL)
+        model.fit(IMAGES, LABELS, batch_size=BATCH, verbose=0)
+        self.assertEqual([one.spillway_report.outcome for one in made], ["REWRITTEN"])
 
 
 @unittest.skipIf(tf_common.KERAS_2, "Keras 2 uses XLA only with jit_compile=True")

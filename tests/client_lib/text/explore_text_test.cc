@@ -14,8 +14,24 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Exploration(const std::string& text) {
-  return FormatExploration(Parse<v1::ExploreReport>(text), Style());
+std::string Exploration(const std::string& text,
+                        RecomputeChoice recompute = RecomputeChoice::kDefault) {
+  return FormatExploration(Parse<v1::ExploreReport>(text), Style(), recompute);
+}
+
+// Only where swapping costs time, and the user has not chosen.
+TEST(ExploreTextTest, MoreRecomputationMayGain) {
+  const auto with_speed = [](double share) {
+    return absl::StrCat(kMachine, R"(
+      size_is_batch: true largest_fitting_size_swapped: 64 largest_fit_swapped: FIT_FITS
+      sizes { size: 64 unswapped { fit: FIT_DOES_NOT_FIT } swapped { fit: FIT_FITS }
+              full_speed_sizes_per_s: 100 swapped_sizes_per_s: )",
+                        100 * share, " }");
+  };
+  constexpr char kAdvice[] = "may be faster with budget.recompute = ALL";
+  EXPECT_THAT(Exploration(with_speed(0.9)), HasSubstr(kAdvice));
+  EXPECT_THAT(Exploration(with_speed(0.96)), Not(HasSubstr(kAdvice)));
+  EXPECT_THAT(Exploration(with_speed(0.9), RecomputeChoice::kGiven), Not(HasSubstr(kAdvice)));
 }
 
 TEST(ExploreTextTest, SizesOfWhichItIsUnknown) {
@@ -125,6 +141,7 @@ batch 128 is the largest that fits into 8.00 GiB per GPU
   largest    batch 128: 320.0 examples/s, 80% of full speed, with swapping
   fastest    batch 64: 320.0 examples/s
   >= 95%     batch 64: 320.0 examples/s
+  advice     where tensors are swapped, steps may be faster with budget.recompute = ALL
   machine    p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
   times      of steps launched ahead, as TensorFlow runs them
   step       all that train_op needs

@@ -114,11 +114,11 @@ TEST(SummaryTest, SaysWhatMoreWouldGain) {
   EXPECT_EQ(FormatDetails(Report(found), "", Style()),
             R"(spillway: rewritten
   bound   no plan of swaps and of such nodes takes less than 209 ms, but for one in another order
-  advice  with budget.recompute = ALL a step takes 228 ms
+  advice  with budget.recompute = ALL a step takes at most 228 ms
 )");
   const std::string now = "forecast_after { step_time_ns: 456000000 }";
   EXPECT_THAT(FormatDetails(Report(found + now), "", Style()),
-              ::testing::HasSubstr("a step takes 228 ms or less: 2.00 times as fast"));
+              ::testing::HasSubstr("a step takes at most 228 ms: at least 2.00 times as fast\n"));
 }
 
 TEST(SummaryTest, SaysWhatBitsTake) {
@@ -197,6 +197,21 @@ TEST(SummaryTest, ShortSaysWhatPeopleAsk) {
   step     833 ms (98% of full speed); copies 3.00 GiB out; no plan of swaps takes less than 827 ms
   machine  p100_pcie, 8.00 GiB per GPU, 12 GB/s out and 10 GB/s in
 )");
+}
+
+TEST(SummaryTest, WhatMoreWouldGainIsFirstUnlessTheUserChose) {
+  v1::RewriteReport report = Report(kPlanned);
+  report.mutable_budget()->mutable_more_recompute()->set_recompute(v1::RECOMPUTE_ALL);
+  report.mutable_budget()->mutable_more_recompute()->set_step_time_ns(416500000);
+  EXPECT_THAT(
+      FormatSummary(report),
+      ::testing::StartsWith(
+          "spillway: rewritten (strategy budget)\n"
+          "  advice  with budget.recompute = ALL a step takes at most 416 ms: at least 2.00 "
+          "times as fast\n"
+          "  17 tensors will be swapped\n"));
+  EXPECT_EQ(FormatSummary(report, "", Style(), RecomputeChoice::kGiven),
+            FormatSummary(Report(kPlanned)));
 }
 
 TEST(SummaryTest, NamesOptionsAsTheReaderDoes) {

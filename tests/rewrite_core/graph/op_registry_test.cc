@@ -76,10 +76,60 @@ TEST(OpRegistryTest, ControlFlow) {
 TEST(OpRegistryTest, WhichOpsMayHandTheirInputsBufferOn) {
   for (const char* op : {"Identity", "Reshape", "Switch", "Merge", "Squeeze", "StopGradient",
                          "Enter", "Exit", "ReadVariableOp", "_SwitchN"}) {
-    EXPECT_TRUE(FindOp(op).forwards) << op;
+    EXPECT_NE(FindOp(op).forwards, Forwards::kNo) << op;
   }
   for (const char* op : {"Conv2D", "MatMul", "Relu", "Const", "MyOwnOp"}) {
-    EXPECT_FALSE(FindOp(op).forwards) << op;
+    EXPECT_EQ(FindOp(op).forwards, Forwards::kNo) << op;
+  }
+  for (const char* op : {"Pad", "PadV2", "Transpose", "ConjugateTranspose"}) {
+    EXPECT_EQ(FindOp(op).forwards, Forwards::kByInput1) << op;
+  }
+  for (const char* op : {"Slice", "Sum", "Cast", "Concat"}) {
+    EXPECT_EQ(FindOp(op).forwards, Forwards::kMaybe) << op;
+  }
+  for (const char* op : {"Identity", "Reshape", "Switch", "Merge", "Bitcast"}) {
+    EXPECT_EQ(FindOp(op).forwards, Forwards::kAlways) << op;
+  }
+}
+
+// From TensorFlow's documentation of the ops.
+TEST(OpRegistryTest, WhichOpsMayBeRecomputed) {
+  for (const char* op :
+       {"Relu", "AddV2", "FusedBatchNormV3", "MaxPool", "Softmax", "Cast", "Mean", "ConcatV2",
+        "Reshape", "Identity", "SelectV2", "GreaterEqual", "Switch", "Merge"}) {
+    EXPECT_EQ(FindOp(op).run_again, RunAgain::kSameBits) << op;
+  }
+  for (const char* op : {"Conv2D", "MatMul", "BatchMatMulV2", "Einsum", "Conv2DBackpropInput",
+                         "ReluGrad", "StatelessRandomUniform"}) {
+    EXPECT_EQ(FindOp(op).run_again, RunAgain::kSameValue) << op;
+  }
+  for (const char* op : {"RandomUniform",
+                         "VariableV2",
+                         "ReadVariableOp",
+                         "AssignSub",
+                         "ApplyMomentum",
+                         "IteratorGetNext",
+                         "Placeholder",
+                         "PlaceholderWithDefault",
+                         "InplaceAdd",
+                         "If",
+                         "StatelessIf",
+                         "PartitionedCall",
+                         "RefSwitch",
+                         "RefMerge",
+                         "Enter",
+                         "NextIteration",
+                         "PyFunc",
+                         "PyFuncStateless",
+                         "Print",
+                         "Assert",
+                         "UnsortedSegmentSum",
+                         "Conv2DBackpropFilter",
+                         "_Send",
+                         "NoOp",
+                         "HorovodAllreduce",
+                         "MyOwnOp"}) {
+    EXPECT_EQ(FindOp(op).run_again, RunAgain::kNever) << op;
   }
 }
 
@@ -114,9 +164,11 @@ TEST(OpRegistryTest, EveryRowIsFound) {
     const char* outputs;
     const char* output_names;
     bool is_stateful;
+    Forwards forwards;
+    RunAgain run_again;
   } kRows[] = {
-#define SPILLWAY_OP(name, outputs, output_names, is_stateful) \
-  {name, outputs, output_names, is_stateful},
+#define SPILLWAY_OP(name, outputs, output_names, is_stateful, forwards, run_again) \
+  {name, outputs, output_names, is_stateful, Forwards::forwards, RunAgain::run_again},
 #include "rewrite_core/graph/op_table.inc"
 #undef SPILLWAY_OP
   };
@@ -127,6 +179,8 @@ TEST(OpRegistryTest, EveryRowIsFound) {
     EXPECT_EQ(FindOp(row.name).outputs, row.outputs) << row.name;
     EXPECT_EQ(FindOp(row.name).output_names, row.output_names) << row.name;
     EXPECT_EQ(FindOp(row.name).is_stateful, row.is_stateful) << row.name;
+    EXPECT_EQ(FindOp(row.name).forwards, row.forwards) << row.name;
+    EXPECT_EQ(FindOp(row.name).run_again, row.run_again) << row.name;
   }
   EXPECT_GT(rows, 1500);  // TensorFlow 2.15 has about 1,850.
 }

@@ -10,6 +10,7 @@ namespace spillway::core {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -39,6 +40,13 @@ TEST(FitErrorTest, MemoryInPiecesHasARemedyOfItsOwn) {
   failure.fragmented = true;
   EXPECT_THAT(Text(failure, hardware),
               AllOf(HasSubstr("free memory is fragmented"), HasSubstr(kFraction)));
+  // Lost in chunks, it is the cause, and its remedy comes first.
+  failure.in_chunks = true;
+  EXPECT_THAT(
+      Text(failure, hardware),
+      AllOf(HasSubstr("in chunks of up to twice their tensor's size; have TensorFlow split"),
+            Not(HasSubstr("fragmented;")), EndsWith("or take a smaller batch")));
+  failure.in_chunks = false;
   // The host has another allocator.
   failure.on_host = true;
   EXPECT_THAT(Text(failure, hardware), Not(HasSubstr(kFraction)));

@@ -193,9 +193,29 @@ TEST(SimulatorTest, InitializersLeaveHoles) {
     if (!copied) continue;
     EXPECT_TRUE(result.out_of_memory->fragmented);
     EXPECT_EQ(result.out_of_memory->missing_bytes, 2 * kK);  // 4 KiB are free before it.
+    // The variable has a chunk of 6 KiB, unless such chunks are split.
+    EXPECT_TRUE(result.out_of_memory->in_chunks);
+    options.max_fragmentation_bytes = kK;
+    EXPECT_FALSE(RunStep(maker, options).out_of_memory->in_chunks);
     options.device_budget_bytes = {14 * kK};
     EXPECT_TRUE(RunStep(maker, options).fits());
   }
+}
+
+// A chunk of less than twice the request is not split: 4 KiB take all of the 7.
+TEST(SimulatorTest, MemoryIsLostInChunks) {
+  WorkloadMaker maker;
+  const auto large = maker.Buffer(0, 4 * kK), small = maker.Buffer(0, 2 * kK);
+  const auto first = maker.Compute(50, {}, {}, {large});
+  maker.Compute(50, {first}, {large}, {small});
+  SimulationOptions options = Ahead(7 * kK);
+  options.placed = true;
+  const SimulationResult result = RunStep(maker, options);
+  ASSERT_FALSE(result.fits());
+  EXPECT_TRUE(result.out_of_memory->fragmented);
+  EXPECT_TRUE(result.out_of_memory->in_chunks);
+  options.max_fragmentation_bytes = kK;
+  EXPECT_TRUE(RunStep(maker, options).fits());
 }
 
 TEST(SimulatorTest, OutputTakesOverTheInputThatNobodyElseReads) {

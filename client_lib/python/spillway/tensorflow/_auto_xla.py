@@ -10,11 +10,10 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import warnings
 import weakref
 from typing import Any
 
-from spillway import errors
+from spillway import _warn
 
 _OPTION = "jit_compile"
 
@@ -52,6 +51,6 @@ def switch_off(model: Any) -> None:
     model.jit_compile = False
     # Made with XLA, they are made again, as after `compile`.
     model.train_function = model.test_function = model.predict_function = None
-    warnings.warn("Keras chose XLA for this model (jit_compile=\"auto\", where there is a GPU), and XLA "
-                  "knows no swaps, so the model runs without XLA, as after jit_compile=False; pass that "
-                  "to compile to silence this", errors.SpillwayWarning, stacklevel=4)
+    _warn.warn("Keras chose XLA for this model (jit_compile=\"auto\", where there is a GPU), and XLA "
+               "knows no swaps, so the model runs without XLA, as after jit_compile=False; pass that to "
+               "compile to silence this")

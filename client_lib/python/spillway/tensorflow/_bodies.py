@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import warnings
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from tensorflow.python.eager.polymorphic_function import atomic_function
@@ -25,7 +24,7 @@ from tensorflow.python.framework import importer
 from tensorflow.python.ops import array_ops
 from tensorflow.python.ops import handle_data_util
 
-from spillway import errors
+from spillway import _warn, errors
 from spillway.tensorflow import _homes
 
 # Ops that run a function as a body, and the index of its first argument among their inputs.
@@ -159,9 +158,8 @@ class Bodies:
         try:
             graph = self._graph_of(definition, use.arguments)
         except (ValueError, KeyError, TypeError) as error:  # From TensorFlow's importer.
-            warnings.warn("the body of function %s is left as it is, since TensorFlow cannot make "
-                          "a graph of it: %s" % (use.function, error), errors.SpillwayWarning,
-                          stacklevel=2)
+            _warn.warn("the body of function %s is left as it is, since TensorFlow cannot make a graph "
+                       "of it: %s" % (use.function, error))
             return use.function
         graph_def = graph.as_graph_def(add_shapes=True)
         changed = self.replace(graph, graph_def)

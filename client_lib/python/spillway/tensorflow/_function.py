@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import types
-import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
@@ -16,7 +16,7 @@ from tensorflow.python.framework import func_graph
 from tensorflow.python.ops import handle_data_util
 
 import spillway
-from spillway import _doors, _rewrite, errors
+from spillway import _doors, _text, _warn, errors
 from spillway.tensorflow import _auto_xla, _bodies, _homes, _settings
 
 if TYPE_CHECKING:
@@ -72,16 +72,15 @@ def rewrite_function(function: Any, *, fail_open: bool = False,
                             "f.get_concrete_function(...)")
         raise TypeError("function is a %s; pass a ConcreteFunction" % type(function).__name__)
     if _is_compiled(function):
-        warnings.warn("jit_compile=True: XLA knows no swaps, so the rewritten function runs without "
-                      "XLA; leave jit_compile out to keep the two alike", errors.SpillwayWarning,
-                      stacklevel=3)
+        _warn.warn("jit_compile=True: XLA knows no swaps, so the rewritten function runs without XLA; "
+                   "leave jit_compile out to keep the two alike")
     _settings.check_program()
     try:
         made = _rewritten(function, dict(keywords))
     except errors.SpillwayError as error:
         if not fail_open:
             raise
-        _rewrite.warn(error)
+        _warn.of_failure(error)
         return function
     if fail_open and made is not function:
         made.fails_open = True
@@ -160,7 +159,7 @@ class _Rewritten(concrete_lib.ConcreteFunction):
                     return call_original()  # The arguments are wrong: it says so.
                 if not self.fails_open:
                     raise
-                _rewrite.warn(error)
+                _warn.of_failure(error)
                 self._taken = False
         return call_original() if self._taken is False else call()
 
@@ -270,26 +269,35 @@ def rewrite_train_function(model: tf.keras.Model, *,
       model: a compiled Keras model; not `run_eagerly`, not with `jit_compile=True`. Where Keras 3
         has chosen XLA by itself, it is switched off, with a warning.
       on_rewrite: called with each rewritten concrete function; `spillway_report` is its report.
+        None: prints a line on standard error that says what was done.
       **keywords: those of `rewrite_function`.
 
-    Raises TypeError for a model that is not compiled, runs eagerly or is compiled by XLA; `fit`
-    raises the rest.
+    Raises TypeError for a model that is not compiled and, without `fail_open`, for one that runs
+    eagerly or is compiled by XLA; `fit` raises the rest.
     """
-    edit_train_function(model, rewrite_function, on_rewrite, dict(keywords))
+    try:
+        edit_train_function(model, rewrite_function, on_rewrite, dict(keywords))
+    except errors.SpillwayError as error:
+        if not keywords.get("fail_open"):
+            raise
+        _warn.of_failure(error)
 
 
 def edit_train_function(model: tf.keras.Model, rewrite: Callable[..., Any],
                         on_rewrite: Optional[Callable[[Any], None]],
                         keywords: Dict[str, Any]) -> None:
-    """Implements `rewrite_train_function`; `rewrite` stands for `rewrite_function`."""
+    """Implements `rewrite_train_function` without `fail_open`; `rewrite` stands for
+    `rewrite_function`."""
     if getattr(model, "optimizer", None) is None:
         raise TypeError("the model is not compiled, so it has no step to rewrite")
     if getattr(model, "run_eagerly", False):
-        raise TypeError("a model that runs eagerly has no graph to rewrite")
+        raise errors.wrong_argument("a model that runs eagerly has no graph to rewrite; leave "
+                                    "run_eagerly out")
     _auto_xla.switch_off(model)
     if getattr(model, "jit_compile", False):
-        raise TypeError("XLA compiles this model, and knows no swaps; pass jit_compile=False to "
-                        "compile (Keras 3 takes XLA by itself where there is a GPU)")
+        raise errors.wrong_argument(
+            "XLA compiles this model, and knows no swaps; pass jit_compile=False to compile (Keras 3 "
+            "takes XLA by itself where there is a GPU)")
     made = model.make_train_function()  # Keras 3 returns it only if it already existed.
     original = getattr(model, "train_function", None) or made
     earlier = getattr(original, "_spillway", None)
@@ -324,8 +332,8 @@ class _TrainFunction:
         code = getattr(whole, "__code__", None)
         names = code.co_freevars if code is not None else ()
         if code is None or _INNER not in names:
-            raise TypeError("the model's train function is neither a tf.function nor one of Keras, "
-                            "so there is no graph to rewrite")
+            raise errors.wrong_argument("the model's train function is neither a tf.function nor "
+                                        "one of Keras, so there is no graph to rewrite")
         cells = list(whole.__closure__)
         place = names.index(_INNER)
         inner = cls(whole, cells[place].cell_contents, rewrite, on_rewrite, keywords)
@@ -340,9 +348,10 @@ class _TrainFunction:
         self.whole, self.original, self.keywords = whole, original, keywords
         self._rewrite, self._on_rewrite = rewrite, on_rewrite
         self._made: Dict[Any, Any] = {}  # By the data's signature and batch size.
-        # The last one, and the batch size if that leaves it open.
+        # The last one, the batch size if that leaves it open, and what replaces the iterator.
         self._iterator: Callable[[], Any] = lambda: None
         self._batch: Optional[int] = None
+        self._replayed: Any = None
         self._spillway: Any = None  # On the object in the model: the replacement.
 
     def tell(self, on_rewrite: Optional[Callable[[Any], None]]) -> None:
@@ -358,9 +367,15 @@ class _TrainFunction:
         if not hasattr(iterator, "element_spec"):
             return self.original(iterator)  # Keras 3's train_on_batch.
         if self._iterator() is not iterator:
-            self._iterator, self._batch = weakref.ref(iterator), None
+            self._iterator, self._batch, self._replayed = weakref.ref(iterator), None, None
             if not ("batch_size" in self.keywords or "feeds" in self.keywords):
-                iterator, self._batch = _batch_of(iterator)
+                replayed, self._batch = _batch_of(iterator)
+                if isinstance(iterator, tf.data.Iterator):
+                    iterator = replayed  # For this step: later ones take the same function.
+                elif replayed is not iterator:
+                    self._replayed = replayed
+        if self._replayed is not None:
+            iterator = self._replayed
         key = (str(iterator.element_spec), self._batch)
         if key not in self._made:
             function = self.original.get_concrete_function(iterator)
@@ -372,8 +387,8 @@ class _TrainFunction:
             if made is not function and not self._takes(made, iterator):
                 made = function
             self._made[key] = self.original if made is function else made
-            if self._on_rewrite is not None and made is not function:
-                self._on_rewrite(made)
+            if made is not function:
+                (self._on_rewrite or _print_line)(made)
         return self._made[key](iterator)
 
     def _takes(self, made: Any, iterator: Any) -> bool:
@@ -383,16 +398,22 @@ class _TrainFunction:
         except errors.SpillwayError as error:
             if not self.keywords.get("fail_open"):
                 raise
-            _rewrite.warn(error)
+            _warn.of_failure(error)
             return False
         return True
 
 
+def _print_line(made: Any) -> None:
+    """Says what was done, or that nothing was needed."""
+    print("spillway: " + _text.cost(made.spillway_report), file=sys.stderr)
+
+
 def _batch_of(iterator: Any) -> Tuple[Any, Optional[int]]:
     """Returns an iterator over the same data, and their batch size if `iterator` leaves it open:
-    that of its next element, which is taken from `iterator`."""
+    that of its next element, which is taken from `iterator`. (What several replicas read is no
+    tensor in the spec, and its batch stays open.)"""
     spec = iterator.element_spec
-    if not (isinstance(iterator, tf.data.Iterator) and _open_batches(spec, spec)):
+    if not _open_batches(spec, spec):
         return iterator, None
     taken: List[Any] = []
     # As many elements as the step takes, which may be several.

@@ -9,7 +9,7 @@ from tensorflow.python.framework import func_graph
 from tensorflow.python.framework import importer
 
 import spillway
-from spillway import _doors, _rewrite, errors
+from spillway import _doors, _warn, errors
 from spillway.patch import Patch
 from spillway.tensorflow import _feeds, _sessions, _settings
 
@@ -58,7 +58,7 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
     except errors.SpillwayError as error:
         if not fail_open:
             raise
-        _rewrite.warn(error)
+        _warn.of_failure(error)
         return spillway.RewriteResult(None, error=error)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Set
 import tensorflow as tf
 
 import spillway
-from spillway import _doors, _rewrite, _text, options
+from spillway import _doors, _text, _warn, options
 from spillway._values import list_of
 from spillway.tensorflow import _function, _live_graph, _sessions, _settings
 
@@ -137,9 +137,15 @@ class Editor:
         if getattr(model, "optimizer", None) is None:
             return  # A model for prediction only.
         if tf.compat.v1.executing_eagerly_outside_functions():
-            _function.edit_train_function(
-                model, self._rewrite_function, self._log_function,
-                self._all_keywords())
+            keywords = self._all_keywords()
+            try:
+                _function.edit_train_function(
+                    model, self._rewrite_function, self._log_function, keywords)
+            except spillway.SpillwayError as error:
+                if not keywords.get("fail_open"):
+                    raise
+                _warn.of_failure(error)
+                self.result = spillway.RewriteResult(None, error=error)
             return
         if getattr(model, "train_function", None) is None:
             self._log_info("Calling model._make_train_function()", 1)
@@ -169,7 +175,7 @@ def _without_unmatched(keywords: Dict[str, Any], rewrite: Callable[[Dict[str, An
             if left is None:
                 if not fail_open:
                     raise
-                _rewrite.warn(error, stack_level=4)
+                _warn.of_failure(error)
                 return failed(error)
             tf.compat.v1.logging.warning("[LMS] %s; LMS goes on without it", error.message)
             keywords = left

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from typing import Any, List, Mapping, Set
 
 import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import config as config_lib
+
+from spillway import _warn
 
 _ALLOCATOR = (
     "plans are made for TensorFlow's own allocator, and TF_GPU_ALLOCATOR is cuda_malloc_async, which "
@@ -143,7 +144,7 @@ def limit_workspaces(report: Any) -> None:
     _limit = limits[0]
     os.environ[_LIMIT] = str(_limit)
     if earlier:
-        _warn(["a plan limits cuDNN's workspaces to %d MiB, and an earlier one of this process to %d "
+        _say(["a plan limits cuDNN's workspaces to %d MiB, and an earlier one of this process to %d "
                "MiB, which TensorFlow may have read: set %s=%d before the program starts" % (
                    _limit, earlier, _LIMIT, _limit)])
 
@@ -158,25 +159,25 @@ def _is_deterministic() -> bool:
 
 def check_environment() -> None:
     """Warns at import, where the program can still unset most of them."""
-    _warn(of_environment(os.environ))
+    _say(of_environment(os.environ))
 
 
 def check_program() -> None:
     """Warns when a step is rewritten."""
-    _warn(of_program())
+    _say(of_program())
 
 
 def check_session(session: Any) -> None:
     """Warns of what a session of a rewritten graph is made with."""
     config = getattr(session, "_config", None)
-    _warn(of_config(config) if config is not None else [])
+    _say(of_config(config) if config is not None else [])
 
 
 _said: Set[str] = set()
 
 
-def _warn(found: List[str]) -> None:
+def _say(found: List[str]) -> None:
     for sentence in found:
         if sentence not in _said:
             _said.add(sentence)
-            warnings.warn(sentence, stacklevel=4)
+            _warn.warn(sentence, UserWarning)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
+
+from spillway import _warn
 
 # The first one has ConcreteFunction.from_func_graph with a function type. The tests run with 2.15,
 # 2.16 and the last one (tests/run.sh --full).
@@ -26,7 +27,7 @@ def check(version: str) -> None:
     message = "spillway.tensorflow is for TensorFlow %d.%d to %d.%d, and this is %s" % (
         *FIRST, *LAST, version)
     if os.environ.get(OVERRIDE) == "1":
-        warnings.warn(message + "; it is used since %s is 1" % OVERRIDE, stacklevel=2)
+        _warn.warn(message + "; it is used since %s is 1" % OVERRIDE, UserWarning)
         return
     raise ImportError(
         "%s; install one of these, or rewrite GraphDefs and bytes by spillway.rewrite, which needs "

@@ -334,7 +334,7 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
 }
 
 // Both as the flags that a user would give.
-TEST_F(CliForecastTest, WhatMoreThatRunsAgainWouldGain) {
+TEST_F(CliForecastTest, WhatMoreRecomputationWouldGain) {
   if (spillway::testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::vector<std::string> line = {"rewrite",
                                          SPILLWAY_TEST_GRAPHS "/resnet50_tf1/graph_shapes.pb",
@@ -348,7 +348,13 @@ TEST_F(CliForecastTest, WhatMoreThatRunsAgainWouldGain) {
   const ChildResult fits = Spillway(line);
   EXPECT_EQ(fits.exit_code, 0);
   EXPECT_THAT(fits.err, HasSubstr("bits         the same with Grappler off, or in both sessions"));
-  EXPECT_THAT(fits.err, HasSubstr("advice       with --recompute all a step takes "));
+  EXPECT_THAT(fits.err, HasSubstr("advice       with --recompute all a step takes at most "));
+  // In short it is the first line, unless the user has chosen.
+  std::vector<std::string> brief(line.begin(), line.end() - 1);
+  EXPECT_THAT(Spillway(brief).err,
+              HasSubstr("(strategy budget)\n  advice  with --recompute all a step takes at most "));
+  brief.insert(brief.end(), {"--recompute", "cheap"});
+  EXPECT_THAT(Spillway(brief).err, Not(HasSubstr("--recompute all")));
   std::vector<std::string> little = line;
   little.insert(little.end(), {"--host-memory-bytes", "2GiB", "--recompute", "off"});
   ExpectError(Spillway(little), 8,

@@ -89,14 +89,43 @@ TEST(HelpTest, TheCommandHelp) {
   EXPECT_EQ(Spillway({"version"}).out, Spillway({"--version"}).out);
 }
 
+std::string OnOneLine(absl::string_view text) {
+  const std::vector<std::string> words =
+      absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  return absl::StrJoin(words, " ");
+}
+
+std::string WordsOf(const char* command) { return OnOneLine(Spillway({command, "--help"}).out); }
+
 TEST(HelpTest, ShortTextsSayWhatIsDoneAnyway) {
-  const auto words = [](const char* command) {
-    const std::vector<std::string> all = absl::StrSplit(Spillway({command, "--help"}).out,
-                                                        absl::ByAnyChar(" \n"), absl::SkipEmpty());
-    return absl::StrJoin(all, " ");
-  };
-  EXPECT_THAT(words("run"), HasSubstr("runs the command with the original graph. [default] "));
-  EXPECT_THAT(words("explore"), HasSubstr("beside those of the search for the largest that fits"));
+  EXPECT_THAT(WordsOf("run"), HasSubstr("runs the command with the original graph. [default] "));
+  EXPECT_THAT(WordsOf("explore"),
+              HasSubstr("beside those of the search for the largest that fits"));
+  EXPECT_THAT(WordsOf("rewrite"), HasSubstr("that are not simulated. [default: 0.1]"));
+}
+
+// What each value of an option does, and which is the default, in the short help, too.
+TEST(HelpTest, NamedValuesAreExplained) {
+  int options = 0;
+  for (const char* command : {"rewrite", "run", "simulate", "explore", "inspect", "check"}) {
+    for (const char* flag : {"--help", "--help-all"}) {
+      const std::string help = Spillway({command, flag}).out;
+      for (absl::string_view option : absl::StrSplit(help, "\n  --")) {
+        const std::vector<std::string> words =
+            absl::StrSplit(OnOneLine(option), absl::MaxSplits(' ', 2));
+        if (words.size() < 3 || !absl::StrContains(words[1], '|')) continue;
+        ++options;
+        for (absl::string_view value : absl::StrSplit(words[1], '|')) {
+          EXPECT_THAT(words[2], HasSubstr(absl::StrCat(". ", value, ": "))) << words[0];
+        }
+      }
+    }
+  }
+  EXPECT_GT(options, 30);
+  const std::string rewrite = WordsOf("rewrite");
+  EXPECT_THAT(rewrite, HasSubstr("--recompute off|cheap|all "));
+  EXPECT_THAT(rewrite, HasSubstr("[default: cheap]"));
+  EXPECT_THAT(rewrite, HasSubstr("[default: fastest_that_fits]"));
 }
 
 TEST(HelpTest, ColumnsAreHeeded) {

@@ -351,8 +351,8 @@ TEST(OptionFlagsTest, AnUnknownStrategyListsThoseThatExist) {
 }
 
 // Two strategies, of which one has no flags.
-std::vector<StrategyTable> ScopeThenStrip() { return {Strategies().back(), {"strip", {}}}; }
-std::vector<StrategyTable> StripThenScope() { return {{"strip", {}}, Strategies().back()}; }
+std::vector<StrategyTable> ScopeThenStrip() { return {Strategies().back(), {"strip", "", {}}}; }
+std::vector<StrategyTable> StripThenScope() { return {{"strip", "", {}}, Strategies().back()}; }
 
 TEST(OptionFlagsTest, AFlagOfAnotherStrategyIsAConflict) {
   const auto conflict = v1::ERROR_REASON_CONFLICTING_OPTIONS;

@@ -117,18 +117,19 @@ TEST(GrapplerNoOpsTest, LongChainsAreLinearAndPolled) {
   step.add_targets("end");
   const Topology topology = ValueOrDie(Topology::Build(*graph, {}), "topology");
   const Shapes shapes = ValueOrDie(Shapes::Infer(*graph, topology, step, {}), "shapes");
-  const NodeFlags needed(graph->num_nodes(), true);
+  const NodeFlags needed(graph->num_nodes(), true), constants(graph->num_nodes(), false);
   const StopToken counts;
   const NodeFlags noops = ValueOrDie(
-      FindGrapplerNoOps(*graph, topology, shapes, step, needed, {graph["end"]}, counts), "noops");
+      FindGrapplerNoOps(*graph, topology, shapes, step, needed, constants, {graph["end"]}, counts),
+      "noops");
   EXPECT_EQ(std::count(noops.begin(), noops.end(), true), kLength);
   EXPECT_LE(counts.steps(), 3 * kLength);
   std::atomic<bool> cancelled{true};
   const StopToken stop(absl::InfiniteFuture(), &cancelled);
-  EXPECT_EQ(FindGrapplerNoOps(*graph, topology, shapes, step, needed, {graph["end"]}, stop)
-                .status()
-                .code(),
-            absl::StatusCode::kCancelled);
+  const absl::Status stopped =
+      FindGrapplerNoOps(*graph, topology, shapes, step, needed, constants, {graph["end"]}, stop)
+          .status();
+  EXPECT_EQ(stopped.code(), absl::StatusCode::kCancelled);
 }
 
 }  // namespace

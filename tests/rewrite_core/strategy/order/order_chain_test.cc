@@ -20,8 +20,6 @@ using testing::TestGpuStep;
 
 #define KIB_256 "{T=float32, _output_shapes=[(256,256)]}\n"
 
-constexpr int64_t kHeavy = 1024;  // In bytes: a matrix is heavy.
-
 // Two chains of two, either of which may go first; their results are added.
 constexpr char kTwoChains[] =
     "x = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
@@ -35,16 +33,12 @@ TestGpuStep TwoChains(const std::string& rest = "", const std::string& target = 
   return TestGpuStep(absl::StrCat(kTwoChains, rest), options);
 }
 
-std::vector<ControlEdge> ChainOf(const TestGpuStep& step, const StepResult& result,
-                                 int64_t least_bytes = kHeavy) {
+std::vector<ControlEdge> ChainOf(const TestGpuStep& step, const StepResult& result) {
   return testing::ValueOrDie(
-      ChainInOrder(step.facts, step.needs, step.ranks, result, GpuIndex(0), least_bytes, {}),
-      "chain");
+      ChainInOrder(step.facts, step.needs, step.ranks, result, GpuIndex(0), {}), "chain");
 }
 
-std::vector<ControlEdge> Chain(const TestGpuStep& step, int64_t least_bytes = kHeavy) {
-  return ChainOf(step, step.unswapped, least_bytes);
-}
+std::vector<ControlEdge> Chain(const TestGpuStep& step) { return ChainOf(step, step.unswapped); }
 
 std::vector<std::string> Names(const TestGpuStep& step, const std::vector<ControlEdge>& chain) {
   std::vector<std::string> edges;
@@ -56,14 +50,9 @@ std::vector<std::string> Names(const TestGpuStep& step, const std::vector<Contro
 }
 
 // Launched in order of readiness: a1, b1, a2, b2, sum. The last one waits for b2 anyway.
-TEST(OrderChainTest, HeavyOpsKeepTheirOrder) {
+TEST(OrderChainTest, OpsKeepTheirOrder) {
   const TestGpuStep step = TwoChains();
   EXPECT_THAT(Names(step, Chain(step)), ElementsAre("a1 => b1", "b1 => a2", "a2 => b2"));
-}
-
-TEST(OrderChainTest, LightOnesGoAsTheyLike) {
-  const TestGpuStep step = TwoChains();
-  EXPECT_THAT(Chain(step, /*least_bytes=*/1 << 20), IsEmpty());
 }
 
 // Without the chain, other ready orders launch them differently; with it, all launch them alike.
@@ -108,7 +97,7 @@ TEST(OrderChainTest, NoneGoesAgainstTheRanks) {
   ASSERT_LT(place("b2"), place("a1"));
   EXPECT_THAT(ChainOf(step, result), IsEmpty());
   EXPECT_THAT(testing::ValueOrDie(ChainInOrder(step.facts, step.needs, /*ranks=*/{}, step.unswapped,
-                                               GpuIndex(0), kHeavy, {}),
+                                               GpuIndex(0), {}),
                                   "chain"),
               IsEmpty())
       << "where edges close a cycle, there are no ranks";
