@@ -88,6 +88,16 @@ TEST_P(ForecastGraphsTest, AfterIsThatOfTheResult) {
     ASSERT_GT(report.forecast_after().devices_size(), 0);
     EXPECT_EQ(Figures(report.forecast_after()), Figures(after->forecast()));
     EXPECT_EQ(after->targets_size(), report.targets_size());
+    v1::SimulateOptions without_reserve = simulate;
+    without_reserve.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
+    const auto in_all =
+        SimulateGraph(rewritten->graph_def(), without_reserve, DefaultLimits(), StopToken());
+    ASSERT_THAT(in_all, IsOk());
+    if (after->forecast().fit() == v1::FIT_DOES_NOT_FIT) {
+      EXPECT_FALSE(after->forecast().has_step_time_in_all_memory_ns());
+    } else if (in_all->forecast().fit() != v1::FIT_DOES_NOT_FIT) {
+      EXPECT_EQ(after->forecast().step_time_in_all_memory_ns(), in_all->forecast().step_time_ns());
+    }
   }
 }
 

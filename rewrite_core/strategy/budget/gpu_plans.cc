@@ -9,6 +9,7 @@
 #include "rewrite_core/strategy/common/device_fit.h"
 #include "rewrite_core/strategy/common/fit_failure.h"
 #include "rewrite_core/strategy/common/gpu_budgets.h"
+#include "rewrite_core/strategy/order/held_products.h"
 
 namespace spillway::core {
 namespace {
@@ -41,9 +42,27 @@ absl::Status GpuPlans::Order() {
                                      &request_.simulator, stop);
   if (!ordered.ok()) return ordered.status();
   ordered_ = *std::move(ordered);
+  if (absl::Status s = HoldEarlyProducts(); !s.ok()) return s;
   auto bounds = request_.simulator.LowerBounds(LaunchOrder(ordered_.step), {}, stop);
   if (!bounds.ok()) return bounds.status();
   bounds_ = *std::move(bounds);
+  return absl::OkStatus();
+}
+
+absl::Status GpuPlans::HoldEarlyProducts() {
+  if (request_.is_one_of_several) return absl::OkStatus();  // `base` has their edges.
+  const StepFacts& facts = request_.facts;
+  const StopToken& stop = request_.stop;
+  absl::Status status = facts.Compute({Fact::kControlFlow, Fact::kBackwardPart}, stop);
+  if (!status.ok()) return status;
+  for (size_t i : lacking_) {
+    auto order = StepOrder::Create(facts, gpus_[i].index, ordered_.step, stop);
+    if (!order.ok()) return order.status();
+    auto held = HoldProducts(facts, *needs_, *order, ordered_.ranks, stop);
+    if (!held.ok()) return held.status();
+    std::vector<ControlEdge>& controls = ordered_.base.controls;
+    controls.insert(controls.end(), held->begin(), held->end());
+  }
   return absl::OkStatus();
 }
 

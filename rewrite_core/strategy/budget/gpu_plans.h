@@ -51,6 +51,7 @@ class GpuPlans {
 
  private:
   std::vector<size_t> SlowestFirst() const;  // Indices in lacking_.
+  absl::Status HoldEarlyProducts();
   // Plans lacking_[k] within a share of the budget. A plan that takes `enough_ns` is not improved.
   absl::Status PlanOne(size_t k, double share, int64_t enough_ns);
   // Takes the next plan of lacking_[k]'s search; returns false if there is none that is one
