@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests what finds mistakes in documents: that documents.py, integration/document_commands.py and
-project_files.py see those that are made here, and nothing else."""
+"""Tests what finds mistakes in documents: that documents.py, words.py,
+integration/document_commands.py and project_files.py see those that are made here, and nothing else."""
 
 import pathlib
 import subprocess
@@ -14,6 +14,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "integration")]
 import document_commands  # noqa: E402
 import documents  # noqa: E402
 import project_files  # noqa: E402
+import words  # noqa: E402
 
 TABLE = """| folder | target | contents |
 |---|---|---|
@@ -42,6 +43,44 @@ class Tree(unittest.TestCase):
         path = documents.ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+PLAIN = "The planner walks over the slots of a step and picks the gap that ends last.\n"
+PLANTED = "It is planned again, and what it reads is kept.\n"
+
+
+class WordsTest(Tree):
+    def over(self, limit):
+        counted = words.count(project_files.project_files("*.h", "*.cc", "*.md", "*.py", "*.proto"))
+        return {key for key, found in counted.items() if found.is_over(limit)}
+
+    def hits(self, name, source):
+        self.write(name, source)
+        return {kind: len(found.hits) for (_, kind), found in words.count([name]).items()}
+
+    def test_planted_phrases_are_too_many_and_a_moved_paragraph_is_not(self):
+        comment = "// " + PLAIN
+        self.write("server/a.h", comment * 200 + "// What it is.\n" * 4)
+        self.write("server/b.h", comment * 10)
+        limit = 4 / (210 * 15) * 1000
+        self.assertEqual(self.over(limit), set())
+        self.write("server/a.h", comment * 200)
+        self.write("server/b.h", "// What it is.\n" * 4 + comment * 10)
+        self.assertEqual(self.over(limit), set())
+        self.write("server/b.h", ("// " + PLANTED) * 10 + comment * 10)
+        self.assertEqual(self.over(limit), {("server", "comments")})
+
+    def test_where_phrases_are_found(self):
+        for name, source, comments, texts in (
+                ("server/x.cc", 'F("nobody reads");  // Nobody, 1\'000 times "as it came".', 2, 1),
+                ("server/x.cc", '// It hands\n// on what\n// is given.\n#include "nobody.h"', 2, 0),
+                ("server/x.cc", 'auto c = \'"\'; R"(nobody)"; // nobody', 1, 1),
+                ("tests/x.cc", 'F("nobody");', 0, 0),
+                ("proto/x.proto", "// Tells.", 0, 1),
+                ("deploy/x.py", '"""Nobody.\n\nWhatever."""\nx = 1  # told', 1, 2),
+                ("deploy/x.sh", "echo nobody  # nobody", 1, 0),
+                ("deploy/x.md", "What is\nanew", 0, 2)):
+            self.assertEqual(self.hits(name, source), {"comments": comments, "texts": texts}, source)
 
 
 class IncludesTest(Tree):

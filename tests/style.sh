@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Whether sources and scripts are as tools want them: tests/style.sh format|shell. Exit code 77: the
-# tool is not there.
+# Whether sources and scripts are as tools want them, and in plain English (words.py):
+# tests/style.sh format|shell|words. Exit code 77: the tool is not there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,5 +25,6 @@ case ${1:-} in
       exit 77
     fi
     shellcheck --external-sources --severity=warning "${scripts[@]}" ;;
-  *) echo "Usage: tests/style.sh format|shell" >&2; exit 2 ;;
+  words) tests/words.py ;;
+  *) echo "Usage: tests/style.sh format|shell|words" >&2; exit 2 ;;
 esac
