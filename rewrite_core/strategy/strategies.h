@@ -17,8 +17,8 @@ namespace spillway::core {
 
 // The functions of one strategy. They have no state.
 struct PlanningStrategy {
-  // Refuses options that are invalid whatever the graph: INVALID_ARGUMENT naming the option. Also
-  // those of `stop`.
+  // Refuses options that are invalid for any graph: INVALID_ARGUMENT naming the option. Also those
+  // of `stop`.
   absl::Status (*check)(const v1::RewriteOptions& options, const StopToken& stop);
   // Whether it needs a simulator.
   bool (*needs_simulator)(const v1::RewriteOptions& options);

@@ -156,7 +156,7 @@ absl::StatusOr<SwapPlan> ReadOnClones(const v1::Plan& plan, const ClonePlan& clo
                                       const StrategyInput& input) {
   const Graph& graph = input.facts.graph();
   v1::Step step = input.facts.step();
-  // What clones leave without readers is no target.
+  // Nodes that clones leave unread are not targets.
   if (const ActiveNodes& active = input.facts.active_nodes();
       active.source == TargetSource::kUpdates) {
     for (NodeId target : active.targets) step.add_targets(std::string(graph.name(target)));

@@ -1,4 +1,4 @@
-// The strategy `apply`: plans nothing, but reads a saved plan (plan.proto), which may come from
+// The strategy `apply`: does not plan, but reads a saved plan (plan.proto), which may come from
 // anywhere, and accepts it only if it obeys the rules that all strategies obey.
 //
 // Thread safety: pure functions.
@@ -15,8 +15,8 @@
 namespace spillway::core {
 
 // The functions of PlanningStrategy (strategies.h). INVALID_ARGUMENT, besides the errors listed
-// there: CONFLICTING_OPTIONS for an option that the plan determines; BAD_PLAN for bytes that are no
-// plan; UNKNOWN_OPTION for a plan of a newer Spillway.
+// there: CONFLICTING_OPTIONS for an option that the plan determines; BAD_PLAN for malformed bytes;
+// UNKNOWN_OPTION for a plan of a newer Spillway.
 absl::Status CheckApplyStrategy(const v1::RewriteOptions& options, const StopToken& stop);
 
 // INVALID_ARGUMENT (OTHER_GRAPH) unless the plan was made for this graph.

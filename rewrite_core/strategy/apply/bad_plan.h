@@ -26,14 +26,14 @@ inline absl::Status NoNodeError(absl::string_view name) {
   return BadPlanError(absl::StrCat("the graph has no node ", Quoted(name)), {{"node", name}});
 }
 
-// `what` says what is wrong with an input of a node.
+// `what` describes the fault of a node's input.
 inline absl::Status BadInputError(const v1::InputRef& ref, absl::string_view what) {
   return BadPlanError(
       absl::StrCat("input ", ref.input_index(), " of node ", Quoted(ref.node()), " ", what),
       {{"node", ref.node()}, {"input", absl::StrCat(ref.input_index())}});
 }
 
-// OK if `to` may wait for `from`, of which `fault` is what Soundness says.
+// OK if `to` may wait for `from`; `fault` is the verdict of Soundness.
 inline absl::Status CheckWait(const Graph& graph, NodeId from, NodeId to, EdgeFault fault) {
   if (fault == EdgeFault::kNone) return absl::OkStatus();
   const absl::string_view waiting = graph.name(to), source = graph.name(from);

@@ -53,7 +53,7 @@ class CloneReader {
     clone->original = *node;
     const auto [known, is_new] = originals_.try_emplace(*node);
     Original& original = known->second;
-    if (is_new) {  // All inputs and readers are looked at.
+    if (is_new) {  // All inputs and readers are examined.
       original.run_again = rules_.Of(*node);
       original.updates = rules_.UpdatesOf(*node);
       for (Tensor input : graph_.inputs(*node)) {
@@ -134,7 +134,7 @@ class CloneReader {
     }
     if (absl::Status s = CheckEdge(*trigger, clone->original); !s.ok()) return s;
     for (const InputPosition& consumer : clone->consumers) {
-      // If the trigger is dead, so are the original and the clone, of which a Merge reads another
+      // If the trigger is dead, so are the original and the clone: a Merge then reads another
       // input.
       absl::Status s = CheckEdge(*trigger, consumer.node, /*of_dead=*/EdgeFault::kNone);
       if (!s.ok()) return s;
@@ -142,7 +142,7 @@ class CloneReader {
     return absl::OkStatus();
   }
 
-  // Cycles are looked for later. `of_dead`: the verdict where one may be dead and the other not.
+  // Cycles are searched for later. `of_dead`: the verdict if one may be dead and the other not.
   absl::Status CheckEdge(NodeId from, NodeId to, EdgeFault of_dead = EdgeFault::kDeadness) {
     if (absl::Status s = Polled(); !s.ok()) return s;
     const EdgeFault fault = soundness_.WaitInOrder(from, to);
@@ -162,11 +162,11 @@ class CloneReader {
   const Graph& graph_;
   const StepFacts& facts_;
   const CloneRules& rules_;
-  // What is the same for all clones of a node.
+  // The properties shared by all clones of a node.
   struct Original {
     RunAgain run_again = RunAgain::kNever;
     std::vector<NodeId> updates;           // Of variables that it reads.
-    absl::flat_hash_set<NodeId> controls;  // What it waits for.
+    absl::flat_hash_set<NodeId> controls;  // Its control inputs.
   };
   absl::flat_hash_map<NodeId, Original> originals_;
   const Soundness soundness_;

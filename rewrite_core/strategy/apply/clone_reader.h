@@ -1,15 +1,15 @@
 // Reads the clones of a saved plan for the graph that it was made for.
 //
-// Whatever its origin, it is refused for
+// Plans of any origin are refused for
 //
 //   names      a node that the graph does not have; more clones than the graph may have nodes
-//   originals  a node that may not run again (clone_rules.h), or that the step does not run
+//   originals  a node that may not be cloned (clone_rules.h), or that the step does not run
 //   inputs     a clone that does not exist yet, or is not one of the input's producer; an input of
-//              an original that does not read the node, is served twice, is fed, or is in a loop
+//              an original that does not read the node, is served twice, fed, or in a loop
 //   updates    a clone that reads a variable by reference, for which some update does not wait
 //   triggers   none for a clone that reads no other one; one that its original waits for, or for
-//              which the original, or what reads the clone, may not wait (soundness.h); one that
-//              the step would run for nothing else, since clones take over what reads it
+//              which the original, or a reader of the clone, may not wait (soundness.h); one that
+//              the step would run only as a trigger, since clones take over its readers
 //
 // Cycles are searched for in the graph with all clones.
 //

@@ -51,7 +51,7 @@ class PlanReader {
     for (const v1::AddedControl& from : plan_.controls()) {
       auto control = ReadControl(from);
       if (!control.ok()) return control.status();
-      // One edge of two is enough, of whatever kind they are.
+      // Of edges between the same nodes, of any kind, one suffices.
       if (!controls_.insert({control->from, control->to}).second) continue;
       if (!HasEdge(*control)) result.controls.push_back(*control);
     }
@@ -153,7 +153,7 @@ class PlanReader {
     return ControlEdge{*source, *node, from.kind()};
   }
 
-  // Whether the graph has the edge as it came.
+  // Whether the original graph has the edge.
   bool HasEdge(const ControlEdge& edge) {
     const absl::Span<const Tensor> inputs = graph_.inputs(edge.to);
     return std::any_of(inputs.begin(), inputs.end(), [&](Tensor input) {

@@ -1,6 +1,6 @@
 // Reads a saved plan into a SwapPlan for the graph that it was made for.
 //
-// Whatever its origin, it is refused for
+// Plans of any origin are refused for
 //
 //   names     a node that the graph does not have, an input that does not read the tensor
 //   twice     a tensor, an input or a node of one list that is named twice

@@ -20,12 +20,12 @@ namespace {
 
 // A trigger is searched for at most this many slots from the wanted one.
 constexpr int32_t kTriggerReach = 200;
-// At most this many times a consumer is asked whether it may wait, for one trigger: a graph may
-// have millions of consumers of one tensor (networks have some ten). The buffer stays if that is
-// not enough.
+// The maximum number of checks, for one trigger, whether a consumer may wait: a graph may have
+// millions of consumers of one tensor (networks have some ten). The buffer stays if these do not
+// suffice.
 constexpr int64_t kMaxTriggerChecks = 4'000'000;
 
-// What the nodes of a gate count as, of which thousands may be looked at for one tensor.
+// The steps counted for a gate, for which thousands of nodes may be examined per tensor.
 constexpr int64_t kStepsPerPace = 64;
 
 // At most this many smaller gaps are tried in place of one that exceeds the shortfall.
@@ -352,8 +352,8 @@ GapId BudgetPlanner::GapOver(Tensor tensor, Slot slot) const {
   return *std::prev(next);
 }
 
-// The consumer that cannot wait for one slot's node is likely not to for the next one's: it is
-// looked at first.
+// The consumer that cannot wait for one slot's node probably cannot wait for the next one's: it is
+// checked first.
 Slot BudgetPlanner::FindTrigger(const Eviction& back,
                                 const std::vector<InputPosition>& consumers) const {
   if (consumers.empty()) return kNoSlot;

@@ -3,14 +3,14 @@
 // search (plan_search.h) simulates these plans.
 //
 //   Gaps. Between two consecutive slots that use it, a buffer may be away, if every later use can
-//   read a swap-in. A copy of a tensor in host memory may also come later than it would.
+//   read a swap-in. A copy of a tensor in host memory may also be delayed.
 //   Cover. A sweep over the slots: at a slot that uses more memory than allowed, it takes the gap
 //   that ends last among those that are not small compared with the largest. (This is LeastCover of
 //   lower_bounds.h with whole buffers: the bytes are within a few percent of that bound.) Then gaps
 //   that the others make redundant are dropped, and gaps larger than the shortfall are replaced
 //   with smaller ones.
-//   Triggers. In order of need, each as late as possible with its copy hidden behind the previous
-//   one, and not before there is memory for it.
+//   Triggers. In order of need, each as late as possible without delaying its reader or the next
+//   copy, and not before there is memory for it.
 //   Gates. After the trigger, the whole frontier of nodes that could be launched waits for the
 //   swap-in (pace_gate.h).
 //
@@ -62,7 +62,7 @@ struct BudgetSetting {
 // An interval in which a buffer may be away: from one of its uses to the next.
 struct Gap {
   OrderBuffer buffer{0};
-  Slot after{0};   // The last slot that uses it before the gap; kNoSlot: it need not come before,
+  Slot after{0};   // The last slot that uses it before the gap; kNoSlot: it is copied in later,
   Slot before{0};  // and the first one after it.
   int64_t bytes = 0;
   int64_t in_ns = 0;   // The durations of the copy in,
@@ -74,10 +74,10 @@ struct Gap {
   bool spans(Slot slot) const { return after < slot && slot < before; }
 };
 
-// What a plan does about a gap: the buffer stays where it is, or is copied out and back.
+// The action for a gap: the buffer stays on the GPU, or is copied out and back.
 enum class Lever : uint8_t { kKeep, kSwap };
 
-// A gap that is swapped: when its buffer comes back. The gaps that a plan does not list are kept.
+// A swapped gap, and when its buffer comes back. Gaps that a plan does not list are kept.
 struct Eviction {
   GapId gap{0};
   Slot trigger{0};   // The wanted one; the nearest sound one is taken.
@@ -117,8 +117,8 @@ class BudgetPlanner {
     return host_reads_.GuardsOf(swaps, *stop_);
   }
 
-  // Counts steps of work with this planner, and returns whether `stop` has fired, as all of the
-  // above have seen it.
+  // Counts steps of work, and returns whether `stop` has fired, as the functions above have seen
+  // it.
   bool Stopped(int64_t steps = 1) const { return poll_.Tick(steps); }
 
   const Hardware& hardware() const { return facts_->hardware(); }
@@ -129,7 +129,7 @@ class BudgetPlanner {
     return facts_->buffers().buffer_of(order_->first_tensor(gap.buffer));
   }
   GapId FirstGapOf(OrderBuffer buffer) const;
-  // Returns the gap of the buffer behind `tensor` that spans `slot`; kNoGap if there is none.
+  // Returns the gap of the buffer behind `tensor` that spans `slot`, or kNoGap.
   GapId GapOver(Tensor tensor, Slot slot) const;
   // Whether the gap has time for both copies.
   bool HasTime(const Gap& gap) const {
@@ -163,8 +163,7 @@ class BudgetPlanner {
   using Ends = absl::flat_hash_map<OrderBuffer, std::vector<Slot>>;
   Ends EndsOf(const std::vector<Eviction>& evictions) const;
   std::vector<const StepOrder::Use*> Consumers(const Eviction& back, const Ends& ends) const;
-  // Returns the sound trigger nearest to the wanted one, preferably before it; kNoSlot if there is
-  // none.
+  // Returns the sound trigger nearest to the wanted one, preferably before it, or kNoSlot.
   Slot FindTrigger(const Eviction& back, const std::vector<InputPosition>& consumers) const;
 
   const StepFacts* facts_;

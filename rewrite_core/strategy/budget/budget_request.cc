@@ -27,23 +27,24 @@ constexpr int64_t kFastEnoughPart = 1000;
 constexpr int64_t kPartsPerGpu = 4;
 
 // The variations cycle through each of these, and each has a different placement of variables. The
-// shares are those of the reserve: fitting is not monotonic, and a part is left for what no
-// variation covers, such as kernels that run in parallel on a CPU. (In TensorFlow under a hard
-// limit, plans that fit in all of these trained, except for a few runs; of those that do not, many
-// ran out of memory: tests/tensorflow/README.md.)
+// shares are those of the reserve: fitting is not monotonic, and a part is left for effects that
+// none covers, such as kernels that run in parallel on a CPU. (In TensorFlow under a hard limit,
+// plans that fit in all of these trained, except for a few runs; of those that do not, many ran out
+// of memory: tests/tensorflow/README.md.)
 constexpr ReadyOrder kOrders[] = {ReadyOrder::kMixed, ReadyOrder::kFirstReady, ReadyOrder::kMixed,
                                   ReadyOrder::kLastReady};
 constexpr int32_t kCopyPercents[] = {100, 33, 300, 100, 50, 200, 100};
-// Each operation's own time, and when reads of the host come: where processes play GPUs on shared
-// cores, kernels took from a third to seven times their traced time, and weights came up to 5 ms
-// late. Of 40 runs of plans for two towers with the smallest memory 24 failed without a spread, 8
-// with 400 % in every other variation, 5 with these; plans were as fast, and as soon found.
+// Spreads of operations' times, and delays of host reads: with processes that emulate GPUs on
+// shared cores, kernels took from a third to seven times their traced time, and weights came up to
+// 5 ms late. Of 40 runs of plans for two towers with the smallest memory 24 failed without a
+// spread, 8 with 400 % in every other variation, 5 with these; plans were as fast, and found as
+// soon.
 constexpr int32_t kSpreadPercents[] = {200, 400};
 constexpr int64_t kLateNs[] = {0, 1'000'000, 5'000'000};
-// Each kFileOrders-th variation has nothing else than the nodes in another order in the file. (73
-// plans for GPUs with the default reserve, each in seven orders of the file and in all of the
-// memory: 17 of 511 did not fit, 26 without these variations; 7 and 11 of them were said to fit in
-// all. Plans were no slower.)
+// Each kFileOrders-th variation differs only in the order of the nodes in the file. (73 plans for
+// GPUs with the default reserve, each in seven orders of the file and in all of the memory: 17 of
+// 511 did not fit, 26 without these variations; 7 and 11 of them were reported to fit in all. Plans
+// were no slower.)
 constexpr uint32_t kFileOrders = 5;
 constexpr double kReserveShares[] = {0.9, 0.8, 0.7, 0.6, 0.5};
 

@@ -1,5 +1,5 @@
-// The state that the parts of the strategy `budget` share for one request: its terms, in which
-// sizes of memory and which variations of the step a plan must fit, the simulator that counts all
+// The state that the parts of the strategy `budget` share for one request: its terms, the sizes of
+// memory and the variations of the step that a plan must fit, the simulator that counts all
 // simulations, and the unswapped step.
 //
 // Thread safety: one thread at a time.
@@ -32,13 +32,13 @@ namespace spillway::core {
 // Plans simulated for one GPU with PLANNING_EFFORT_LOW (documented in options.proto).
 inline constexpr int kLowSimulations = 32;
 
-// Variations of the step that is simulated first. What does not fit in more than kMaxUnfit of them
-// is no plan; and kDoesNotFitSizes is the count of what does not fit in another size of memory.
+// Variations of the step. A plan is rejected if it does not fit in more than kMaxUnfit of them; one
+// that does not fit another size of memory counts as kDoesNotFitSizes.
 inline constexpr int kNumVariations = 20;
 inline constexpr int kMaxUnfit = kNumVariations / 2;
 inline constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
-// What a step that fits in more variations may take, if it takes `fastest_ns` else.
+// The maximum step time of a more robust plan, if the fastest takes `fastest_ns`.
 inline constexpr int64_t kSteadyCostPart = 50;
 inline int64_t MostSteadyNs(int64_t fastest_ns) {
   return fastest_ns + fastest_ns / kSteadyCostPart;
@@ -55,20 +55,21 @@ struct BudgetRequest {
   // Whether there is memory for variations beyond the budget: the reserve.
   bool has_reserve() const;
   // TensorFlow runs any ready op, a link is not always as fast as its preset, and variables are
-  // placed as their initializers left them. Returns the steps in which a plan for `budget_bytes` is
-  // tried, each with that budget and a part of the reserve. REQUIRES: has_reserve().
+  // placed as their initializers left them. Returns the variations with which a plan for
+  // `budget_bytes` is tried, each with that budget and a part of the reserve. REQUIRES:
+  // has_reserve().
   std::vector<VariedStep> VariedSteps(int64_t budget_bytes) const;
-  // Returns in how many of `varied`, for GPU `gpu`, `plan` does not fit; it stops at `most`. Moves
-  // the last one that it found to the front. Below `most`: kDoesNotFitSizes if it does not fit in
-  // all `sizes` of memory. What did not fit last is in `unfit`. `by`: null, or what simulates in
+  // Returns in how many `varied` steps `plan` does not fit on GPU `gpu`; stops at `most`. Moves the
+  // last of these to the front. Below `most`: kDoesNotFitSizes unless the plan fits all `sizes` of
+  // memory. Leaves the last outcome that did not fit in `unfit`. `by`: null, or a simulator in
   // place of `simulator`, uncounted. Errors: those of Simulate.
   absl::StatusOr<int> CountUnfit(const SwapPlan& plan, GpuIndex gpu, int most,
                                  std::vector<VariedStep>* varied,
                                  const std::vector<int64_t>& sizes = {},
                                  PlanSimulator* by = nullptr);
 
-  // The edges that keep the operations of GPU `gpu` in the order of `step` (order_chain.h), but for
-  // those that `plan` has; and those of a step with `plan` and `budget` bytes. Errors: those of
+  // The edges that keep the operations of GPU `gpu` in the order of `step` (order_chain.h), except
+  // those that `plan` has. The second one simulates the step with `budget` bytes. Errors: those of
   // Simulate.
   absl::StatusOr<std::vector<ControlEdge>> ChainOf(const SwapPlan& plan, const StepResult& step,
                                                    GpuIndex gpu, const Needs& needs,
@@ -96,16 +97,15 @@ struct BudgetRequest {
   CountedSimulator simulator;
   size_t num_planned_gpus = 1;
   absl::optional<SwapFilters> filters;  // Set first by the strategy.
-  // What every plan has: the device of swap nodes, and control edges.
+  // Parts of every plan: the device of swap nodes, and control edges.
   SwapPlan base;
   // The unswapped step, with `base` and unlimited memory, operations recorded; set first by the
   // strategy.
   StepResult unswapped;
-  // Plans are also made in other ways, so that an error need not say with how much memory there is
-  // one.
+  // Plans are also made in other ways, so that an error need not name a sufficient budget.
   bool is_one_of_several = false;
   StepResult unfit;  // Of CountUnfit.
-  // The time of the user's graph with unlimited memory; 0: that of `unswapped`, which sets it.
+  // The time of the user's graph with unlimited memory; 0: not yet set from `unswapped`.
   int64_t full_speed_ns = 0;
 };
 

@@ -23,7 +23,7 @@ constexpr int64_t kFarFromBudget = 2;
 using TensorSet = std::set<std::pair<NodeId, int32_t>>;
 
 // Returns the verdict on every output with a data reader, in order of nodes. `gaps`: buffers with a
-// gap; `idle`: devices where nothing needs to be planned. Errors: those of `stop`.
+// gap; `idle`: devices that need no plan. Errors: those of `stop`.
 absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
     const StepFacts& facts, const Eligibility& eligibility, const SwapFilters& filters,
     const StrategyResult& result, const std::set<BufferIndex>& gaps, const std::set<DeviceId>& idle,
@@ -141,9 +141,9 @@ absl::Status BudgetRun::SimulateOn(size_t i) {
   return absl::OkStatus();
 }
 
-// Returns in how many variations the unswapped graph, which fits, does not fit, counting at most
-// kMaxUnfit + 1, or that it does not fit in all of the memory. If it is far below the budget, it
-// fits in all.
+// Returns in how many variations the unswapped graph, which fits, does not fit, counting to
+// kMaxUnfit + 1; kDoesNotFitSizes if it does not fit in all of the memory; 0 if its need is far
+// below the budget.
 absl::StatusOr<int> BudgetRun::CountUnfitUnswapped(size_t i) {
   const GpuIndex gpu = gpus_[i].index;
   const bool is_far = !request_.is_one_of_several &&
@@ -204,7 +204,7 @@ absl::Status BudgetRun::KeepOrder() {
   return absl::OkStatus();
 }
 
-// The time of the step as it is, which fits.
+// The time of the unplanned step, which fits.
 int64_t BudgetRun::UnplannedNs() const {
   int64_t time_ns = 0;
   for (size_t i = 0; i < fits_.size(); ++i) {
@@ -296,8 +296,8 @@ void BudgetRun::TakeUnplanned() {
       request_.objective.MaxSlowdownText());
 }
 
-// On the GPU where it fits in the fewest. The text is one line of every summary: the report has
-// the figures of each GPU.
+// For the GPU with the fewest that fit. The text is one line of every summary: the report has the
+// figures of each GPU.
 void BudgetRun::Warn(int unfit) {
   if (unfit == 0) return;
   v1::Warning& warning = *result_.report.add_warnings();
@@ -338,7 +338,7 @@ void BudgetRun::TakeCloned(ClonePlan clones, BudgetRun* other) {
   result_.plan = std::move(other->result_.plan);
   result_.report = std::move(other->result_.report);
   result_.why_nothing.clear();
-  // Clones alone are no search of their own, but tried in the same sizes and variations.
+  // Clones alone have no search, but are tried in the same sizes and variations.
   google::protobuf::RepeatedPtrField<v1::BudgetDevice> searched;
   searched.Swap(result_.report.mutable_budget()->mutable_devices());
   int next = 0;
@@ -346,11 +346,11 @@ void BudgetRun::TakeCloned(ClonePlan clones, BudgetRun* other) {
     const bool is_searched = next < searched.size() && other->lacking_[next] == i;
     v1::BudgetDevice& device = *result_.report.mutable_budget()->add_devices();
     device = is_searched ? std::move(searched[next++]) : other->TriedUnplanned(i);
-    device.clear_step_time_bound_ns();  // It holds for swaps beside these clones alone.
+    device.clear_step_time_bound_ns();  // It holds only for swaps beside these clones.
   }
 }
 
-// The report of a GPU's step that is taken as it is.
+// The report of a GPU whose step is taken unplanned.
 v1::BudgetDevice BudgetRun::TriedUnplanned(size_t i) const {
   v1::BudgetDevice device;
   const GpuIndex gpu = gpus_[i].index;

@@ -1,6 +1,5 @@
-// One run of the strategy `budget` on one graph: simulates the step as it is, and plans swaps for
-// the GPUs that it does not fit. The graph may be the user's, or that one with clones
-// (joint_search.h).
+// One run of the strategy `budget` on one graph: simulates the unplanned step, and plans swaps for
+// the GPUs that it does not fit. The graph may be the user's, or that with clones (joint_search.h).
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_BUDGET_RUN_H_
@@ -39,15 +38,15 @@ class BudgetRun {
   // GPUs, filters; those of the simulator.
   absl::Status Simulate();
 
-  // Whether a GPU needs a plan; and whether that is only since there are variations of the step
-  // that it does not fit, or since less memory is asked for.
+  // Whether a GPU needs a plan; and whether the step itself fits on all GPUs, so that plans are
+  // only for its variations, or to save memory.
   bool needs_plan() const { return !lacking_.empty(); }
   bool fits_unplanned() const { return unswapped_fits_.size() == lacking_.size(); }
-  // In how many variations the step does not fit, of all GPUs that it fits else; and whether these
-  // are few enough on each (kMaxUnfit).
+  // The number of variations that do not fit, over all GPUs where the step itself does; and whether
+  // each has few enough (kMaxUnfit).
   int unfit_variations() const;
   bool fits_most_variations() const;
-  // Takes the step as it is. REQUIRES: fits_unplanned(), fits_most_variations().
+  // Takes the unplanned step. REQUIRES: fits_unplanned(), fits_most_variations().
   void TakeUnplanned();
   // Chains the operations of a step that does not fit in all variations, in its order
   // (order_chain.h), if it then fits in more of them and takes hardly longer. Errors: those of the
@@ -58,7 +57,7 @@ class BudgetRun {
   // GPUs at once. Errors: those of the simulator.
   absl::StatusOr<bool> FitsElsewhere();
 
-  // What plans start from: the step in the order for which they are made. REQUIRES: needs_plan().
+  // Orders the step for which plans are made. REQUIRES: needs_plan().
   absl::Status Order();
   const GpuPlans& plans() const { return *plans_; }
   // The lower bound of a planned step's time; kUnlimited if no plan can fit.
@@ -66,19 +65,20 @@ class BudgetRun {
 
   // Plans swaps. Errors: DOES_NOT_FIT; those of the simulator. REQUIRES: Order().
   absl::Status PlanSwaps();
-  // The time of the step as planned, of the GPU where it is longest.
+  // The time of the planned step, on its slowest GPU.
   int64_t StepTimeNs() const;
-  // The peak of the planned GPU where it is largest.
+  // The largest peak of a planned GPU.
   int64_t PeakBytes() const;
 
-  // Whether the plan, or the step taken as it is, does not fit in all variations: it warns of that.
+  // Whether there is a warning that the plan, or the unplanned step, does not fit in all
+  // variations.
   bool may_run_out() const;
 
   // Takes another run's plan, on the graph with `clones`.
   void TakeCloned(ClonePlan clones, BudgetRun* other);
 
-  // Tells in the report what plans that may run nodes again take at least, unless this one takes
-  // less, as one that postpones nodes may.
+  // Reports the lower bound of plans that may recompute, unless this one takes less, as one that
+  // postpones nodes may.
   void TellBound(int64_t bound_ns) {
     if (bound_ns > 0 && bound_ns <= StepTimeNs())
       result_.report.mutable_budget()->set_joint_bound_ns(bound_ns);
@@ -89,7 +89,7 @@ class BudgetRun {
       device.set_cut_short(true);
     }
   }
-  // Tells in the report what a step would gain.
+  // Reports the gain from more recomputation.
   void Recommend(const v1::MoreRecompute& more) {
     *result_.report.mutable_budget()->mutable_more_recompute() = more;
   }
@@ -115,11 +115,11 @@ class BudgetRun {
   std::vector<size_t> lacking_;      // Indices into both, of the GPUs that need a plan.
   struct Unswapped {
     v1::DeviceFit fit;
-    int unfit = 0;  // In how many variations it does not fit.
+    int unfit = 0;  // The number of variations that do not fit.
   };
   absl::StatusOr<std::vector<ControlEdge>> FindChain();
   int64_t UnplannedNs() const;
-  std::map<size_t, Unswapped> unswapped_fits_;  // Of GPUs that are planned although they fit.
+  std::map<size_t, Unswapped> unswapped_fits_;  // Of planned GPUs that the step fits.
   std::set<DeviceId> idle_;                     // Those of GPUs that need no plan.
   absl::optional<GpuPlans> plans_;
   StrategyResult result_;

@@ -37,8 +37,8 @@ absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopTo
 
 namespace {
 
-// What to do about a training step that is in a loop, whose tensors are not swapped: Keras puts
-// several into one (steps_per_execution). Empty if it is not.
+// Advice on a training step in a loop, whose tensors are not swapped: Keras puts several steps into
+// one (steps_per_execution). Empty if it is not in one.
 absl::StatusOr<std::string> LoopText(const StepFacts& facts, const StopToken& stop) {
   if (absl::Status s = facts.Compute({Fact::kControlFlow, Fact::kBackwardPart}, stop); !s.ok())
     return s;
@@ -51,10 +51,10 @@ absl::StatusOr<std::string> LoopText(const StepFacts& facts, const StopToken& st
   return std::string();
 }
 
-// Plans for the GPUs that need it, and finds what a step would gain if more could run again.
+// Plans for the GPUs that need it, and finds the gain from more recomputation.
 absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
   if (absl::Status s = run->Order(); !s.ok()) return s;
-  // Where an op alone takes too much, that is the answer, whatever runs again.
+  // If an op alone takes too much, recomputation cannot help.
   const bool may_fit = run->BoundNs() < kUnlimited;
   absl::Status status = may_fit && RecomputeOf(input.options) != v1::RECOMPUTE_OFF
                             ? PlanJointly(input, steps, run)

@@ -15,7 +15,7 @@ namespace spillway::core {
 namespace {
 
 // The shares of a GPU's budget that it is planned for, one after the other, while it runs out
-// together with the others: first again with all of it, since the others' swaps have changed.
+// together with the others: all of it twice, since the others' swaps have changed by then.
 constexpr double kShares[] = {1.0, 1.0, 0.97, 0.94, 0.91, 0.88, 0.84, 0.8};
 // Before that, other plans of its search are tried that take at most 1/kTogetherPart longer.
 constexpr int64_t kTogetherPart = 50;
@@ -119,9 +119,9 @@ absl::Status GpuPlans::Find() {
   return NotTogetherError(failure, unswapped_peak_bytes, facts, &request_.simulator, stop);
 }
 
-// A step takes what its slowest GPU does: where that is planned first, searches for the others end
-// as soon as they are as fast. (tfcnn_inception3_4gpu in a half and a quarter of its memory, with
-// all clones: 168 to 111 s.) One that nothing fits comes first: then none is searched for.
+// A step takes as long as its slowest GPU: if that is planned first, searches for the others end
+// once they are as fast. (tfcnn_inception3_4gpu in a half and a quarter of its memory, with all
+// clones: 168 to 111 s.) A GPU that no plan fits comes first: then none is searched.
 std::vector<size_t> GpuPlans::SlowestFirst() const {
   std::vector<size_t> order(lacking_.size());
   std::iota(order.begin(), order.end(), 0);

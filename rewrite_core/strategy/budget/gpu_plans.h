@@ -1,7 +1,7 @@
 // The plans of all GPUs that need one, made one by one, then made to fit together. Each is planned
 // as if the others had unlimited memory, but with their swaps so far. Simulated together, they may
 // hold memory for longer: a GPU that then runs out is planned again, for a smaller share of its
-// budget, and with the others' current swaps. A single GPU is the same with nothing to repair.
+// budget, and with the others' current swaps. A single GPU needs no repair.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_GPU_PLANS_H_
@@ -38,7 +38,7 @@ class GpuPlans {
   // REQUIRES: Order(); likewise below.
   const OrderedStep& ordered() const { return ordered_; }
   const Needs& needs() const { return *needs_; }
-  // By GPU, in that order.
+  // By GPU, for that order.
   const std::vector<DeviceBounds>& bounds() const { return bounds_; }
 
   // Finds the fastest plan, and reports it in the fits and the report. Errors: DOES_NOT_FIT; those
@@ -54,8 +54,8 @@ class GpuPlans {
   absl::Status HoldEarlyProducts();
   // Plans lacking_[k] within a share of the budget. A plan that takes `enough_ns` is not improved.
   absl::Status PlanOne(size_t k, double share, int64_t enough_ns);
-  // Takes the next plan of lacking_[k]'s search; returns false if there is none that is one
-  // (kMaxUnfit).
+  // Takes the next plan of lacking_[k]'s search that fits enough variations (kMaxUnfit); returns
+  // false if none does.
   absl::StatusOr<bool> TakeNext(size_t k);
   absl::Status ReportFits();
   void Collect();

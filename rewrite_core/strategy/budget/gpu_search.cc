@@ -21,15 +21,15 @@ namespace {
 // is not monotonic.
 constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
-// If of a search's plans that fit in all variations the fastest is slower than the fastest of all
-// by more than 1/kMuchSlowerPart, or there is none, more are searched that are each tried in the
-// variations: with these shares of the budget, until one is found that is not, or one that is
-// chained; those with less than the budget with the lowest effort. A search ends once a plan is
-// as fast as MostSteadyNs. (Ten graphs on three machines with the default
-// reserve: 0.893 to 0.898 of the bound, where searches without variations came first, for 0.92 of
-// the time.) Chained, plans keep the order of the step for which they are made. (Seven of 16 plans
-// of two hard nets were faster so, by up to 0.26, and none slower; ResNet-50 in half of its memory
-// has a plan without a chain.)
+// If the fastest robust plan of a search (one that fits in all variations) is slower than the
+// fastest by more than 1/kMuchSlowerPart, or missing, more searches follow that try each plan in
+// the variations: with these shares of the budget, until a plan is not that slow, or is chained.
+// Those for less than the budget have the lowest effort. A search ends once a plan is as fast as
+// MostSteadyNs. (Ten graphs on three machines with the default reserve: 0.893 to 0.898 of the
+// bound, where searches without variations came first, for 0.92 of the time.) Chained plans keep
+// the order of the step for which they are made. (With chains, seven of 16 plans of two hard nets
+// were faster, by up to 0.26, and none slower; ResNet-50 in half of its memory has a plan without a
+// chain.)
 struct SteadySearch {
   double share;
   bool is_chained;
@@ -38,13 +38,14 @@ constexpr SteadySearch kSteadySearches[] = {{1.0, false}, {1.0, true},  {0.97, t
                                             {0.94, true}, {0.91, true}, {0.88, true}};
 constexpr int64_t kMuchSlowerPart = 10;
 
-// So many plans of a search are tried in variations: those that were the fastest last.
+// This many plans of a search are tried in variations: those that were the fastest last.
 constexpr size_t kKeptPlans = 16;
 
 // The smallest budget with a plan is found to within 1/kSmallestBudgetParts of the peak.
 constexpr int64_t kSmallestBudgetParts = 64;
 
-// The need of a step is raised by 1/kNeedSteps, so many times, until it fits in the variations.
+// A step's need is raised by 1/kNeedSteps, at most kNeedTries times, until it fits in the
+// variations.
 constexpr int64_t kNeedSteps = 32;
 constexpr int kNeedTries = 32;
 
@@ -91,26 +92,26 @@ class GpuSearch {
   absl::StatusOr<int64_t> SteadyNeed(int64_t from_bytes);
   // Finds, with the lowest effort, the smallest budget with a plan that is fast enough, and then a
   // plan for that budget with the full effort. It fits the usable bytes and the other sizes, too.
-  // If there is none, returns what Fastest finds.
+  // If none is found, returns the result of Fastest.
   absl::StatusOr<PlanSearchResult> Least();
   // Searches with all usable bytes; if no plan is found, searches with less for one that fits.
   absl::StatusOr<PlanSearchResult> Fastest(bool in_other_sizes);
   // The reserve covers other orders and times, and other placements of variables. If a plan does
   // not fit in these variations, or in the other sizes, another of the search that is hardly slower
   // is taken, or the operations are chained in its order. If that fails, this searches for the
-  // fastest plan that fits in all of them, or else in all sizes and in half of them; if that fails
-  // too, `found` is left without a plan. REQUIRES: a best plan in `found`.
+  // fastest plan that fits in all of them, or otherwise in all sizes and half of them; if that
+  // fails too, `found` is left without a plan. REQUIRES: a best plan in `found`.
   absl::Status MakeSteady(PlanSearchResult* found);
   absl::Status SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                             PlanSearchResult* found);
   absl::Status TakeSteady(std::vector<FoundPlan> plans, std::vector<VariedStep>* steps,
                           FoundPlan* steady, int64_t* steady_ns);
   // Chains a plan that does not fit in `unfit` variations, if it then takes no longer and fits in
-  // as many. (Of 511 other orders of files 17 did not fit before, then 13. In 7 of both a plan fits
-  // in all variations: such plans gain nothing by a chain.)
+  // as many. (Of 511 other orders of files, 17 did not fit before, then 13. In 7 of both, the plan
+  // fits in all variations: a chain does not help such plans.)
   absl::Status KeepOrder(std::vector<VariedStep>* steps, int* unfit, FoundPlan* found);
-  // The plan with a chain, without an outcome; without more edges than it has if there is nothing
-  // to chain.
+  // The plan with a chain, without an outcome; its edges are unchanged if there is nothing to
+  // chain.
   absl::StatusOr<FoundPlan> Chained(const FoundPlan& found);
   // Returns the number of variations in which the plan does not fit, counting at most `most`;
   // kDoesNotFitSizes if the step takes longer than `most_ns`, or does not fit in all sizes.
@@ -121,7 +122,7 @@ class GpuSearch {
   // Leaves `found` without a plan if its best fits in too few variations (kMaxUnfit), or not in all
   // sizes. The search may have taken all steps, so these few simulations are not counted.
   absl::Status Judge(PlanSearchResult* found);
-  // Reports in how many variations the best does not fit; beyond kMaxUnfit, `found` has no plan.
+  // Reports in how many variations the best does not fit; beyond kMaxUnfit, clears the plans.
   void Conclude(int unfit, PlanSearchResult* found);
 
   // A plan for `budget` must fit the usable bytes, too, and the other sizes, if requested.
@@ -310,7 +311,7 @@ absl::Status GpuSearch::MakeSteady(PlanSearchResult* found) {
 }
 
 // Plans that fail in a variation are likely to fail in the one that failed last: few simulations
-// tell that a plan is not steady.
+// show that a plan is not robust.
 absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                                      PlanSearchResult* found) {
   FoundPlan& fastest = found->plans[0];
@@ -359,8 +360,8 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
     found->plans = {std::move(steady)};
     return absl::OkStatus();
   }
-  // Settle for the plan that fits in more of them, chained or not; or for one that fits
-  // in all sizes; or for a slower one.
+  // Settle for the plan that fits in more of them, chained or not; or for one that fits in all
+  // sizes; or for a slower one.
   count = CountUnfit(fastest, kUnlimited, kMaxUnfit + 1, steps);
   if (!count.ok()) return count.status();
   *unfit = *count;
@@ -444,7 +445,7 @@ absl::StatusOr<int64_t> GpuSearch::SteadyNeed(int64_t from_bytes) {
   return 0;
 }
 
-// Returns a clause about the host's memory, if it cannot hold what the GPU lacks.
+// Returns a clause about the host's memory, if it cannot hold the GPU's excess bytes.
 std::string HostText(const BudgetRequest& request, const StepResult& step, GpuIndex gpu) {
   const StepFacts& facts = request.facts;
   const int64_t lacking = step.peak_bytes(gpu) - request.budget_bytes(gpu);
@@ -456,8 +457,8 @@ std::string HostText(const BudgetRequest& request, const StepResult& step, GpuIn
                       BytesText(lacking));
 }
 
-// DOES_NOT_FIT: no plan was found for `gpu`, or none exists. `step`: the one with order edges
-// alone. `failure`: that of the plan that got furthest; `is_unsteady`: it fits the budget.
+// DOES_NOT_FIT: no plan was found for `gpu`, or none exists. `step`: the one with only order edges.
+// `failure`: that of the plan that got furthest; `is_unsteady`: it fits the budget.
 // `smallest_budget_bytes`: a budget with which a plan is found; 0: none is known.
 absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, GpuIndex gpu,
                          const DeviceBounds& bounds, const StepResult& failure, bool is_unsteady,

@@ -27,7 +27,7 @@ struct GpuTerms {
   const std::vector<PlannedSwap>& other_swaps;
   // The lower bounds of the GPU, in the order of the ordered step.
   const DeviceBounds& bounds;
-  // A plan that takes no longer is not improved: what the step takes anyway.
+  // A plan that takes no longer is not improved: the step takes this anyway.
   int64_t enough_ns = 0;
 };
 

@@ -14,46 +14,45 @@
 namespace spillway::core {
 namespace {
 
-// Plans of clones alone are tried until one fits: so many of the usual grid, then also of a finer
-// one, and at most kMaxAlone. (Each is a graph with facts of its own, and costs two to four floors.
-// On networks of several kinds, in half of the memory the first to the tenth fits. In a quarter,
-// the finer grid is worth up to 0.03 of full speed; in half it is worth nothing.)
+// Plans of clones alone are tried until one fits: kMaxUsual of the usual grid, then also of a finer
+// one, and at most kMaxAlone. (Each is a graph with its own facts, and costs two to four floors. On
+// networks of several kinds, in half of the memory the first to the tenth fits. In a quarter, the
+// finer grid is worth up to 0.03 of full speed; in half it is worth nothing.)
 constexpr size_t kMaxUsual = 6;
 constexpr size_t kMaxAlone = 48;
-// If one fits but not in all variations, one that does is looked for among so many. (Each then
-// costs twenty simulations more.)
+// If one fits, but not in all variations, kMaxSteady are tried for one that does. (Each then costs
+// twenty more simulations.)
 constexpr size_t kMaxSteady = 16;
-// Swaps are searched for beside the first so many of those that do not fit. (Worth 0.34 of full
+// Swaps are searched for beside the first kMaxNearly of those that do not fit. (Worth 0.34 of full
 // speed on a 3-D U-Net in a quarter of the memory on PCIe 4, 0.1 on ResNet-50 on two GPUs.)
 constexpr size_t kMaxNearly = 4;
-// They are given up where the best plan takes kHopeless times what the clones alone promise.
+// This ends if the best plan takes kHopeless times as long as the clones alone promise.
 constexpr int64_t kHopeless = 2;
 // For clones beside swaps: the part of the way from the budget to the peak that is left to swaps;
-// and how many of these are searched for each class, the most promising first. (Where all may run
-// again, these promise more, and do not always keep it.)
+// and how many of these are searched for each class, the most promising first. (For the class ALL,
+// they promise more, and do not always keep it.)
 constexpr double kSwappedParts[] = {0.05, 0.1, 0.2, 0.35, 0.5, 0.75};
 constexpr size_t kMaxBoth = 4;
-// Where less memory is asked for: the shares of the peak that clones are made for; and how many of
-// these are searched, the least that are fast enough. (Where clones take all of the time that a
-// step may lose, swaps have none. Four gave no less than two, on two networks.)
+// To save memory: the shares of the peak that clones are made for; and how many of these are
+// searched, the smallest that are fast enough. (If clones take all of the time that a step may
+// lose, none is left for swaps. Four gave no lower peak than two, on two networks.)
 constexpr double kSmallerShares[] = {0.3, 0.35, 0.4, 0.45, 0.5,  0.55,
                                      0.6, 0.7,  0.8, 0.9,  0.95, 0.97};
 constexpr size_t kMaxSmaller = 2;
 // A class is recommended if a step takes at most 1/kClearlyFaster of the time with it (as the proto
-// says); of its plans the first kMaxHinted are tried, for a hint may cost only a part of a search,
-// and then, with the least effort, kMaxHintedBoth beside swaps.
+// says); its first kMaxHinted plans are tried, since a hint may cost only a part of a search, and
+// then, with the least effort, kMaxHintedBoth beside swaps.
 constexpr double kClearlyFaster = 1.05;
 constexpr size_t kMaxHinted = 12;
 constexpr size_t kMaxHintedBoth = 2;
 // A search is worth its time if it may save more than 1/kWorthPart of the step, with a plan that is
-// up to kNearer times nearer to its bound than the nearest so far. (Where memory is in pieces,
-// plans take two to ten times their bound. Worth two thirds of the time of Inception on four GPUs
-// in a quarter of the memory, and no plan.)
+// up to kNearer times nearer to its bound than the nearest so far. (In fragmented memory, plans
+// take two to ten times their bound. Saves two thirds of the time for Inception on four GPUs in a
+// quarter of the memory, and loses no plan.)
 constexpr int64_t kWorthPart = 100;
 constexpr double kNearer = 2;
 
-// What plans are made of, and the option that allows it. With an option, those before it are tried,
-// too.
+// A class of nodes to clone, and the option that allows it. Classes before it are tried, too.
 struct RecomputeClass {
   v1::Recompute option;
   RunAgain least;
@@ -85,7 +84,7 @@ class JointSearch {
   static constexpr int kNotAtAll = std::numeric_limits<int>::max();
 
  public:
-  // Of the classes beyond the first option, up to the second.
+  // Searches the classes after `beyond` up to `up_to`.
   JointSearch(const StrategyInput& input, v1::Recompute beyond, v1::Recompute up_to,
               SearchBudget* steps, BudgetRun* run)
       : input_(input),
@@ -119,8 +118,8 @@ class JointSearch {
     if (!grid.ok()) return grid.status();
     if (absl::Status s = grid->AddWithin(CloneGrid::Fineness::kUsual, &alone_); !s.ok()) return s;
     std::stable_sort(alone_.begin(), alone_.end(), TakesLess);
-    // As Search does, which tries fewer that are above the bound of swaps if these fit; and a
-    // steady plan of swaps comes before an unsteady one of clones.
+    // As in Search: if swaps fit, fewer plans above their bound are tried; and a robust plan of
+    // swaps comes before one of clones that is not.
     const bool is_any_wanted = most_ns == kUnlimited;
     const int64_t bound_ns = is_any_wanted ? kUnlimited : std::min(most_ns, run_.BoundNs());
     if (absl::Status s = TryAlone(*grid, bound_ns, kMaxHinted); !s.ok()) return s;
@@ -144,11 +143,11 @@ class JointSearch {
 
  private:
   bool has_best() const { return best_cost_ < kUnlimited; }
-  // Whether a plan that takes at least so long may be clearly faster than the best one.
+  // Whether a plan with this lower bound may be clearly faster than the best one.
   bool IsWorth(int64_t bound_ns) const {
     return saves_memory_ || !has_best() || bound_ns < best_cost_ - best_cost_ / kWorthPart;
   }
-  // Likewise a search for swaps beside clones with that bound.
+  // Likewise for a search of swaps beside clones.
   bool IsWorthSearching(int64_t bound_ns) const {
     const double least_ns = static_cast<double>(bound_ns) * least_times_bound_ / kNearer;
     return IsWorth(bound_ns) && (saves_memory_ || least_ns < static_cast<double>(best_cost_));
@@ -181,7 +180,7 @@ class JointSearch {
     std::stable_sort(alone_.begin(), alone_.end(), TakesLess);
     auto both = PointsOfBoth(*grid);
     if (!both.ok()) return both.status();
-    // By what they take at least, or may take.
+    // By lower bound, then by estimate.
     if (absl::Status s = SearchAlone(*grid, run_.BoundNs()); !s.ok()) return s;
     if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
     if (!may_swap_) both->clear();
@@ -192,7 +191,7 @@ class JointSearch {
       if (absl::Status s = TryPoint(*grid, point.sweeps); !s.ok()) return s;
     }
     if (absl::Status s = TrySwaps(); !s.ok() || best_ != nullptr) return s;
-    // Swaps do not fit, or may take longer than clones promise. The first that are faster do.
+    // Swaps do not fit, or may take longer than clones: the first faster clones are taken.
     if (absl::Status s = SearchAlone(*grid, kUnlimited); !s.ok() || best_ != nullptr) return s;
     if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
     for (; next < both->size() && best_ == nullptr; ++next) {
@@ -203,7 +202,7 @@ class JointSearch {
     return absl::OkStatus();
   }
 
-  // Swaps alone, and beside clones that take as much of the memory as the time allows.
+  // Swaps alone, and beside clones that save as much memory as the time allows.
   absl::Status SearchSmaller() {
     if (absl::Status s = TrySwaps(); !s.ok()) return s;
     auto grid = MakeGrid();
@@ -232,7 +231,7 @@ class JointSearch {
     return swaps_status_;
   }
 
-  // Swaps beside clones for the budget that do not fit: a few buffers may be what does not.
+  // Swaps beside clones for the budget that do not fit: perhaps only because of a few buffers.
   absl::Status TryNearly(const CloneGrid& grid) {
     if (!may_swap_) return absl::OkStatus();
     std::stable_sort(alone_.begin() + static_cast<int64_t>(tried_nearly_),
@@ -251,7 +250,7 @@ class JointSearch {
   // Clones alone that take less than `most_ns` with unlimited memory.
   absl::Status SearchAlone(const CloneGrid& grid, int64_t most_ns) {
     if (absl::Status s = TryAlone(grid, most_ns, kMaxUsual); !s.ok()) return s;
-    // Not if those that are left take too long.
+    // Not if the rest take too long.
     const bool is_hard = !has_best() && unsteady_ == nullptr && !alone_.empty() &&
                          tried_alone_ == std::min(alone_.size(), kMaxUsual);
     if (is_hard && !std::exchange(is_fine_, true)) {
@@ -290,7 +289,7 @@ class JointSearch {
     return absl::OkStatus();
   }
 
-  // In how many variations a step does not fit; kNotAtAll if it does not fit anyway.
+  // In how many variations a step does not fit; kNotAtAll if it exceeds a memory size.
   static absl::StatusOr<int> UnfitOf(BudgetRun* run) {
     if (!run->fits_unplanned()) return kNotAtAll;
     if (absl::Status s = run->KeepOrder(); !s.ok()) return s;
@@ -299,7 +298,7 @@ class JointSearch {
     return *fits ? run->unfit_variations() : kNotAtAll;
   }
 
-  // Takes what fits in most variations, if nothing fits in all; not what fits in too few.
+  // If no plan fits in all variations, takes the one that fits in most, unless too few.
   void TakeUnsteady() {
     if (has_best() || unsteady_ == nullptr) return;
     least_unfit_ = kNotAtAll;
@@ -315,10 +314,10 @@ class JointSearch {
     int64_t estimate_ns;
   };
 
-  // The most promising first. What swapping takes at least, if nothing runs again, is taken to be
-  // proportional to the square of the part that is left to it, as if the memory in use over time
-  // were a hill (bounds of 80 steps with clones: 0.7 to 1.5 times that, for parts from 0.2). So an
-  // estimate needs no graph.
+  // The most promising first. The least time that swaps alone add is taken to be proportional to
+  // the square of the part that is left to them, as if the memory in use over time were a hill
+  // (bounds of 80 steps with clones: 0.7 to 1.5 times that, for parts from 0.2). So an estimate
+  // needs no graph.
   absl::StatusOr<std::vector<Point>> PointsOfBoth(const CloneGrid& grid) {
     std::vector<Point> found;
     const int64_t full_ns = run_.request().full_speed_ns;
@@ -359,7 +358,7 @@ class JointSearch {
     return GetErrorReason(status) == v1::ERROR_REASON_DOES_NOT_FIT ? absl::OkStatus() : status;
   }
 
-  // The step with the clones of these sweeps; null if there is no plan of them, or it is too large.
+  // The step with the clones of these sweeps; null if they give no plan, or it is too large.
   absl::StatusOr<std::unique_ptr<Cloned>> Simulate(const CloneGrid& grid,
                                                    const CloneSweeps& sweeps) {
     auto found = grid.PlanOf(sweeps);
@@ -390,7 +389,7 @@ class JointSearch {
   }
 
   // Takes a plan that fits, if it is fast enough, and the best so far: one that does not fit in all
-  // variations is no better than one that does. Returns whether it does.
+  // variations is no better than one that does. Returns whether it was taken.
   bool Take(std::unique_ptr<Cloned> cloned) {
     const int64_t cost = CostOf(cloned->run);
     if (run_.request().IsTooSlow(cloned->run.StepTimeNs()) || cost >= best_cost_) return false;
@@ -412,17 +411,16 @@ class JointSearch {
   std::vector<CloneSweeps> alone_;  // Clones alone: first those that were tried, then by time.
   size_t tried_alone_ = 0;          // How many of them were.
   bool is_fine_ = false;            // The finer grid is among them.
-  size_t tried_nearly_ = 0;         // Beside how many of them swaps were searched for.
+  size_t tried_nearly_ = 0;         // With how many of them swaps were tried.
   std::vector<size_t> tried_both_;  // By class: points of PointsOfBoth.
-  // Clones alone that fit, but not in all variations: the one that lacks least.
+  // Clones alone that fit, but not in all variations: those that fit in most.
   std::unique_ptr<Cloned> unsteady_;
   int least_unfit_ = kNotAtAll;
   // The best plan so far, if any, and its time, or its peak if memory is to be saved. Null: the one
   // in run_, or none (has_best()).
   std::unique_ptr<Cloned> best_;
   int64_t best_cost_ = kUnlimited;
-  // Of plans with clones beside swaps: the one nearest to its bound takes so many times that. 0:
-  // none yet.
+  // The least step time of clones beside swaps, as a multiple of its bound. 0: none yet.
   double least_times_bound_ = 0;
 };
 
@@ -489,7 +487,7 @@ absl::StatusOr<v1::MoreRecompute> FindMoreRecompute(const StrategyInput& input, 
   const StrategyInput hinted{input.facts,  input.eligibility, options,
                              input.limits, input.simulator,   input.stop};
   auto found = JointSearch(hinted, most, v1::RECOMPUTE_ALL, steps, run).FindFaster(most_ns);
-  // What is known is an answer without a hint.
+  // A search that was cut short gives no hint.
   const bool is_cut = GetErrorReason(found.status()) == v1::ERROR_REASON_SEARCH_TOO_LONG;
   return is_cut ? v1::MoreRecompute() : found;
 }

@@ -1,20 +1,20 @@
-// Plans that run nodes again, alone or beside swaps.
+// Plans that recompute nodes, with or without swaps.
 //
 //   alone    clones for a grid of targets within the budget, the least time first: the first that
 //            fits is taken. It needs no search
 //   both     clones for targets between the budget and the peak, and those of `alone` that add the
-//            least time and do not fit; what is left is swapped
-//   swaps    as without this
+//            least time and do not fit; swaps do the rest
+//   swaps    no clones
 //
 // Each of the last two has a lower bound, from one simulation of the step with its clones: in the
-// order of these, swaps are searched for where the bound is less than the time of the best plan.
-// Swaps alone may take far longer than their bound says: then the first two are looked at again.
+// order of these, swaps are searched for if the bound is less than the time of the best plan. Swaps
+// alone may take far longer than their bound: then the first two are tried again.
 //
-// Where less memory is asked for than there is (PlanningObjective), swaps alone, and beside clones
-// for a few shares of the peak: the least peak is taken.
+// To save memory (PlanningObjective), swaps are tried alone, and beside clones for a few shares of
+// the peak: the least peak is taken.
 //
-// Beside the plan: what it can take at least (FindBoundNs), and what would be gained if more might
-// run again (FindMoreRecompute).
+// Beside the plan: its lower bound (FindBoundNs), and the gain from more recomputation
+// (FindMoreRecompute).
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_JOINT_SEARCH_H_
@@ -35,13 +35,13 @@
 
 namespace spillway::core {
 
-// What may run again, by option or default (CHEAP).
+// The class to recompute, by option or default (CHEAP).
 v1::Recompute RecomputeOf(const v1::RewriteOptions& options);
 
-// A lower bound of the step's time with any plan of swaps, and of clones that the options allow,
-// that keeps the order in which the kernels of these nodes are launched (lower_bounds.h), of the
-// GPU where it is largest. Plans that postpone a node may be faster. 0 if an operation alone does
-// not fit. Errors: those of the simulator.
+// A lower bound (lower_bounds.h) of the step's time, on the GPU with the largest one, with any plan
+// of swaps, and of clones that the options allow, that launches the kernels of these nodes in this
+// order. Plans that postpone a node may be faster. 0 if an operation alone does not fit. Errors:
+// those of the simulator.
 absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOptions& options,
                                     const std::vector<NodeId>& order, PlanSimulator* simulator,
                                     const StopToken& stop);
@@ -50,9 +50,9 @@ absl::StatusOr<int64_t> FindBoundNs(const StepFacts& facts, const v1::RewriteOpt
 // RecomputeOf is not OFF; run->Order().
 absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, BudgetRun* run);
 
-// What more might run again than the options allow, if a plan with such clones makes a step clearly
-// faster than `than_ns` (kUnlimited: nothing fits, so that any does). `recompute` is not set if
-// nothing was found; not all plans are looked at. Errors: those of `stop`. REQUIRES: run->Order().
+// The nodes that should be recomputed beyond the options, if a plan with such clones makes a step
+// clearly faster than `than_ns` (kUnlimited: nothing fits, so any plan does). `recompute` is not
+// set if none was found; not all plans are tried. Errors: those of `stop`. REQUIRES: run->Order().
 absl::StatusOr<v1::MoreRecompute> FindMoreRecompute(const StrategyInput& input, int64_t than_ns,
                                                     SearchBudget* steps, BudgetRun* run);
 

@@ -199,7 +199,7 @@ void MemoryRehearsal::Ask(Slot slot) {
     least_waiting_ = std::min(least_waiting_, planner_.gaps()[gap].bytes);
   }
   FreeWhatLeft();
-  // Very many may wait for very many slots: where there is no memory for any, none is tried.
+  // Very many may wait for very many slots: if the smallest does not fit, none is tried.
   if (least_waiting_ > allocator_.largest_free_bytes()) return;
   least_waiting_ = kUnlimited;
   size_t kept = 0;

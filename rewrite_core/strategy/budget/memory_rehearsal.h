@@ -1,6 +1,6 @@
 // A rehearsal of a plan for one GPU, slot by slot, with TensorFlow's allocator and a rough clock:
-// it finds where free memory will be fragmented, and what makes room there. A simulation ends where
-// a plan runs out of memory; a rehearsal continues as if the plan had made room, and finds all such
+// it finds where free memory will be fragmented, and how to make room. A simulation ends where a
+// plan runs out of memory; a rehearsal continues as if the plan had made room, and finds all such
 // places in one pass. Its findings are approximate: the search still simulates the plan.
 //
 // The rules, roughly those of simulator.h (kLaunchAhead). Slots are launched in order. A slot
@@ -91,8 +91,8 @@ class MemoryRehearsal {
   std::vector<int32_t> delay_;    // By gap: by how many slots it was postponed last.
   std::vector<GapId> after_, before_, asking_;                 // By slot: the first gap of a list,
   std::vector<GapId> next_after_, next_before_, next_asking_;  // and by gap the next one.
-  // Gaps that asked, in that order, and the bytes of the smallest at most. Those that were brought
-  // back meanwhile leave when all are looked at the next time.
+  // The gaps that wait for memory, oldest first, and a lower bound of their bytes. Those brought
+  // back meanwhile are removed in the next pass.
   std::vector<GapId> waiting_;
   int64_t least_waiting_ = 0;
   std::vector<Leaving> leaving_;   // A heap: its front ends first.

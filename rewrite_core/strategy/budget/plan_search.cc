@@ -38,19 +38,19 @@ constexpr int kRehearsalsPerSimulation = 2;
 constexpr size_t kSimulatedAnyway = 5;
 constexpr double kMaybeFaster = 1.002;
 
-// Targets of plans without rehearsals, for each of the first kPlainConstructions: the first
-// kPlainTargetsBeside of them beside a plan that fits, all of them while there is none.
+// Targets of plans without rehearsals, for each of the first kPlainConstructions: once a plan fits,
+// only the first kPlainTargetsBeside of them.
 constexpr double kPlainTargets[] = {1.0, 0.96, 0.9, 0.82, 0.72, 0.6, 0.45, 0.3, 0.2};
 constexpr size_t kPlainTargetsBeside = 3;
 constexpr size_t kPlainConstructions = 2;
 // While there is no plan, then for this one, without gates.
 constexpr Construction kUngated = {1.0, -1, 1.0 / 8};
-// If no plan fits in rehearsals, room is made up to this many times where such a plan runs out.
+// If no plan fits in rehearsals, room is made up to this many times at such a plan's failure.
 constexpr int kMaxPlainRooms = 4;
 
 // Targets are raised in a run of 1/kShortestRun to 1/kLongestRun of the step's slots, by
-// 1/kMinRaise of the budget to about 1/kMaxRaise. Where a plan then runs out in a simulation, room
-// is made up to kMaxRaiseRooms times.
+// 1/kMinRaise of the budget to about 1/kMaxRaise. If a plan then fails in a simulation, room is
+// made up to kMaxRaiseRooms times.
 constexpr int kShortestRun = 64;
 constexpr int kLongestRun = 2;
 constexpr int64_t kMinRaise = 256;
@@ -94,7 +94,7 @@ class PlanSearch {
   struct Move {
     absl::string_view name;
     double until;  // The share of the simulations at which it ends.
-    // Makes a plan and tries it. False: there is nothing more to try.
+    // Makes a plan and tries it. False: no plan is left to try.
     absl::StatusOr<bool> (PlanSearch::*play)();
   };
   static const Move kMoves[];
@@ -262,8 +262,8 @@ absl::StatusOr<bool> PlanSearch::LowerTargets() {
   return true;
 }
 
-// If the plan for the raised targets fits in its rehearsal, and not in a simulation, makes room
-// where it ran out.
+// If the plan for the raised targets fits in its rehearsal, and not in a simulation, makes room at
+// the failure.
 absl::StatusOr<bool> PlanSearch::RaiseTargets() {
   if (best_setting_.targets.empty() || planner_.gaps().empty() || !rehearsed_.MayRehearse()) {
     return false;
@@ -301,8 +301,8 @@ void PlanSearch::Raise(std::vector<int64_t>* targets) {
 
 // Keeps half of the best plan's gaps on the GPU, those with the longest copies first, then ever
 // shorter runs of the rest, as delta debugging does (Zeller, Hildebrandt: Simplifying and Isolating
-// Failure-Inducing Input, 2002): what made room in one place may do so in others, too, and what
-// made it there is no longer needed.
+// Failure-Inducing Input, 2002): one gap may make room in several places, so that others are no
+// longer needed.
 absl::StatusOr<bool> PlanSearch::KeepGaps() {
   std::vector<Eviction> swapped = trials_.best();
   if (swapped.empty()) return false;
@@ -310,7 +310,7 @@ absl::StatusOr<bool> PlanSearch::KeepGaps() {
     return planner_.gaps()[a.gap].in_ns > planner_.gaps()[b.gap].in_ns;
   };
   StopPoller poll(stop_);
-  PolledSort(swapped.begin(), swapped.end(), longer, &poll);  // Try ends where it was stopped.
+  PolledSort(swapped.begin(), swapped.end(), longer, &poll);  // If it was stopped, Try ends.
   if (kept_length_ == 0) kept_length_ = (swapped.size() + 1) / 2;
   if (kept_begin_ >= swapped.size()) {
     kept_begin_ = 0;
@@ -335,8 +335,8 @@ absl::StatusOr<bool> PlanSearch::ChangeGaps() {
   return true;
 }
 
-// Changes the trigger, the gate or the lever of one gap, or exchanges two gaps' levers. REQUIRES:
-// there is one in use.
+// Changes the trigger, the gate or the action of one gap, or exchanges two gaps' actions. REQUIRES:
+// a gap is in use.
 void PlanSearch::Change(std::vector<Eviction>* evictions) {
   Eviction& eviction = (*evictions)[Random(static_cast<int>(evictions->size()))];
   const Gap& gap = planner_.gaps()[eviction.gap];
@@ -373,8 +373,8 @@ void PlanSearch::Change(std::vector<Eviction>* evictions) {
   }
 }
 
-// A gap that was kept and is swapped is called back shortly before it ends. REQUIRES: the gap had
-// another lever.
+// A kept gap that becomes swapped is called back shortly before it ends. REQUIRES: the gap had
+// another action.
 void PlanSearch::SetLever(Lever lever, GapId id, std::vector<Eviction>* evictions) const {
   const Gap& gap = planner_.gaps()[id];
   if (lever == Lever::kSwap) {

@@ -1,15 +1,15 @@
 // The search for the fastest plan that fits one GPU. It is one loop over a table of *moves*, each
-// of which makes a plan and tries it on the simulator (plan_trials.h), again and again until its
-// share of the simulations is used, or it has nothing more to try:
+// of which makes plans and tries them on the simulator (plan_trials.h), until its share of the
+// simulations is used, or no plan is left to try:
 //
 //   rehearse targets  plans for a grid of targets (budget_planner.h) that fit in rehearsals
 //                     (memory_rehearsal.h), the fastest there first
 //   lower targets     plans without rehearsals, down to the first that fits
 //   raise targets     the best plan's targets, raised in some run of slots
 //   keep gaps         the best plan without a run of its gaps, ever shorter ones
-//   change gaps       the best plan, with the lever, the trigger or the gate of a gap changed
+//   change gaps       the best plan, with the action, the trigger or the gate of a gap changed
 //
-// What each move is worth, measured: tests/benchmarks/README.md, Moves of the search.
+// The measured gain of each move: tests/benchmarks/README.md, Moves of the search.
 //
 // Deterministic: it uses no clock, and its own random generator, with a constant seed.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_SEARCH_H_

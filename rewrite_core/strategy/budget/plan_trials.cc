@@ -85,7 +85,7 @@ int64_t PlanTrials::CopyTime(const std::vector<Eviction>& evictions) const {
   int64_t in_ns = 0, out_ns = 0;
   absl::flat_hash_set<OrderBuffer> buffers;
   for (const Eviction& eviction : evictions) {
-    if (planner_.Stopped()) break;  // Nothing is planned any more.
+    if (planner_.Stopped()) break;  // Planning has ended.
     const Gap& gap = planner_.gaps()[eviction.gap];
     in_ns += gap.in_ns;
     if (buffers.insert(gap.buffer).second) out_ns += gap.out_ns;

@@ -1,5 +1,5 @@
 // Tries the plans of a search (plan_search.h) on the simulator, within its terms and limits, and
-// keeps the best one, and where the last one ran out of memory.
+// keeps the best one, and the failure of the last one.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_PLAN_TRIALS_H_
@@ -53,16 +53,16 @@ struct FoundPlan {
   StepResult outcome;  // With the budget.
 };
 
-// The plan `found` beside the base of the step and the swaps of other GPUs: as it is simulated.
+// The whole plan, as simulated: `found`, `base` and the swaps of other GPUs.
 SwapPlan WholePlan(const SwapPlan& base, const FoundPlan& found,
                    const std::vector<PlannedSwap>& other_swaps);
 
 struct PlanSearchResult {
-  // The fastest plan, if there is one, and those that were the fastest before it was found, the
-  // last one first.
+  // The fastest plan, if any, and those that were the fastest before it was found, the last one
+  // first.
   std::vector<FoundPlan> plans;
-  // If there is none: the outcome of the plan that got furthest, and whether it fits the budget,
-  // but not enough of the variations, or not all of the memory.
+  // Without plans: the outcome of the plan that got furthest, and whether it fits the budget, but
+  // not enough of the variations, or not all of the memory.
   StepResult failure;
   bool is_unsteady = false;
   int num_simulations = 0;
@@ -101,7 +101,7 @@ class PlanTrials {
   // Counts a try that led to no plan.
   void CountTry() { ++tries_; }
 
-  // The verdict on the last plan, and the memory map where it ran out, if memory was fragmented
+  // The verdict on the last plan, and the memory map at its failure, if memory was fragmented
   // (StepResult::pieces).
   const Tried& last() const { return last_; }
   const std::vector<StepResult::Piece>& pieces() const { return pieces_; }
@@ -109,7 +109,7 @@ class PlanTrials {
 
   bool has_best() const { return !result_.plans.empty(); }
   const std::vector<Eviction>& best() const { return best_; }
-  // While there is none: the plan that got furthest.
+  // While has_best() is false: the plan that got furthest.
   const std::vector<Eviction>& furthest() const { return furthest_; }
 
   // The simulations so far, as MaySimulate counts them.

@@ -8,7 +8,7 @@ namespace spillway::core {
 namespace {
 
 // The cost of a buffer's copies, as a multiple of their time: if there is no time for both, and if
-// it is already away and only comes back later.
+// it is already away and only returns later.
 constexpr double kShortCost = 3;
 constexpr double kEarlyCost = 0.25;
 
@@ -50,7 +50,7 @@ RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t 
   }
   const PieceWindow cheapest = CheapestWindow(may_leave, piece_bytes);
   RoomWindow window;
-  // A buffer may have two pieces: where it is being copied from, and where it came back to.
+  // A buffer may have two pieces: one being copied out, and one for its return.
   absl::flat_hash_set<GapId> seen;
   for (size_t i = cheapest.begin; i < cheapest.end; ++i) {
     if (candidates[i].gap == kNoGap || !seen.insert(candidates[i].gap).second) continue;

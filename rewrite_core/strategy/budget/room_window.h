@@ -1,5 +1,5 @@
-// Finds, where a plan ran out of memory because of fragmentation, adjacent buffers whose eviction
-// makes room for the piece that could not be placed (common/cheapest_window.h), ahead of the step.
+// Finds, ahead of the step, adjacent buffers whose eviction makes room for a piece that a plan
+// could not place because of fragmentation (common/cheapest_window.h).
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_ROOM_WINDOW_H_
@@ -20,8 +20,8 @@ struct RoomWindow {
   bool empty() const { return added.empty() && early.empty(); }
 };
 
-// Returns the window of at least `piece_bytes` that costs the least copy time; empty if there is
-// none, or the planner was stopped. `pieces`: the memory map, by address (StepResult::pieces);
+// Returns the window of at least `piece_bytes` that costs the least copy time; empty if none
+// exists, or the planner was stopped. `pieces`: the memory map, by address (StepResult::pieces);
 // `at`: the slot that ran out; `evictions`: the plan. Only buffers with a gap over `at` can be
 // away.
 RoomWindow FindRoomWindow(const std::vector<StepResult::Piece>& pieces, int64_t piece_bytes,

@@ -14,17 +14,17 @@ namespace spillway::core {
 struct WindowPiece {
   int64_t address = 0;
   int64_t bytes = 0;
-  // Of freeing it; 0 for what is free. At least 0.
+  // Of freeing it; 0 if it is free. At least 0.
   double cost = 0;
 };
 
-// A range of pieces, without `end`; empty if there is none.
+// A range of pieces, without `end`; may be empty.
 struct PieceWindow {
   size_t begin = 0, end = 0;
 };
 
 // `pieces`: those that are free or may be freed, by address; others are left out. Of several
-// windows that cost as much, the first.
+// equally cheap windows, returns the first.
 inline PieceWindow CheapestWindow(const std::vector<WindowPiece>& pieces, int64_t bytes) {
   PieceWindow best;
   double least_cost = -1, cost = 0;

@@ -13,8 +13,8 @@
 
 namespace spillway::core {
 
-// `gpu`: the GPU under test, reported if the host's memory is what failed. REQUIRES: kPlacement;
-// the step does not fit.
+// `gpu`: the GPU under test, reported also if the host runs out. REQUIRES: kPlacement; the step
+// does not fit.
 inline FitFailure FailureOf(const StepResult& result, GpuIndex gpu, const StepFacts& facts) {
   FitFailure failure;
   const OutOfMemory* oom = result.failure();

@@ -16,8 +16,8 @@
 
 namespace spillway::core {
 
-// The share of each GPU's budget that plans may use, tried in this order: less, if all GPUs at once
-// do not fit.
+// The share of each GPU's budget that plans may use, tried in this order: smaller ones if plans do
+// not fit together.
 inline constexpr double kBudgetShares[] = {1.0, 0.95, 0.9, 0.8};
 
 // INVALID_ARGUMENT (BAD_OPTION batch_size) naming a node of the step whose batch size is not known:

@@ -1,6 +1,6 @@
 // The work limit of a strategy's searches: it ends a hopeless search with an error that says what
-// to do, while a deadline would only say that time is up. A caller who wants the best so far ends
-// the search likewise (StopToken::set_search_end).
+// to do, while a deadline would only say that time is up. A caller may end it likewise, to get the
+// best so far (StopToken::set_search_end).
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_COMMON_SEARCH_BUDGET_H_
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COMMON_SEARCH_BUDGET_H_
 
@@ -26,7 +26,7 @@ class SearchBudget {
     return over_;
   }
 
-  // Takes several steps: for results that are kept, not only looked at.
+  // Takes several steps: for results that are kept, not only examined.
   bool Spend(int64_t steps) {
     steps_ += steps - 1;
     return Spend();
@@ -41,8 +41,8 @@ class SearchBudget {
 
   const StopToken& stop() const { return stop_; }
 
-  // RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) once all steps are spent or the search is ended; else the
-  // stop token's error. `remedy` says what the user can do.
+  // RESOURCE_EXHAUSTED (SEARCH_TOO_LONG) once all steps are spent or the search is ended; otherwise
+  // the stop token's error. `remedy`: advice to the user.
   absl::Status status(absl::string_view search, absl::string_view remedy) const;
 
  private:

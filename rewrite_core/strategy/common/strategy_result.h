@@ -17,7 +17,7 @@
 
 namespace spillway::core {
 
-class PlanSimulator;  // simulate/plan_simulator.h, which few readers of a result need.
+class PlanSimulator;  // simulate/plan_simulator.h, which few users of a result need.
 
 // All must outlive the call. `options` were checked.
 struct StrategyInput {
@@ -27,19 +27,19 @@ struct StrategyInput {
   const v1::Limits& limits;
   PlanSimulator* simulator;  // Null unless the strategy needs one (strategies.h).
   const StopToken& stop;
-  // For a plan of many that are compared: without what else the options might have allowed.
+  // The plan is compared with others: no bound or hint on other options is searched.
   bool only_plan = false;
   // If not null, the steps of the searches of the strategy `budget` are added to it.
   int64_t* search_steps = nullptr;
 };
 
 struct StrategyResult {
-  // What runs again.
+  // The recomputed nodes.
   ClonePlan clones;
-  // With clones: of the graph with these (StepSubject::WithClones), where the nodes of the original
-  // have the same ids.
+  // For the graph with these clones (StepSubject::WithClones), in which original nodes keep their
+  // ids.
   SwapPlan plan;
-  // Why neither has anything, in one sentence; empty if one has.
+  // Why both are empty, in one sentence; empty otherwise.
   std::string why_nothing;
   // The verdict on every output with a data reader that was considered. Empty if
   // options.decision_detail asks for none.

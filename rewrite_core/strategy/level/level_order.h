@@ -4,7 +4,7 @@
 // that depends on an op without a level has none either.
 //
 // TFLMS v2 recognizes ops inside a loop by `while/` in their names; here ops that run in a loop's
-// frame count too, whatever their names.
+// frame count too, under any name.
 //
 // Thread safety: immutable after Build.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_ORDER_H_

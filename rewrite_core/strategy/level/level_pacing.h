@@ -1,10 +1,10 @@
-// The option `pace` of the strategy `level`: adds to every plan what the strategy `budget` has,
-// order edges (order/order_edges.h) and a gate for each swap-in (order/pace_gate.h).
+// The option `pace` of the strategy `level`: adds to every plan, like the strategy `budget`, order
+// edges (order/order_edges.h) and a gate for each swap-in (order/pace_gate.h).
 //
-// No cycles: there is one order of all nodes along which every edge of the graph and of the plan
-// goes. Soundness takes its ranks in place of topological levels. The order follows the launch of
-// kernels, so that gates are complete. If levels are serialized, which imposes its own order, there
-// are no order edges, and topological levels stay.
+// No cycles: every edge of the graph and of the plan follows one order of all nodes. Soundness
+// takes its ranks in place of topological levels. The order follows the launch of kernels, so that
+// gates are complete. If levels are serialized, which imposes its own order, there are no order
+// edges, and topological levels stay.
 //
 // Thread safety: immutable after Create.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_PACING_H_
@@ -49,8 +49,8 @@ class LevelPacing {
   const StepResult& unswapped() const { return unswapped_; }
 
   bool Paces(GpuIndex gpu) const { return orders_.count(gpu) > 0; }
-  // Removes the triggers that the step does not run from a swap-in that has a consumer which it
-  // does run: the swap-in would make them run for nothing.
+  // Removes the triggers that the step does not run from a swap-in with a consumer that it runs:
+  // the swap-in would make them run for nothing.
   void LeaveOutIdle(PlannedSwapIn* swap_in) const;
   // Returns the nodes that wait for a swap-in of an output of `producer`, which is on GPU `gpu`;
   // none if the step does not run it, or no trigger of it is there.

@@ -34,7 +34,7 @@ struct LevelSetting {
 struct LevelParameters {
   explicit LevelParameters(const v1::LevelStrategy& options);
 
-  // kAuto for what must be tuned; sync_mode is then the lowest that is tried.
+  // kAuto for values to tune; sync_mode is then the lowest that is tried.
   LevelSetting setting;
   bool is_training;
 

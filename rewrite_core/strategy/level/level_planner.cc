@@ -23,7 +23,7 @@ absl::Span<const int32_t> RanksOf(const LevelPacing* pacing) {
   return pacing == nullptr ? absl::Span<const int32_t>() : pacing->ranks();
 }
 
-// As they are if stopped.
+// May do neither if stopped.
 void SortUnique(std::vector<int32_t>* values, const StopToken& stop) {
   StopPoller poll(stop);
   if (!PolledSort(values->begin(), values->end(), std::less<>(), &poll)) return;

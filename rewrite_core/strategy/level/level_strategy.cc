@@ -244,7 +244,7 @@ class Strategy {
           is_retry ? static_cast<int64_t>(share_ * static_cast<double>(whole)) : whole;
       auto tuned =
           TuneLevel(setting, base, gpu.index, usable, facts_, &planner, &simulator_, stop_);
-      // It fits with the whole budget, which is what the caller specified.
+      // It fits the whole budget, which the caller specified.
       if (is_retry && GetErrorReason(tuned.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
         return FitsApartAlone();
       }
@@ -307,7 +307,7 @@ class Strategy {
   const bool paces_;
   SearchBudget* const budget_;  // For all GPUs.
   CountedSimulator simulator_;
-  std::unique_ptr<const LevelPacing> pacing_;  // Null if there is none.
+  std::unique_ptr<const LevelPacing> pacing_;  // Null without pacing.
   double share_ = 1;                           // Of the budget.
   int64_t unswapped_peak_bytes_ = 0;           // The highest of a GPU.
   FitFailure together_;                        // Why the last plans do not fit together.

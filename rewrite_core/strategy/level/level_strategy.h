@@ -2,9 +2,9 @@
 // simulator that knows sizes and time.
 //
 // Each GPU is planned separately, so that one request for all gives the same as one for each,
-// unless tuned plans do not fit together. Differs from v2 where v2 is wrong or arbitrary: tensors
-// that must not be swapped are refused (plan/eligibility.h), control edges are sound
-// (plan/soundness.h, serialization.h), ties break by level, then by id.
+// unless tuned plans do not fit together. Differs from v2 if v2 is wrong or arbitrary: tensors that
+// must not be swapped are refused (plan/eligibility.h), control edges are sound (plan/soundness.h,
+// serialization.h), ties break by level, then by id.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_LEVEL_LEVEL_STRATEGY_H_

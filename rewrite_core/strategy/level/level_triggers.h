@@ -31,8 +31,8 @@ class LevelTriggers {
                 SearchBudget* budget, absl::Span<const int32_t> ranks = {});
 
   // Returns the trigger of a swap-in of a tensor whose producer is on `producer_level`, for
-  // `group`, whose first reader is the earliest; kNoNode if there is none. The result is
-  // meaningless once `budget` is over.
+  // `group`, whose first reader is the earliest; or kNoNode. The result is meaningless once
+  // `budget` is over.
   NodeId Find(int32_t producer_level, absl::Span<const LateReader> group, int32_t ahead);
 
  private:
@@ -50,7 +50,7 @@ class LevelTriggers {
   const Soundness soundness_;
   const LevelOrder& levels_;
   SearchBudget* budget_;
-  std::vector<bool> barred_;  // Per node: never a trigger, whatever the consumer.
+  std::vector<bool> barred_;  // Per node: never a trigger, for any consumer.
   // The results of IsSameGpu so far.
   mutable absl::flat_hash_map<std::pair<DeviceId, DeviceId>, bool> same_gpu_;
   // By consumer: the candidate with the lowest id on each of the levels below it that were searched

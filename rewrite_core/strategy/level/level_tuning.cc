@@ -21,7 +21,7 @@ namespace {
 // The constants of the search. The loss of plans with smaller values, and the cost in simulations
 // of larger ones, were measured: tests/benchmarks/README.md, "Constants of the tuner".
 
-// The values of `ahead` in the coarse grid: powers of two, but for 2, which found no better plan.
+// The values of `ahead` in the coarse grid: powers of two except 2, which found no better plan.
 constexpr int32_t kAheadGrid[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
 // The `ahead` of the first threshold search; it is repeated with 1, which takes the least memory.
 constexpr int32_t kFirstAhead = 8;
@@ -140,8 +140,8 @@ class Tuner {
     return AddPlanned(plan, outcome, gpu_, facts_, simulator_, stop_, &tuned_.fit);
   }
 
-  // The reserve is no memory that TensorFlow lacks, and a plan that fits in less need not fit in
-  // all of it: then `outcome`, with the budget, becomes that with all.
+  // TensorFlow also uses the reserve, and a plan that fits the budget may not fit in all of the
+  // memory: then `outcome` becomes that with all memory.
   absl::Status TryInAllMemory(const SwapPlan& plan, StepResult* outcome) {
     const int64_t memory = facts_.HardwareOf(gpu_).gpu_memory_bytes;
     if (!outcome->fits || memory <= budget_bytes_) return absl::OkStatus();
@@ -150,7 +150,7 @@ class Tuner {
     return in_all.status();
   }
 
-  // Takes the best of the settings that fit in all of the memory, too; mostly the best of all.
+  // Takes the best of the settings that fit in all of the memory, too; usually the best of all.
   absl::Status TakeBestInAllMemory() {
     std::vector<std::pair<decltype(Rank({}, {})), Point>> ranked;
     for (const auto& [p, outcome] : looked_) {

@@ -39,17 +39,17 @@ struct TunedLevel {
   v1::DeviceFit fit;
 };
 
-// At most this many plans are simulated for one GPU, whatever the graph. More found no faster plan,
-// half as many lost up to 1.5 % (tests/benchmarks/README.md, "Constants of the tuner").
+// At most this many plans are simulated for one GPU of any graph. More found no faster plan, half
+// as many lost up to 1.5 % (tests/benchmarks/README.md, "Constants of the tuner").
 inline constexpr int kMaxSimulations = 160;
 
 // Writes the setting to the report.
 void ReportSetting(const LevelSetting& setting, v1::LevelDevice* device);
 
-// `wanted`: kAuto for what must be tuned; sync_mode is the lowest that is tried. `base`: the
-// control edges and the CPU device that every plan has. `budget_bytes`: the budget of `gpu`; the
+// `wanted`: kAuto for values to tune; sync_mode is the lowest that is tried. `base`: the control
+// edges and the CPU device that every plan has. `budget_bytes`: the budget of `gpu`; the
 // hardware's, or less. REQUIRES: the facts kPlacement and kHardware. FAILED_PRECONDITION
-// (DOES_NOT_FIT) if no setting fits, saying what does not fit and which budget would suffice.
+// (DOES_NOT_FIT) if no setting fits, naming the failed allocation and a sufficient budget.
 absl::StatusOr<TunedLevel> TuneLevel(const LevelSetting& wanted, const SwapPlan& base, GpuIndex gpu,
                                      int64_t budget_bytes, const StepFacts& facts,
                                      TunedPlanner* planner, PlanSimulator* simulator,

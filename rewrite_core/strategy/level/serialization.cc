@@ -79,7 +79,7 @@ class Serializer {
       return std::make_pair(of_one(a), a.first) < std::make_pair(of_one(b), b.first);
     };
     if (!PolledSort(slices.begin(), slices.end(), less, &poll)) return stop_.status("strategy");
-    int64_t next = 0;  // What comes before it is chosen already.
+    int64_t next = 0;  // Those before it are chosen already.
     for (size_t i = 0; i < slices.size(); ++i) {
       if (i == 0 || of_one(slices[i]) != of_one(slices[i - 1])) next = 0;
       next = std::max(next, slices[i].first);

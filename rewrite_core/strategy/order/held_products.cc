@@ -9,10 +9,10 @@
 namespace spillway::core {
 namespace {
 
-// How many slots before a product what it waits for is looked for. (In gradients of attention,
-// GELU and batch norm, the gradient of a weight or a bias is among the last 8.)
+// How many slots before a product are searched for a gradient. (In gradients of attention, GELU and
+// batch norm, the gradient of a weight or a bias is among the last 8.)
 constexpr int32_t kWindow = 64;
-// A product that waits for more nodes than these in that window is left alone.
+// A product that waits for more nodes than this in that window is left alone.
 constexpr size_t kMaxBefore = 1024;
 
 enum class Family : uint8_t { kNone, kProduct, kSum };
@@ -65,7 +65,7 @@ class ProductHolder {
            order_.slot(inputs[1].node) < order_.slot(inputs[0].node);
   }
 
-  // The gradient that the node of a slot may wait for; kNoNode if there is none.
+  // The gradient that the node of a slot may wait for, or kNoNode.
   NodeId WhomToWaitFor(Slot slot) {
     const NodeId inner = order_.node(slot);
     const NodeId y = graph_.inputs(inner)[1].node;
@@ -85,7 +85,7 @@ class ProductHolder {
   }
 
  private:
-  // The only node that reads data of `id` in the step; kNoNode if there is none, or several.
+  // The only node that reads data of `id` in the step; kNoNode if none or several do.
   NodeId OnlyReader(NodeId id) {
     const Graph::Readers readers = graph_.readers(id);
     NodeId only = kNoNode;
@@ -98,7 +98,7 @@ class ProductHolder {
     return only;
   }
 
-  // Marks what the node waits for, as far back as slot `first`. Returns false if that is too much.
+  // Marks the nodes that the node waits for, back to slot `first`. Returns false if too many.
   bool FindBefore(NodeId id, Slot first) {
     before_.Clear();
     stack_ = {id};

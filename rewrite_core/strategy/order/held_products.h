@@ -1,14 +1,14 @@
-// Edges that keep products where they are planned. Grappler's constant folding makes
+// Edges that keep products at their planned place. Grappler's constant folding makes
 // (x * y) * constant into x * (constant * y), and likewise sums, if nothing else reads the inner
 // result (ConstantPushDown and PrepareConstantPushDown in
 // tensorflow/core/grappler/optimizers/constant_folding.cc). The inner one then waits for y alone:
-// where x is a gradient and y of the forward part, as in the gradient of a scaled softmax, it runs
-// there, and is kept until x comes.
+// if x is a gradient and y of the forward part, as in the gradient of a scaled softmax, it runs
+// early, and is kept for x.
 //
 // So the inner one waits for a gradient that is launched shortly before it: one that it does not
-// wait for anyway, as Grappler takes out what the graph says twice before it moves constants. Nor
-// one that only hands its input on, which Grappler takes out, too. (In gradients of tf.gradients,
-// which wait for each other in groups, there is often none, and the product runs early.)
+// wait for anyway, as Grappler removes redundant edges before it moves constants. Nor one that only
+// forwards its input, which Grappler removes, too. (In gradients of tf.gradients, which wait for
+// each other in groups, often none is left, and the product runs early.)
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_ORDER_HELD_PRODUCTS_H_

@@ -22,13 +22,13 @@
 
 namespace spillway::core {
 
-// Whether placeholders count. What they are fed is a small part of the memory, but read first and
-// last: where a plan is found without it, plans with it are hardly faster, for half more of search.
+// Whether placeholders count. Their feeds are a small part of the memory, but read first and last:
+// if a plan is found without them, plans with them are hardly faster, for half more of search.
 enum class FedInputs { kStay, kMayComeLate };
 
 class HostReads {
  public:
-  // On the GPU of `order`. Guards go along `ranks`, like all edges of plans. Errors: those of
+  // For the GPU of `order`. Guards go along `ranks`, like all edges of plans. Errors: those of
   // `stop`.
   static absl::StatusOr<HostReads> Find(const StepFacts& facts, const Eligibility& eligibility,
                                         const Needs& needs, const StepOrder& order,

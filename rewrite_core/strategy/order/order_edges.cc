@@ -16,8 +16,8 @@ namespace {
 // (Identity, Reshape, Cast).
 constexpr int kMaxHandedOn = 4;
 
-// What depends on a node alone is found once: a node may have very many outputs, and one reader may
-// read very many nodes.
+// Properties of one node are found once: a node may have very many outputs, and one reader may read
+// very many nodes.
 class OrderEdgeFinder {
  public:
   OrderEdgeFinder(const StepFacts& facts, const StepOrder& order, const StopToken& stop)
@@ -47,7 +47,7 @@ class OrderEdgeFinder {
   }
 
  private:
-  // What a node reads.
+  // A node's inputs.
   struct Reading {
     // Over any edge, of nodes launched on the GPU: the only one, unless there are several.
     NodeId only = kNoNode;
@@ -143,7 +143,7 @@ class OrderEdgeFinder {
   std::vector<OrderBuffer> place_;  // By BufferIndex.
   absl::flat_hash_map<NodeId, NodeId> only_reader_;
   absl::flat_hash_map<NodeId, Reading> readings_;
-  // Of the last buffer: its maker, for whom that should wait, and what is kept live for it.
+  // Of the last buffer: its maker, the node that should run before that, and the bytes kept live.
   NodeId maker_ = kNoNode, latest_ = kNoNode;
   int64_t kept_bytes_ = 0;
 };

@@ -26,9 +26,9 @@
 
 namespace spillway::core {
 
-// Returns the edges that postpone outputs on the GPU of `order`, where that frees more than it
-// keeps live: the inputs that must stay live for longer. Outputs below `least_bytes` are left
-// alone. The edges are in order of the nodes that wait. Errors: those of `stop`.
+// Returns the edges that postpone outputs on the GPU of `order`, if these are larger than the
+// inputs that must stay live for longer. Outputs below `least_bytes` are left alone. The edges are
+// in order of the nodes that wait. Errors: those of `stop`.
 absl::StatusOr<std::vector<ControlEdge>> FindOrderEdges(const StepFacts& facts,
                                                         const StepOrder& order, int64_t least_bytes,
                                                         const StopToken& stop);

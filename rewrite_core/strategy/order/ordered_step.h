@@ -18,7 +18,7 @@
 namespace spillway::core {
 
 // Which order edges are tried together, and kept: those for outputs of at least 1/least_part of the
-// peak, if they take more than the share `gain` off what the edges so far leave of it.
+// peak, if they lower the peak left by the edges so far by more than the share `gain`.
 struct OrderEdgeTerms {
   int64_t least_part;
   double gain;
@@ -27,7 +27,7 @@ struct OrderEdgeTerms {
 inline constexpr OrderEdgeTerms kLargeOutputs = {256, 0};
 
 struct OrderedStep {
-  // The order edges, and what `base` had.
+  // The order edges, added to `base`.
   SwapPlan base;
   // The step with `base` and unlimited memory, operations recorded.
   StepResult step;

@@ -26,9 +26,9 @@ class PaceGate {
   PaceGate(const StepOrder& order, const Needs& needs, const Soundness& soundness)
       : order_(order), needs_(needs), soundness_(soundness) {}
 
-  // Returns the nodes from `slot` on that wait for nothing from there on, and may wait for a
-  // swap-in of an output of `producer` with these triggers, in order of slots, without its
-  // consumers, which wait anyway.
+  // Returns the nodes from `slot` on that wait for none of these, and may wait for a swap-in of an
+  // output of `producer` with these triggers, in order of slots, without its consumers, which wait
+  // anyway.
   std::vector<NodeId> Find(NodeId producer, absl::Span<const NodeId> triggers, Slot slot,
                            absl::Span<const InputPosition> consumers) const;
   // With the nodes of the consumers.

@@ -13,7 +13,7 @@
 namespace spillway::core {
 
 // Runs of slots are [first, last), within [0, room.size()]; empty if first >= last. Their ends are
-// numbers, since the last one is no slot. Free bytes may be negative, if a plan takes too much.
+// numbers, since `last` may not be a slot. Free bytes may be negative, if a plan takes too much.
 class SlotRoom {
  public:
   // `room`: bytes free, by slot.
@@ -23,8 +23,7 @@ class SlotRoom {
   void Add(int32_t first, int32_t last, int64_t bytes);
   // Returns the minimum over the run; the largest int64 if the run is empty.
   int64_t Least(int32_t first, int32_t last) const;
-  // Return the first and the last slot of the run with fewer than `bytes` free; kNoSlot if there is
-  // none.
+  // Return the first and the last slot of the run with fewer than `bytes` free, or kNoSlot.
   Slot FirstBelow(int32_t first, int32_t last, int64_t bytes) const;
   Slot LastBelow(int32_t first, int32_t last, int64_t bytes) const;
 
@@ -37,8 +36,8 @@ class SlotRoom {
              int64_t bytes) const;
 
   int32_t size_;                // A power of two.
-  std::vector<int64_t> least_;  // By node: the minimum, without what was added to its ancestors.
-  std::vector<int64_t> added_;  // By node: what was added to all of its slots.
+  std::vector<int64_t> least_;  // By node: the minimum, without additions to its ancestors.
+  std::vector<int64_t> added_;  // By node: the bytes added to all of its slots.
 };
 
 }  // namespace spillway::core

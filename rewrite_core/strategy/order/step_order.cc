@@ -46,7 +46,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
       before = std::max(before, latest[input.node]);
     }
     const Slot own = order.slots_[id];
-    // A Const does not hold up what reads it: no gate waits there (Soundness::IsConstant).
+    // A Const does not delay its readers: no gate waits there (Soundness::IsConstant).
     latest[id] = graph.op(id) == "Const" ? before : std::max(before, own);
     if (own != kNoSlot) order.latest_before_[own] = before;
   }
@@ -100,7 +100,7 @@ absl::StatusOr<StepOrder> StepOrder::Create(const StepFacts& facts, GpuIndex gpu
     order.first_use_.push_back(static_cast<int32_t>(order.uses_.size()));
   }
 
-  // Launching runs ahead, and a copy waits for the kernel that makes what it copies.
+  // Launching runs ahead, and a copy waits for the kernel that makes its tensor.
   absl::flat_hash_map<NodeId, int64_t> copied_ns;  // By producer: when the last copy ends.
   for (size_t i = 0; i < unswapped.ops.size(); ++i) {
     if (poll.Tick()) return stop.status("strategy");

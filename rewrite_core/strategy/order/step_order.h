@@ -1,8 +1,8 @@
-// One GPU's unswapped step, slot by slot, for planners: which node is launched when, what it uses,
-// and how much memory is in use. A *slot* is the position of a node in the order in which the
-// simulator, launching ahead with unlimited memory, launches this GPU's operations.
+// One GPU's unswapped step, slot by slot, for planners: which node is launched when, with which
+// buffers, and how much memory is in use. A *slot* is the position of a node in the order in which
+// the simulator, launching ahead with unlimited memory, launches this GPU's operations.
 //
-// Memory is allocated and released in that order, whatever the times (simulator.h, kLaunchAhead),
+// Memory is allocated and released in that order, regardless of times (simulator.h, kLaunchAhead),
 // so the memory in use at a slot does not depend on any duration, except for buffers being copied.
 //
 // Thread safety: immutable after Create.
@@ -40,7 +40,7 @@ class StepOrder {
   struct Use {
     Slot slot;
     InputPosition position;
-    Tensor tensor;  // What it reads.
+    Tensor tensor;  // The tensor read.
   };
 
   // For GPU `gpu`. `unswapped`: the step of the graph, with unlimited memory, operations recorded.
@@ -67,7 +67,7 @@ class StepOrder {
   Slot latest_before(Slot slot) const { return latest_before_[slot]; }
 
   // A slot that does not wait for the previous one may be launched earlier. Returns the first such
-  // slot, from `from` on, whose latest_before is below `before`; num_slots() if there is none.
+  // slot, from `from` on, whose latest_before is below `before`, or num_slots().
   Slot NextFarWait(Slot from, Slot before) const;
 
   // The buffers of the GPU that the step makes, by OrderBuffer.
@@ -81,11 +81,11 @@ class StepOrder {
   }
   // The first of the tensors that share it.
   Tensor first_tensor(OrderBuffer i) const { return first_tensors_[i]; }
-  // The one behind a tensor, which for a copy in has to be the one copied; kNoOrderBuffer: none.
+  // The buffer behind a tensor (of a copy in, only behind the copied tensor), or kNoOrderBuffer.
   OrderBuffer Find(Tensor tensor) const;
-  // Its bytes as the allocator rounds them, the slot that makes it, or from which it is there, and
-  // its uses by slot; of a copy in, those of that tensor itself. A buffer that is copied to the
-  // host is used when it is made.
+  // Its bytes as rounded by the allocator, the slot that makes it, or from which it is present, and
+  // its uses by slot; of a copy in, uses of that tensor alone. A buffer that is copied to the host
+  // is used when it is made.
   int64_t bytes(OrderBuffer i) const { return bytes_[i]; }
   Slot made(OrderBuffer i) const { return made_[i]; }
   absl::Span<const Use> uses(OrderBuffer i) const {
@@ -98,7 +98,7 @@ class StepOrder {
   // is launched before the copy has ended, so that it is still held. kNoSlot for others.
   Slot copied_until(OrderBuffer i) const { return copied_until_[i]; }
 
-  // The one that it reuses in place when it is made.
+  // The buffer that it reuses in place when made.
   OrderBuffer takes_over(OrderBuffer i) const { return takes_over_[i]; }
 
   // Copies to the GPU from elsewhere, by `first`: live from slot `first` to slot `last`.
@@ -155,7 +155,7 @@ class StepOrder {
 
 // A total order of all nodes of a graph in which no edge goes back, for Soundness: control edges
 // that follow it close no cycle, however many are added. Kernels are in order of launch, as far as
-// the whole graph allows that. (A StepOrder alone is no such order: the nodes that lead to a fed
+// the whole graph allows that. (A StepOrder alone does not suffice: the nodes that lead to a fed
 // node are in the graph, but not in the step, and might come after those that the fed node leads
 // to.)
 //

@@ -11,7 +11,7 @@ namespace spillway::core {
 namespace {
 
 // Shares of the budget. Placed memory is in pieces, and a step launched ahead holds some buffers
-// for longer than a sweep counts, so that less than all of it is planned for.
+// for longer than a sweep counts, so smaller targets are also tried.
 constexpr double kShares[] = {1.0, 0.98, 0.96, 0.93, 0.9, 0.86, 0.82, 0.77, 0.7};
 // Powers of the time until the next use. (On networks of several kinds each is the better one for
 // some.)
@@ -123,7 +123,7 @@ absl::StatusOr<std::optional<CloneGrid::Plan>> CloneGrid::PlanOf(const CloneSwee
   if (!status.ok()) return status;
   auto needed = FindNeeded(*facts_, all.clones, *stop_);
   if (!needed.ok()) return needed.status();
-  // The clones of one GPU may have taken all readers of a trigger of another one's.
+  // Clones on one GPU may have taken all readers of a trigger on another one.
   if (FindExtraWait(facts_->graph(), all.clones, *needed).node != kNoNode) return std::nullopt;
   return all;
 }

@@ -1,6 +1,6 @@
-// Plans of clones for several targets, on one GPU or on several at once: where a sweep leaves
-// memory free, or in pieces, is known only after it, so that sweeps are made for a grid of terms,
-// and the one that adds the least time is tried first.
+// Plans of clones for several targets, on one GPU or on several at once. How a sweep leaves memory,
+// free or in pieces, is known only after it: so sweeps are made for a grid of terms, and the one
+// that adds the least time is tried first.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_CLONE_GRID_H_
@@ -31,7 +31,7 @@ namespace spillway::core {
 struct CloneSweeps {
   size_t terms = 0;  // An index in those of the grid.
   std::vector<Sweep> by_gpu;
-  int64_t added_ns = 0;  // Of the GPU where clones take longest.
+  int64_t added_ns = 0;  // Of the GPU whose clones take longest.
 };
 inline bool TakesLess(const CloneSweeps& a, const CloneSweeps& b) {
   return a.added_ns < b.added_ns;
@@ -44,7 +44,7 @@ class CloneGrid {
     int64_t budget_bytes = 0;
   };
 
-  // Each point is tried with each of `terms`: where more nodes may run again, a sweep is not always
+  // Each point is tried with each of `terms`: if more nodes may be cloned, a sweep is not always
   // better. All must outlive the grid. Errors: those of the facts and of `stop`. REQUIRES: kBuffers
   // and kActiveNodes.
   static absl::StatusOr<CloneGrid> Create(const StepFacts& facts, const OrderedStep& ordered,
@@ -52,10 +52,10 @@ class CloneGrid {
                                           const std::vector<RecomputeTerms>& terms,
                                           const StopToken& stop);
 
-  // kFine: twice the work of kUsual, besides that.
+  // kFine: twice the work of kUsual, in addition.
   enum class Fineness { kUsual, kFine };
-  // Adds sweeps that fit the budgets, without those that are known: for a grid of shares of these,
-  // with memory counted and placed, and of powers of the time.
+  // Adds sweeps that fit the budgets and are not known: for a grid of shares of the budgets and
+  // powers of the time, with memory counted and placed.
   absl::Status AddWithin(Fineness fineness, std::vector<CloneSweeps>* known) const;
   // For a target of this share of the budget.
   absl::StatusOr<std::vector<CloneSweeps>> Of(double share) const { return At({share, 0}); }
@@ -67,7 +67,7 @@ class CloneGrid {
     ClonePlan clones;
     std::vector<ControlEdge> controls;  // In place of those of the ordered step (postpone.h).
   };
-  // The plan of such sweeps, if there is one (PlanClones).
+  // The plan of such sweeps, if any (PlanClones).
   absl::StatusOr<std::optional<Plan>> PlanOf(const CloneSweeps& sweeps) const;
 
  private:
@@ -81,14 +81,13 @@ class CloneGrid {
   CloneGrid(const StepFacts& facts, const OrderedStep& ordered, const Needs& needs,
             const StopToken& stop)
       : facts_(&facts), ordered_(&ordered), needs_(&needs), stop_(&stop) {}
-  // A point: the target is a share of the budget, and a part of what is beyond it.
+  // A point: the target is a share of the budget, plus a part of the peak beyond it.
   struct Point {
     double share = 1, part = 0, time_power = 1;
     bool is_placed = false;
   };
   absl::StatusOr<std::vector<CloneSweeps>> At(const Point& point) const;
-  // Adds the sweeps of all GPUs to `found`, if all fit, and no sweeps there are the same; for each
-  // terms.
+  // Adds the sweeps of all GPUs to `found`, if all fit, and are not there yet; for each terms.
   absl::Status Add(const Point& point, std::vector<CloneSweeps>* found) const;
   absl::Status Add(const Point& point, size_t terms, std::vector<CloneSweeps>* found) const;
 

@@ -14,11 +14,11 @@
 namespace spillway::core {
 namespace {
 
-// A trigger is searched for in this many slots before the clone. (Most often the one before it
-// will do.)
+// A trigger is searched for in this many slots before the clone. (Usually the one before it
+// suffices.)
 constexpr int32_t kTriggerReach = 200;
 // There is no plan if more nodes than this wait for one clone, directly or through others; and for
-// all of them together.
+// all clones together.
 constexpr size_t kMaxWaiting = 4096;
 constexpr size_t kMaxWaitingInAll = size_t{16} << 20;
 
@@ -39,7 +39,7 @@ class ClonePlanner {
   absl::StatusOr<ClonePlan> Run() {
     size_t next_read = 0;
     for (size_t i = 0; i < sweep_.clones.size(); ++i) {
-      // What was read before it ran.
+      // The reads before it ran.
       for (; next_read < sweep_.reads.size() && sweep_.reads[next_read].clone < 0 &&
              sweep_.reads[next_read].from < static_cast<int32_t>(i);
            ++next_read) {
@@ -101,8 +101,8 @@ class ClonePlanner {
     }
   }
 
-  // The clone of the tensor's producer, which is the buffer's maker, or hands it on: these nodes
-  // are cloned on first demand.
+  // The clone of the tensor's producer, which is the buffer's maker, or forwards it: such nodes are
+  // cloned on first demand.
   CloneIndex CloneOf(Tensor tensor, const Sweep::Read& read) {
     const CloneIndex maker = clones_[read.from];
     std::vector<InputPosition> path;
@@ -127,8 +127,8 @@ class ClonePlanner {
     return from;
   }
 
-  // A clone waits for the node launched before its place, or an earlier one. Returns false if there
-  // is none.
+  // A clone waits for the node launched before its place, or an earlier one. Returns false if none
+  // suits.
   bool FindTriggers() {
     auto needed = FindNeeded(facts_, plan_, stop_);
     if (!needed.ok()) return false;
@@ -140,7 +140,7 @@ class ClonePlanner {
       PlannedClone& clone = plan_.clones[i];
       std::vector<NodeId>& of = waiting[i];
       for (const InputPosition& consumer : clone.consumers) of.push_back(consumer.node);
-      if (of.empty()) continue;  // What it made was dropped again before it was read.
+      if (of.empty()) continue;  // Its outputs were dropped again before they were read.
       of.insert(of.end(), clone.updates.begin(), clone.updates.end());
       if (!PolledSort(of.begin(), of.end(), std::less<>(), &poll_)) return false;
       of.erase(std::unique(of.begin(), of.end()), of.end());
@@ -203,12 +203,12 @@ class ClonePlanner {
   StopPoller poll_;
   ClonePlan plan_;
   std::vector<Slot> at_;            // By clone of the plan: the slot before which it runs.
-  std::vector<bool> hands_on_;      // By clone of the plan: it hands on what another one makes.
+  std::vector<bool> hands_on_;      // By clone of the plan: it forwards another one's output.
   std::vector<CloneIndex> clones_;  // By clone of the sweep.
-  // What the step runs, whatever waits for it: what only clones' originals are read by may be
-  // postponed (postpone.h), or is not run.
+  // The nodes that the step runs even without waiting clones: others, read only by clones'
+  // originals, may be postponed (postpone.h), or not run.
   NodeFlags needed_;
-  // By clone and node that hands its output on: that node's clone.
+  // By clone and node that forwards its output: that node's clone.
   absl::flat_hash_map<std::pair<CloneIndex, NodeId>, CloneIndex> handing_on_;
 };
 

@@ -1,4 +1,4 @@
-// Turns a sweep into a plan: clones, with the nodes that hand their outputs on, the inputs that
+// Turns a sweep into a plan: clones, with the nodes that forward their outputs, the inputs that
 // read them, and triggers.
 //
 // Thread safety: a pure function.
@@ -18,8 +18,7 @@
 namespace spillway::core {
 
 // Returns the plan; one without clones if some clone can have no trigger. `ranks`: those of all
-// nodes (RankByLaunch). Errors: those of `stop`. REQUIRES: the sweep fits;
-// kBackwardPart.
+// nodes (RankByLaunch). Errors: those of `stop`. REQUIRES: the sweep fits; kBackwardPart.
 absl::StatusOr<ClonePlan> PlanClones(const RecomputeStep& step, const Sweep& sweep,
                                      const Needs& needs, absl::Span<const int32_t> ranks,
                                      const StopToken& stop);

@@ -11,8 +11,8 @@
 namespace spillway::core {
 namespace {
 
-// Nothing is postponed if clones have more inputs than this, all together, since each is looked at.
-// (Clones of networks have thousands; those of one node with very many might be as many as it has.)
+// Nothing is postponed if clones have more inputs than this, all together, since each is examined.
+// (Clones of networks have thousands; a node with very many might be cloned as many times.)
 constexpr int64_t kMaxInputs = int64_t{16} << 20;
 
 // Nor is a node whose clone waits for more triggers than this, with those of the clones that it
@@ -37,7 +37,7 @@ class Postponer {
     is_small_ = num_inputs <= kMaxInputs;
     if (!is_small_) return;
     for (NodeId target : facts.active_nodes().targets) ++kept_for_[target];
-    // An order edge keeps nothing: where nothing but clones reads its source, it goes.
+    // An order edge keeps nothing: if only clones read its source, it is removed.
     for (const ControlEdge& edge : edges_) {
       if (edge.kind != v1::EDGE_KIND_ORDER) ++kept_for_[edge.from];
     }
@@ -55,8 +55,7 @@ class Postponer {
 
   StopPoller* poll() { return &poll_; }
 
-  // In reverse: what a postponed node reads of another clone may be the last that kept that one's
-  // original.
+  // In reverse: a postponed node may be the last that kept the original of a clone that it reads.
   void Run() {
     if (!is_small_) return;
     is_postponed_.assign(num_clones(), false);
@@ -65,7 +64,7 @@ class Postponer {
     }
     DropSame();
     SortReads();
-    // A clone's trigger comes later than what its original waited for.
+    // A clone's trigger comes after the nodes its original waited for.
     edges_.erase(std::remove_if(edges_.begin(), edges_.end(),
                                 [this](const ControlEdge& edge) {
                                   return edge.kind == v1::EDGE_KIND_ORDER &&
@@ -74,7 +73,7 @@ class Postponer {
                  edges_.end());
     for (CloneIndex i(0); i < num_clones() && !poll_.Tick(); ++i) {
       const PlannedClone& clone = clones_[i];
-      // One without a trigger waits for what it reads.
+      // One without a trigger waits for its inputs.
       if (!is_postponed_[i] || clone.trigger == kNoNode) continue;
       edges_.push_back({clone.trigger, clone.original, v1::EDGE_KIND_ORDER});
       for (NodeId update : clone.updates) {
@@ -117,7 +116,7 @@ class Postponer {
     from = to;
   }
 
-  // Counts what the clone reads of originals `by` times more.
+  // Adds `by` for each original that the clone reads.
   void CountReads(CloneIndex i, int64_t by) {
     const absl::Span<const Tensor> inputs = graph_.inputs(clones_[i].original);
     auto moved = clones_[i].inputs.begin();
@@ -150,7 +149,7 @@ class Postponer {
     });
   }
 
-  // The original reads what the clone has read, and is read by what has read the clone.
+  // The original takes over the inputs and the readers of the clone.
   void Postpone(CloneIndex i) {
     const NodeId original = clones_[i].original;
     is_postponed_[i] = originals_[original].is_postponed = true;
@@ -182,7 +181,7 @@ class Postponer {
     return read != read_.end() && read->second == i;
   }
 
-  // A clone that hands on the output of what is an original now is no other than its own original.
+  // A clone that only forwards the output of a postponed original is the same as its own original.
   void DropSame() {
     for (CloneIndex i(0); i < num_clones(); ++i) {
       if (clones_[i].trigger != kNoNode || is_postponed_[i]) continue;
@@ -193,7 +192,7 @@ class Postponer {
     }
   }
 
-  // What reads the clone reads the original.
+  // The clone's readers read the original.
   void ReadOriginal(CloneIndex i) {
     for (const InputPosition& consumer : clones_[i].consumers) {
       if (poll_.Tick()) return;
@@ -201,7 +200,7 @@ class Postponer {
     }
   }
 
-  // Leaves each clone what reads it now.
+  // Leaves each clone its current readers.
   void SortReads() {
     for (CloneIndex i(0); i < num_clones(); ++i) {
       PlannedClone& clone = clones_[i];
@@ -211,7 +210,7 @@ class Postponer {
       for (const InputPosition& consumer : clone.consumers) {
         if (!IsReadBy(i, consumer)) continue;
         consumers.push_back(consumer);
-        read_.erase({consumer.node, consumer.index});  // It may have come back.
+        read_.erase({consumer.node, consumer.index});  // It may be listed twice.
       }
       clone.consumers = std::move(consumers);
       auto& inputs = clone.inputs;

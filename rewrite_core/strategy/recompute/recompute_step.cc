@@ -53,8 +53,8 @@ absl::Status RecomputeStep::FindSlots(const RecomputeTerms& terms, const StopTok
   return absl::OkStatus();
 }
 
-// A buffer stays if something that cannot be moved to a clone reads it: a host, another GPU, a
-// fetch, a node in a loop, a node that shares its memory and cannot be cloned.
+// A buffer stays if a reader cannot be moved to a clone: a host, another GPU, a fetch, a node in a
+// loop, a node that shares its memory and cannot be cloned.
 absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopToken& stop) {
   const Graph& graph = facts_->graph();
   const Buffers& buffers = facts_->buffers();
@@ -88,7 +88,7 @@ absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopTo
   return absl::OkStatus();
 }
 
-// Whether the reader can read a clone of the tensor's producer, or be cloned itself to hand one on.
+// Whether the reader can read a clone of the tensor's producer, or be cloned itself to forward one.
 bool RecomputeStep::IsMovable(NodeId reader, Tensor tensor) const {
   const ActiveNodes& active = facts_->active_nodes();
   if (!active.needed[reader] || active.ReadsNothing(reader)) return true;

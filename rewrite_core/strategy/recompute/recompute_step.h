@@ -1,6 +1,6 @@
-// What a sweep (recompute_sweep.h) reads of a step: by slot, which buffers the node reads and
-// makes, whether it may run again, and until when; by buffer, whether it may be dropped and made
-// again.
+// The step as a sweep (recompute_sweep.h) reads it: by slot, which buffers the node reads and
+// makes, whether it may be cloned, and until when; by buffer, whether it may be dropped and
+// recomputed.
 //
 // Thread safety: immutable after Create.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_RECOMPUTE_STEP_H_
@@ -21,7 +21,7 @@
 namespace spillway::core {
 
 struct RecomputeTerms {
-  // Nodes that behave worse when they run again are not cloned.
+  // Nodes whose recomputation is less exact are not cloned.
   RunAgain least = RunAgain::kSameBits;
   // Smaller buffers are not dropped.
   int64_t least_bytes = 0;
@@ -47,12 +47,12 @@ class RecomputeStep {
   absl::Span<const OrderBuffer> makes(Slot slot) const { return Part(makes_, first_made_, slot); }
 
   bool may_clone(Slot slot) const { return may_clone_[slot]; }
-  // A clone of its node must be launched before this slot; num_slots() if it need not.
+  // A clone of its node must be launched before this slot; num_slots(): no limit.
   Slot before(Slot slot) const { return before_[slot]; }
   int64_t duration_ns(Slot slot) const { return order_->end_ns(slot) - order_->begin_ns(slot); }
 
-  // Whether it may be made again, for readers that come after it was freed; and whether it may be
-  // freed for that, since it is large enough.
+  // Whether it may be recomputed, for readers that come after it was freed; and whether it is also
+  // large enough to be dropped.
   bool may_remake(OrderBuffer buffer) const { return may_remake_[buffer]; }
   bool may_drop(OrderBuffer buffer) const {
     return may_remake_[buffer] && order_->bytes(buffer) >= least_bytes_;
@@ -82,8 +82,8 @@ class RecomputeStep {
   std::vector<int32_t> first_read_, first_made_;  // num_slots() + 1 items.
   std::vector<bool> may_clone_;                   // By slot.
   std::vector<Slot> before_;                      // By slot.
-  std::vector<bool> may_hand_on_;                 // By node: if its output is an input, it may be
-                                                  // cloned to hand on a clone's.
+  std::vector<bool> may_hand_on_;                 // By node: if it forwards an input, it may be
+                                                  // cloned to forward a clone's.
   std::vector<bool> may_remake_;                  // By buffer.
   int64_t least_bytes_ = 0;
 };

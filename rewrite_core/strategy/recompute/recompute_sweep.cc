@@ -12,8 +12,8 @@
 namespace spillway::core {
 namespace {
 
-// A buffer whose remaking takes more nodes than this is not dropped. (Networks drop chains of some
-// ten.)
+// A buffer whose recomputation takes more nodes than this is not dropped. (Networks drop chains of
+// some ten.)
 constexpr size_t kMaxRemade = 256;
 // A sweep gives up after this many clones for each slot, and this many looks at candidates.
 constexpr int64_t kMaxClonesPerSlot = 1;
@@ -22,11 +22,11 @@ constexpr int64_t kReadsPerLook = 64;
 // After this many looks at pieces of memory for each slot, no more windows are searched. (Networks
 // take up to 27; a graph of equal buffers would take as many as it has.)
 constexpr int64_t kMaxPiecesPerSlot = 64;
-// A node whose inputs drive each other out is given up after so many rounds.
+// A node whose inputs drive each other out is given up after this many rounds.
 constexpr int kMaxRounds = 50;
-// A score that grew by less since it was looked at still counts as the least.
+// A score that grew by less since it was examined still counts as the least.
 constexpr double kSameScore = 1.0001;
-// Reads of a buffer by recipes of dropped ones raise its score: by at most this factor more.
+// A buffer from which dropped ones are recomputed has a higher score, by at most this factor more.
 constexpr int32_t kMaxNeedCounted = 3;
 // Power: the square root of 1/2, the logarithm of 2, and the terms of its two series, after which
 // less than 1e-16 is left.
@@ -35,9 +35,9 @@ constexpr double kLog2 = 0.69314718055994531;
 constexpr int kLogTerms = 11;
 constexpr int kExpTerms = 14;
 
-// x to the power p, for x of at least 1 and p from 0 to 1, within some 1e-14 of it. From operations
-// that IEEE 754 says to the last bit alone: libm's pow is another one on each machine, and so the
-// plans of equal requests would be others, too.
+// x to the power p, for x of at least 1 and p from 0 to 1, within some 1e-14 of it. Uses only
+// operations that IEEE 754 defines to the last bit: libm's pow differs between machines, and so
+// plans of equal requests would differ, too.
 double Power(double x, double p) {
   if (p == 1) return x;
   // log(x) = exponent log(2) + 2 atanh(s), with s of at most 0.18.
@@ -109,7 +109,7 @@ class Sweeper {
     }
   };
 
-  // Runs the node of slot now_, and before it what it needs.
+  // Runs the node of slot now_, after bringing its inputs back.
   bool Step() {
     const absl::Span<const OrderBuffer> reads = step_.reads(now_);
     Pin(reads, 1);
@@ -128,7 +128,7 @@ class Sweeper {
     return Place(AllocatedBytes(order_.resident_bytes()), &resident);
   }
 
-  // Takes the memory of what is copied to the GPU for the first time.
+  // Takes the memory of tensors copied to the GPU for the first time.
   bool CopyIn() {
     const auto& copies = order_.copies_in();
     for (; next_copy_ < copies.size() && copies[next_copy_].first <= now_; ++next_copy_) {
@@ -143,7 +143,7 @@ class Sweeper {
   }
 
   bool BringBack(absl::Span<const OrderBuffer> reads) {
-    // What is brought back for one input may have driven out what was brought back for another one.
+    // Bringing back one input may have driven out another one that was brought back.
     for (int round = 0; round < kMaxRounds; ++round) {
       bool is_complete = true;
       for (OrderBuffer read : reads) {
@@ -200,7 +200,7 @@ class Sweeper {
     if (!Ensure(bytes)) return false;
     bytes_ += bytes;
     sweep_.peak_bytes = std::max(sweep_.peak_bytes, bytes_);
-    // What nobody reads, or is still there from the node itself, is freed at once.
+    // Outputs that are unread, or still there from the node itself, are freed at once.
     std::vector<Chunk> unread;
     for (const auto& [made, is_read] : placed) {
       if (is_read) {
@@ -221,8 +221,7 @@ class Sweeper {
     return true;
   }
 
-  // Places memory in the region, if there is one. Buffers are dropped until a piece is large
-  // enough.
+  // Places memory in the region, if any. Buffers are dropped until a piece is large enough.
   bool Place(int64_t bytes, Chunk* chunk) {
     if (terms_.region_bytes == 0 || bytes == 0) return true;
     while ((*chunk = allocator_.Allocate(bytes)) == kNoChunk) {
@@ -236,7 +235,7 @@ class Sweeper {
     if (owners_.size() <= static_cast<size_t>(chunk)) owners_.resize(chunk + 1, kNoOrderBuffer);
     owners_[chunk] = buffer;
   }
-  // What is being copied to the host is freed when that has ended.
+  // A buffer being copied to the host is freed when that has ended.
   void Free(OrderBuffer buffer) {
     if (order_.copied_until(buffer) > now_) {
       const Chunk chunk = std::exchange(chunks_[buffer], kNoChunk);
@@ -253,7 +252,7 @@ class Sweeper {
   int32_t OwnNextUse(OrderBuffer buffer) const {
     return HasUse(buffer) ? order_.uses(buffer)[next_use_[buffer]].slot.value() : kNever;
   }
-  // The next slot that reads it, or before which it is read to make another one again.
+  // The next slot that reads it, or before which another one is recomputed from it.
   int32_t NextUse(OrderBuffer buffer) const {
     const int32_t own = OwnNextUse(buffer);
     return needed_[buffer] > 0 ? std::min(own, dependent_use_[buffer]) : own;
@@ -297,9 +296,9 @@ class Sweeper {
     return DropOne();
   }
 
-  // Drops the adjacent buffers that leave a piece of `bytes`, and take the least time to make
-  // again; returns false if there are none. (Without windows, the small buffers with the least
-  // scores go one by one, and leave small pieces.)
+  // Drops the adjacent buffers that leave a piece of `bytes`, and take the least time to recompute;
+  // returns false if none do. (Without windows, the small buffers with the least scores go one by
+  // one, and leave small pieces.)
   bool DropWindow(int64_t bytes) {
     if (pieces_seen_ > kMaxPiecesPerSlot * order_.num_slots()) return false;
     std::vector<WindowPiece> pieces;
@@ -311,7 +310,7 @@ class Sweeper {
       double score = 0;
       if (!is_free) {
         if (static_cast<size_t>(chunk) < owners_.size()) buffer = owners_[chunk];
-        // It may have been freed, and the chunk be something else's.
+        // It may have been freed, and the chunk reused.
         if (buffer == kNoOrderBuffer || chunks_[buffer] != chunk) return;
         if (state_[buffer] != State::kResident || pins_[buffer] > 0) return;
         if (!step_.may_drop(buffer) || order_.copied_until(buffer) > now_) return;
@@ -334,7 +333,7 @@ class Sweeper {
     return is_dropped;
   }
 
-  // Drops the buffer with the least score; returns false if there is none.
+  // Drops the buffer with the least score, or returns false.
   bool DropOne() {
     aside_.clear();
     bool is_dropped = false;
@@ -366,8 +365,7 @@ class Sweeper {
     return is_dropped;
   }
 
-  // The time to make it again, per byte and time until its next use; kNotNow or kNot if it cannot
-  // be.
+  // The time to recompute it, per byte and time until its next use; kNotNow or kNot if impossible.
   double Score(OrderBuffer buffer) {
     const int32_t next = NextUse(buffer);
     if (next == kNever) return kNotNow;
@@ -406,8 +404,8 @@ class Sweeper {
            (static_cast<double>(gain) * Power(wait_ns, terms_.time_power));
   }
 
-  // Frees it, and keeps what is needed to make it again; what of that is gone is to be made again,
-  // too.
+  // Frees it, and keeps the buffers needed to recompute it; those that are gone are to be
+  // recomputed, too.
   void Drop(OrderBuffer buffer) {
     const int32_t next = NextUse(buffer);
     Free(buffer);
@@ -425,9 +423,9 @@ class Sweeper {
     }
   }
 
-  // ---- Making again ----
+  // ---- Recomputing ----
 
-  // Runs the makers of what is missing to make `buffer` again, inputs first.
+  // Recomputes `buffer`, its missing inputs first.
   bool Remake(OrderBuffer buffer) {
     const size_t most = sweep_.clones.size() + kMaxRemade;
     stack_.assign(1, {order_.made(buffer)});
@@ -460,7 +458,7 @@ class Sweeper {
         stack_.push_back({order_.made(*gone)});
         continue;
       }
-      // Those above it on the stack have run, so what is held for it is held last.
+      // Those above it on the stack have run, so its inputs are the last ones held.
       const auto first_held = static_cast<size_t>(stack_.back().first_held);
       stack_.pop_back();
       if (!RunClone(slot)) return false;
@@ -478,7 +476,7 @@ class Sweeper {
     if (static_cast<int64_t>(sweep_.clones.size()) >= kMaxClonesPerSlot * order_.num_slots()) {
       return false;
     }
-    // Making room may drop more, also of what this clone could have brought back.
+    // Making room may drop more, also outputs that this clone could have brought back.
     std::vector<OrderBuffer> back;
     for (OrderBuffer made : step_.makes(slot)) {
       if (state_[made] == State::kDropped) back.push_back(made);
@@ -518,7 +516,7 @@ class Sweeper {
   // By buffer.
   std::vector<State> state_;
   std::vector<int32_t> needed_;         // How many dropped ones are made from it.
-  std::vector<int32_t> dependent_use_;  // The first slot for which one of these is made again.
+  std::vector<int32_t> dependent_use_;  // The first slot for which one of these is recomputed.
   std::vector<int32_t> next_use_;       // An index in its uses.
   std::vector<int32_t> provider_;       // The clone that made it last; -1: its maker.
   std::vector<int32_t> seen_;           // Score: the last mark_.
@@ -526,7 +524,7 @@ class Sweeper {
   int32_t mark_ = 0;
   BestFitAllocator allocator_;
   std::vector<Chunk> chunks_;             // By buffer.
-  std::vector<OrderBuffer> owners_;       // By chunk: the last buffer that it was.
+  std::vector<OrderBuffer> owners_;       // By chunk: its last buffer.
   std::vector<std::vector<Held>> ended_;  // By slot: copied memory that is freed after it.
   size_t next_copy_ = 0;
   std::vector<Candidate> heap_, aside_;
@@ -534,7 +532,7 @@ class Sweeper {
   // Remake: the nodes under way.
   struct UnderWay {
     Slot slot{0};
-    int64_t first_held = -1;  // From where in held_ its inputs are; -1: not held.
+    int64_t first_held = -1;  // The first index of its inputs in held_; -1: not held.
   };
   std::vector<UnderWay> stack_;
   std::vector<OrderBuffer> held_;

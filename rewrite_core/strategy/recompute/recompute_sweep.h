@@ -1,14 +1,14 @@
-// Chooses what is dropped and made again, in one sweep over the launch order of a step with a
-// target for its memory. Where the next node does not fit, the buffer is dropped that takes the
-// least time to make again, by its bytes and the time until its next use. Before a node that reads
-// a dropped buffer, the makers of what is missing run again. (The eviction rule of dynamic tensor
+// Chooses the buffers to drop and recompute, in one sweep over the launch order of a step with a
+// target for its memory. If the next node does not fit, the buffer is dropped that takes the least
+// time to recompute, per byte and time until its next use. Before a node that reads a dropped
+// buffer, the makers of the missing buffers are cloned. (The eviction rule of dynamic tensor
 // rematerialization, Kirisame and others 2020, with the future known.)
 //
-// Left out: what is copied to the GPU is held until its last reader of the step, and not, as it
-// will be, until a clone of that has run.
+// Simplified: a copy to the GPU is held until its last reader in the step, but in the plan until a
+// clone of that has run.
 //
-// Deterministic, and near-linear: the candidates are in a heap by their scores of when they were
-// last looked at.
+// Deterministic, and near-linear: the candidates are in a heap by their scores when they were last
+// examined.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_STRATEGY_RECOMPUTE_RECOMPUTE_SWEEP_H_
@@ -26,8 +26,8 @@ namespace spillway::core {
 
 struct SweepTerms {
   int64_t target_bytes = 0;
-  // If above 0: memory is placed in a region of this size as TensorFlow's allocator does. Where no
-  // piece is large enough, adjacent buffers are dropped, which take the least time together
+  // If above 0: memory is placed in a region of this size as TensorFlow's allocator does. If no
+  // piece is large enough, the adjacent buffers with the least time are dropped
   // (common/cheapest_window.h).
   int64_t region_bytes = 0;
   // The power of the time until the next use, in the score of a buffer.
@@ -35,12 +35,12 @@ struct SweepTerms {
 };
 
 struct Sweep {
-  // A node that runs again.
+  // A recomputed node.
   struct Clone {
     Slot original{0};  // Its slot.
     Slot at{0};        // It runs right before this slot.
   };
-  // What is read from a clone of its maker, by a clone or by the node of a slot.
+  // A buffer that a clone, or the node of a slot, reads from a clone of its maker.
   struct Read {
     OrderBuffer buffer{0};
     int32_t from = 0;    // An index in `clones`.

@@ -321,7 +321,7 @@ void ReportSets(const Graph& graph, const ScopeSets& sets, const ScopeOrder& ord
   if (order.backward_start != kNoOrder) report->set_backward_start_level(order.backward_start);
 }
 
-// Scopes of a warning for which similar ones are looked for, which takes up to 30 ms each.
+// A warning suggests similar scopes for this many; each takes up to 30 ms.
 constexpr int kMaxSuggestions = 3;
 
 void WarnOfUnmatched(const Graph& graph, const std::vector<std::string>& scopes,
@@ -338,8 +338,8 @@ void WarnOfUnmatched(const Graph& graph, const std::vector<std::string>& scopes,
           })));
 }
 
-// A plan that swaps less than one part in so many of what it leaves for want of an order would be
-// taken for one that swaps what it can.
+// A plan that swaps less than 1/kLittle of the bytes that it leaves for lack of an order gets a
+// warning: otherwise it would seem complete.
 constexpr int64_t kLittle = 100;
 
 void SayWhatIsLeft(int64_t unordered_bytes, StrategyResult* result) {

@@ -1,6 +1,6 @@
 // The strategy `scope`: TFLMS v1, made deterministic, explained and sound.
 //
-// Differs from v1 where v1 is wrong or arbitrary: tensors that must not be swapped are refused
+// Differs from v1 if v1 is wrong or arbitrary: tensors that must not be swapped are refused
 // (plan/eligibility.h), triggers are sound (plan/soundness.h), ties break by order, then by id.
 //
 // Thread safety: pure functions.

@@ -16,7 +16,7 @@
 namespace spillway::core {
 
 // The two rules of TFLMS v1, on the original graph (IBM's program walks the graph as edited so far,
-// so that its choice depends on the order in which siblings are handled). Where v1 picks any
+// so that its choice depends on the order in which siblings are handled). If v1 picks any
 // candidate, this picks the one of lowest order, then of lowest id.
 //
 // Stricter than v1: a control edge from the candidate must also be sound (same loop frame, no new
@@ -30,7 +30,7 @@ class TriggerSearch {
                 const ScopeDefaults& parameters, SearchBudget* budget);
 
   // Returns the trigger of a swap-in of a tensor of `producer` that serves `consumers`, timed for
-  // `first` of them; kNoNode if there is none. REQUIRES: order of `first` >= 0.
+  // `first` of them; or kNoNode. REQUIRES: order of `first` >= 0.
   absl::StatusOr<NodeId> Find(NodeId producer, NodeId first, const std::vector<NodeId>& consumers);
 
  private:
