@@ -1,4 +1,4 @@
-// What this build can do, and its default limits.
+// The capabilities of this build and its default limits.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_CAPABILITIES_H_
@@ -15,7 +15,7 @@ namespace spillway::core {
 // max_option_bytes only concern the server.
 v1::Limits DefaultLimits();
 
-// What this build can do, under `limits`. Its strategies are those of strategy/strategies.h.
+// This build's capabilities, under `limits`. Its strategies are those of strategy/strategies.h.
 v1::GetCapabilitiesResponse Capabilities(const v1::Limits& limits);
 
 // The version of this build, `MAJOR.MINOR.PATCH`.

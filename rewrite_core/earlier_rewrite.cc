@@ -99,7 +99,7 @@ absl::StatusOr<bool> IsRewrittenOn(const Graph& edited, const Graph& original,
     if (producer == kNoNode) continue;
     if (eligibility.IsDeviceWanted(original.device_id(producer))) return true;
     if (!IsCpuDevice(original.device(producer))) continue;
-    // What is in host memory is swapped for its readers.
+    // Tensors in host memory are swapped for their readers.
     const Graph::Readers swap_ins = edited.readers(id);
     for (uint32_t i = 0; i < swap_ins.size(); ++i) {
       if (poll.Tick()) return stop.status("analysis");

@@ -28,7 +28,7 @@ struct PlannedStep {
 // A plan to reuse, and the plan that was made, for later reuse.
 struct PlanReuse {
   // A plan for the same graph up to the order of map entries (graph/canonical_form.h), with the
-  // same options and limits. Null if there is none.
+  // same options and limits. Null if none.
   std::shared_ptr<const PlannedStep> given;
   // Set by a rewrite that planned, unless the graph had been rewritten before.
   std::shared_ptr<const PlannedStep> made;

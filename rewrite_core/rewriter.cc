@@ -34,7 +34,7 @@
 namespace spillway::core {
 namespace {
 
-// What is written into a graph. Not copied: a plan may have very many parts.
+// The changes to a graph. Not copied: a plan may have very many parts.
 struct Edits {
   const ClonePlan& clones;
   const SwapPlan& plan;  // On the graph with the clones.
@@ -221,7 +221,7 @@ class Rewriter {
     const absl::StatusOr<int64_t> kept = PlannedBytes(strategy, file);
     const absl::StatusOr<int64_t> without = PlannedBytes(strategy, inlined);
     if (absl::Status s = stop_.status("strategy"); !s.ok()) return s;
-    // What is wrong with a plan is reported when it is made.
+    // Errors of a plan are reported when it is made.
     if (!kept.ok() || !without.ok() || *kept <= *without) return false;
     why_kept_ = absl::StrCat("with their calls inlined (inline_calls = ALWAYS), only ",
                              BytesText(*without), " would be swapped, not ", BytesText(*kept),
@@ -406,8 +406,7 @@ class Rewriter {
     return result;
   }
 
-  // Adds to `planned` the forecasts for the unchanged graph and, unless there are none, with
-  // `edits`.
+  // Adds to `planned` the forecasts for the unchanged graph and, if any, with `edits`.
   absl::Status Forecast(const Edits& edits, StepSubject* subject, PlannedStep* planned) {
     if (!Wants(v1::OUTPUT_REPORT) || options_.simulation() == v1::SIMULATION_OFF) {
       return absl::OkStatus();
@@ -456,7 +455,7 @@ class Rewriter {
     return absl::OkStatus();
   }
 
-  // The bytes of `graph` with what `collect` adds to an edit of it; likewise the patch.
+  // The bytes of `graph` with the edits from `collect`; likewise the patch.
   template <typename Collect>
   absl::StatusOr<std::string> Apply(const Graph& graph, const Collect& collect, int64_t* added) {
     GraphEdit edit(graph);  // Freed before the verifier needs memory.
@@ -471,11 +470,11 @@ class Rewriter {
 
   absl::Status Write(const Edits& edits, StepSubject* subject) {
     std::vector<NodeId> targets;
-    if (reuse_ == nullptr || reuse_->given == nullptr) {  // What is given was verified with them.
+    if (reuse_ == nullptr || reuse_->given == nullptr) {  // A given plan was verified with them.
       absl::Status s = subject->facts().Compute({Fact::kActiveNodes}, stop_);
       if (!s.ok()) return InStage(v1::STAGE_ANALYSIS, s);
       const ActiveNodes& active = subject->facts().active_nodes();
-      // Where all ends of a graph are run, what clones leave without readers is one of them.
+      // If all ends of a graph run, nodes that clones leave without readers are among them.
       if (active.source != TargetSource::kSinks) targets = active.targets;
     }
     auto control_flow = subject->TakeControlFlow(stop_);

@@ -104,7 +104,7 @@ class BodyMemory {
     return kNoBuffer;
   }
 
-  // The buffer on a GPU that only the body knows; kNoBuffer if there is none.
+  // The buffer on a GPU that only the body knows; kNoBuffer if none.
   BufferIndex Inside(Tensor tensor) const {
     if (tensor.is_control()) return kNoBuffer;
     const BufferIndex of = buffers_.buffer_of(tensor);

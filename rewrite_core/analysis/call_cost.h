@@ -1,7 +1,7 @@
 // The costs of calls that are kept, because TensorFlow does not inline them (XLA compiles them, for
 // example), from the ops of their bodies. A call takes the time of its body's nodes; its workspace
 // is the most that the body allocates, besides its results, if its nodes run one after the other.
-// What XLA makes of a body may take less: the figures are bounds.
+// XLA's code for a body may take less: the figures are upper bounds.
 //
 // Not thread-safe.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_CALL_COST_H_
@@ -35,7 +35,7 @@ class CallCosts {
   absl::optional<NodeCost> Of(NodeId call);
 
  private:
-  // Each different call of a function is analysed anew: a grouped convolution has some 1 kB.
+  // Each different call of a function is analysed separately: a grouped convolution has some 1 kB.
   static constexpr int64_t kMaxBytes = int64_t{32} << 20;
 
   absl::optional<NodeCost> Analyse(absl::string_view function_def,

@@ -49,7 +49,7 @@ struct CostRow {
   // reference nor a handle (the gradient).
   double update_passes = 0;
   // Convolutions and matrix products: any of theirs; Estimator::ClassOf knows which. kBroadcast: if
-  // an operand is smaller than the result, else kElementwise.
+  // an operand is smaller than the result, otherwise kElementwise.
   KernelClass kernels = KernelClass::kElementwise;
 };
 
@@ -327,8 +327,8 @@ class Estimator {
     return -1;
   }
 
-  // The operands have m*k, k*n and m*n elements per matrix, whichever of them is transposed: the
-  // root of their product is m*n*k.
+  // The operands have m*k, k*n and m*n elements per matrix, with any of them transposed: the root
+  // of their product is m*n*k.
   static double MatmulFlops(const ShapeView& a, const ShapeView& b, const ShapeView& out) {
     double product = 1;
     for (const ShapeView* shape : {&a, &b, &out}) {
@@ -438,7 +438,7 @@ std::vector<bool> FindCalls(const Graph& graph, const CallCosts& functions) {
   return calls;
 }
 
-// By node: whether it needs a variable, or what a GPU has made, and so is in no input pipeline.
+// By node: whether it needs a variable or a GPU's output, and so is in no input pipeline.
 std::vector<bool> FindBeyondInput(const Graph& graph, const Placement& placement,
                                   const Buffers& buffers, StopPoller* poll) {
   std::vector<bool> beyond(graph.num_nodes(), false);
@@ -556,7 +556,7 @@ absl::StatusOr<Costs> Costs::Estimate(const Graph& graph, const Shapes& shapes,
       if (!buffers.LaunchesKernel(id)) continue;
       int64_t wanted_bytes = 0;
       cost = estimator.Estimate(id, &wanted_bytes);
-      // What was measured has it already.
+      // A measured workspace includes it.
       if (profile != nullptr && profile->workspace_bytes(id) != kNotMeasured) wanted_bytes = 0;
       if (wanted_bytes > 0) {
         costs.wanted_bytes_.resize(id + 1, 0);

@@ -12,12 +12,11 @@
 // PartitionedCall) is one node, of unknown cost unless its body bounds it (call_cost.h).
 //
 // A node on the host takes bytes / host_mem_bytes_per_s on the host's engine if it reads and writes
-// kLeastHostBytes or more, and else no time: nor if its size is unknown, or if it needs neither a
+// kLeastHostBytes or more, otherwise no time: also if its size is unknown, or if it needs neither a
 // variable nor a GPU, which is an input pipeline and runs ahead of the step.
 //
-// Unless Step.kernel_memory is OFF, what kernels allocate beside their outputs
-// (kernel_temporaries.h) is part of their workspace, and the bytes of these copies take time on
-// top.
+// Unless Step.kernel_memory is OFF, kernels' memory beside their outputs (kernel_temporaries.h) is
+// part of their workspace, and the bytes of these copies take time on top.
 //
 // A profile replaces the estimates for the nodes that it contains, including those on the host.
 //

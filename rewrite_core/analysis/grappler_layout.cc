@@ -40,8 +40,8 @@ constexpr uint32_t kAllPorts = ~uint32_t{0};
 struct LayoutRow {
   absl::string_view ops;
   Way way;
-  // In any layout: those of which one has to come converted (GetDataFaninPorts). If its way does
-  // not choose among them, all are transposed.
+  // In any layout: those of which one has to be converted (GetDataFaninPorts). If its way does not
+  // choose among them, all are transposed.
   uint32_t inputs = 1;
   uint32_t outputs = 1;  // Those that are transposed, if its way does not choose.
   uint32_t vectors = 0;  // Inputs with an element per dimension, or a row.
@@ -129,7 +129,7 @@ class GrapplerLayout::Finder {
   // By output: whether a Transpose back to the layout of the file is behind it, or an op that works
   // in any layout has one before it.
   bool ComesConverted(Tensor input) const;
-  // Whether one of the inputs that count (GetDataFaninPorts) does.
+  // The same for any input that counts (GetDataFaninPorts).
   bool ComesConverted(NodeId id, const LayoutRow& row) const;
   Node Convert(NodeId id, const LayoutRow& row);
   // IsFaninPortsDimsNIfConst.
@@ -156,14 +156,14 @@ class GrapplerLayout::Finder {
   bool HasOpenRank(NodeId id, const LayoutRow* row) const;
   // Notes which shapes ops that have a format read. Returns false if stopped.
   bool FindRead(const Topology& topology, StopPoller* poll);
-  // Of an input; kUnknownRank if there is none.
+  // Of an input; kUnknownRank if it is absent.
   size_t Rank(NodeId id, size_t input) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     return input < inputs.size() && !inputs[input].is_control() ? Rank(inputs[input])
                                                                 : kUnknownRank;
   }
   static bool IsImage(size_t rank) { return rank == 4 || rank == 5; }
-  // As the op's definition has it, if it is not there.
+  // The default of the op's definition if it is absent.
   absl::string_view Format(NodeId id) const {
     const auto value = graph_.attr(id, "data_format");
     return value ? AttrString(*value).value_or("") : "NHWC";
@@ -188,17 +188,17 @@ class GrapplerLayout::Finder {
   bool wants_last_ = false;
   bool fails_ = false;
   std::vector<Node>* nodes_ = nullptr;
-  // By node: its rank depends on what is fed, whose shape the pass does not trust (InferStatically
-  // in graph_properties.cc, without assume_valid_feeds).
+  // By node: its rank depends on feeds, whose shapes the pass does not trust (InferStatically in
+  // graph_properties.cc, without assume_valid_feeds).
   std::vector<bool> open_rank_;
-  // Of these: no op that has a format reads its shape, which would give it a rank, but not to what
-  // others make of it (SymbolicShapeManager::Merge).
+  // Of these: no op that has a format reads its shape, which would give it a rank, but not shapes
+  // derived from it (SymbolicShapeManager::Merge).
   std::vector<bool> lacks_rank_;
-  // By node: the one whose shape its first output has, through Identities, such as swap nodes; and
-  // of that one, whether an op that has a format reads it.
+  // By node: the node whose shape its first output has, through Identities, such as swap nodes; and
+  // for it, whether an op that has a format reads it.
   std::vector<NodeId> shape_of_;
   std::vector<bool> has_format_;
-  // By node of an op that works in any layout and is not converted: whether what it reads is.
+  // By node of an op that works in any layout and is not converted: whether its inputs are.
   std::vector<bool> passes_on_;
 };
 
@@ -400,7 +400,7 @@ GrapplerLayout::Node GrapplerLayout::Finder::Convert(NodeId id, const LayoutRow&
 }
 
 // Whether these are the dimensions, in any order, of one of the sets: `batch`, `space` and
-// `channel` say what is in it.
+// `channel` define it.
 bool GrapplerLayout::Finder::AreAll(absl::Span<const int64_t> dims, size_t rank, bool batch,
                                     bool space, bool channel) const {
   const size_t channel_at = wants_last_ ? 1 : rank - 1;
@@ -424,8 +424,8 @@ bool GrapplerLayout::Finder::ConvertsReduce(NodeId id) const {
          AreAll(*axes, rank, false, false, true);
 }
 
-// IsInputConvertible and IsDimsSupported. TensorFlow does not know height and width of what is fed,
-// and may leave alone what is converted here: a tensor as small as its channels.
+// IsInputConvertible and IsDimsSupported. TensorFlow does not know height and width of feeds, and
+// may not convert a node converted here, whose tensor is as small as its channels.
 bool GrapplerLayout::Finder::ConvertsSqueeze(NodeId id) const {
   constexpr size_t kRank = 4;
   const ShapeView shape = shapes_.shape(graph_.inputs(id)[0]);

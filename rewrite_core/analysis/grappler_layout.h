@@ -1,15 +1,15 @@
-// Which operations TensorFlow's layout pass turns into the other layout before a step runs, NHWC
-// into NCHW on most GPUs (Keras's default is NHWC). It puts a Transpose on every edge between an
+// Which operations TensorFlow's layout pass converts to the other layout before a step runs, NHWC
+// to NCHW on most GPUs (Keras's default is NHWC). It puts a Transpose on every edge between an
 // operation that it converted and one that it did not, such as a swap node, which is on the CPU;
-// two in a row that cancel each other are taken out again, and those of one tensor become one when
-// common subexpressions are eliminated.
+// two in a row that cancel each other are removed, and those of one tensor become one when common
+// subexpressions are eliminated.
 //
 // The rules are those of tensorflow/core/grappler/optimizers/generic_layout_optimizer.cc and
 // ..._transposer.cc in TensorFlow 2.15: ops that have a data_format are converted if it is the one
-// to convert from (GetSrcAndDstDataFormats); ops that work in any layout, if what they read comes
-// from such an op, through others that work in any (IsAfterDstToSrcTransform). Nothing is converted
-// that is fetched or fed. If one operation makes the pass fail, it converts nothing at all: a
-// SelectV2 that reads a scalar is one, as dropout has.
+// to convert from (GetSrcAndDstDataFormats); ops that work in any layout, if their inputs come from
+// such an op, through others that work in any (IsAfterDstToSrcTransform). Nothing is converted that
+// is fetched or fed. If one operation makes the pass fail (a SelectV2 that reads a scalar, as in
+// dropout), it converts nothing at all.
 //
 // Thread safety: immutable.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_GRAPPLER_LAYOUT_H_

@@ -221,7 +221,7 @@ KernelTemporaries::Use KernelTemporaries::Convolution(NodeId id, const KernelRow
   const absl::string_view format = String(id, "data_format", "NHWC");
   if (!HasChannelsLast(format) && !HasChannelsFirst(format)) return use;
   const bool last = RunsLast(id, format);
-  // conv_ops_bfloat16.cc: computed in float32 where the GPU has no bfloat16.
+  // conv_ops_bfloat16.cc: computed in float32 if the GPU has no bfloat16.
   const bool as_float = type == kDtBfloat16 && hardware_.compute_capability < 8;
   if (as_float) type = kDtFloat32;
 

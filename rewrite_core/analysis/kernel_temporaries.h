@@ -1,11 +1,11 @@
-// What TensorFlow's kernels allocate on a GPU beside their outputs, while they run: copies of
-// tensors in another layout, transformed filters, padded inputs. By the source of TensorFlow 2.15;
-// the table in the .cc names the functions.
+// Memory of TensorFlow's kernels on a GPU beside their outputs, while they run: copies of tensors
+// in another layout, transformed filters, padded inputs. By the source of TensorFlow 2.15; the
+// table in the .cc names the functions.
 //
 // Bytes are the most that a kernel holds at once, since it frees some copies before it makes
 // others. If a size, an attribute or a type is unknown, a kernel is taken to allocate nothing: its
-// inputs or outputs are then of unknown size, too, and so is the step. What cuDNN must have in
-// addition is Step.convolution_workspace_bytes.
+// inputs or outputs are then of unknown size, too, and so is the step. Workspaces that cuDNN
+// requires are in Step.convolution_workspace_bytes.
 //
 // Thread safety: immutable.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_KERNEL_TEMPORARIES_H_
@@ -33,10 +33,10 @@ class KernelTemporaries {
  public:
   struct Use {
     int64_t bytes = 0;       // At once, at most.
-    double moved_bytes = 0;  // What it takes to make the copies, and to copy results back.
-    // What cuDNN takes in addition, if it is free: of a convolution in NCHW about its input and
-    // output, which tensor cores need in NHWC; of one in NHWC next to nothing. An upper estimate by
-    // NVIDIA's documents, not measured.
+    double moved_bytes = 0;  // To make the copies, and to copy results back.
+    // The workspace that cuDNN takes in addition, if free: for a convolution in NCHW about its
+    // input and output, which tensor cores need in NHWC; in NHWC next to nothing. An upper estimate
+    // by NVIDIA's documents, not measured.
     int64_t wanted_bytes = 0;
     absl::InlinedVector<int64_t, 8> copies;  // The bytes of each, in the order in which it is made.
   };

@@ -55,9 +55,9 @@ enum class Fact {
                  // targets, and with conditionals on kPlacement. Also computes conditionals().
 };
 
-// Checks what needs no graph: the machine, the workspace of convolutions, values of enums that this
-// build does not know (UNKNOWN_OPTION). Analyses are not left to find it, as a rewrite may do
-// without.
+// Checks options that need no graph: the machine, the workspace of convolutions, values of enums
+// that this build does not know (UNKNOWN_OPTION). Not left to the analyses, as a rewrite may skip
+// them.
 absl::Status CheckStep(const v1::Step& step);
 
 class StepFacts {
@@ -86,7 +86,7 @@ class StepFacts {
   const std::vector<bool>& variable_aliases() const { return *variable_aliases_; }
   const Placement& placement() const { return *placement_; }
   const Loops& loops() const { return *loops_; }
-  // The order for walking a step: bodies of loops before what follows them.
+  // The order for walking a step: bodies of loops before their successors.
   const std::vector<NodeId>& step_order() const {
     return loops_->order().empty() ? topology_->order() : loops_->order();
   }

@@ -24,7 +24,7 @@ absl::StatusOr<CloneMatch> CloneMatch::Create(const Graph& graph,
     if (poll.Tick()) return stop.status("verify");
     if (!ops.contains(graph.op(id)) || fed.contains(id) ||
         graph.op_info(id).run_again == RunAgain::kNever || IsAddedNode(graph, id)) {
-      continue;  // What an earlier rewrite added is no original.
+      continue;  // Nodes from earlier rewrites are not originals.
     }
     const absl::string_view node_def = graph.node_bytes(id);
     if (poll.Tick(static_cast<int64_t>(node_def.size() / 16))) return stop.status("verify");

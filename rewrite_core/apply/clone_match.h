@@ -32,11 +32,11 @@ class CloneMatch {
   // graph with the values of its data inputs.
   absl::Span<const NodeId> Find(absl::string_view node_def, std::vector<Tensor> inputs) const;
 
-  // The first node of each kind of those: of a kind are nodes that wait for the same nodes, too,
-  // and read what is of a kind, so that what is a clone of one is a clone of each. Of more than
-  // kMaxKinds only those that wait for the first of `controls`: for all of them, or for fewer, as a
-  // clone begins with the control inputs of its original. So very many equal nodes are not looked
-  // at for each of their clones.
+  // The first node of each kind of those: nodes of a kind wait for the same nodes, too, and read
+  // nodes of the same kinds, so that a clone of one is a clone of each. Of more than kMaxKinds only
+  // those that wait for the first of `controls`: for all of them, or for fewer, as a clone begins
+  // with the control inputs of its original. So very many equal nodes are not examined for each
+  // clone.
   std::vector<NodeId> FindKinds(absl::string_view node_def, std::vector<Tensor> inputs,
                                 absl::Span<const NodeId> controls) const;
 

@@ -94,7 +94,7 @@ class InliningCheck {
 
   absl::Status ReadLibrary();
 
-  // Determines what each node of after_ is.
+  // Identifies each node of after_.
   absl::Status SortNodes();
 
   static bool MayBeInlined(CallKind kind);
@@ -224,8 +224,7 @@ class InliningCheck {
   // Whether a Switch is colocated with the producer of `input`, its first input.
   bool IsBeside(NodeId id, Tensor input, int caller) const;
 
-  // Checks that the chooser waits for what the call waited for, and otherwise only for the call's
-  // inputs.
+  // Checks that the chooser keeps the call's waits, and otherwise waits only for the call's inputs.
   absl::Status CheckChooserWaits(const Call& call, absl::Span<const Tensor> inputs,
                                  size_t num_data) const;
 
@@ -235,8 +234,7 @@ class InliningCheck {
   // own inputs or its frame.
   absl::Status CheckStart(const Call& call, absl::Span<const Tensor> inputs, size_t num_data) const;
 
-  // Whether a call in a body waits for its caller's control node: it does if it waits for nothing
-  // else.
+  // Whether a call in a body waits for its caller's control node: it does if it has no other waits.
   bool Inherits(const Call& call, size_t num_controls) const;
 
   // Checks that `now` are the `controls` of a call, which reads its data from `sources`, and
@@ -261,14 +259,14 @@ class InliningCheck {
   std::vector<NodeId> kept_;    // Nodes of after_ in place of calls.
   // By `Func/CALL/WHAT` or `NODE/WHAT`: nodes of that name, in order.
   absl::flat_hash_map<std::string, std::vector<NodeId>> borders_;
-  // By such a name: where the next Switch is looked for (FindSwitch).
+  // By such a name: the position of the next Switch (FindSwitch).
   absl::flat_hash_map<absl::string_view, size_t> next_switch_;
   // By `NODE/BRANCH`: the names of such branches.
   absl::flat_hash_map<std::string, std::vector<absl::string_view>> branches_;
   absl::flat_hash_map<std::string, std::unique_ptr<Body>> bodies_;  // By function.
   FunctionResults function_results_;
   std::deque<Call> calls_;
-  // What SkipLoops and Is have found, for all that they went through: calls in series may have very
+  // Results of SkipLoops and Is, for all nodes that they visited: calls in series may have very
   // many readers. By loop and port: the resource before it. By caller and tensor: a tensor of
   // after_ that it is.
   mutable absl::flat_hash_map<std::pair<const Call*, int32_t>, Tensor> before_loops_;

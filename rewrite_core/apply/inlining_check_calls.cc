@@ -289,7 +289,7 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
   // A value that enters a loop is constant in it; and a resource may be in use by the producers of
   // the other inputs.
   bool may_wait_for_more = controls.empty() && !inherits;
-  // The nodes waited for, and those that they hand on. A call may have very many inputs.
+  // The nodes waited for, and those that they forward. A call may have very many inputs.
   absl::flat_hash_set<NodeId> waited;
   for (Tensor more : now.subspan(i)) {
     if (poll_.Tick()) return absl::OkStatus();
@@ -314,7 +314,7 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
     }
     if (*takes_resource) return Wrong("waits", name, "it does not wait for an input of the call");
   }
-  absl::flat_hash_map<NodeId, bool> leads;  // Whether a node, or what it hands on, is a source.
+  absl::flat_hash_map<NodeId, bool> leads;  // Whether a node, or one that it forwards, is a source.
   std::vector<NodeId> path;
   for (; i < now.size(); ++i) {
     if (!may_wait_for_more) return Wrong("waits", name, "it waits for more than the call");

@@ -19,8 +19,7 @@ namespace spillway::core {
 //            inlined calls, each waiting for its side, and Merges of their results; a While by a
 //            frame with Enter, Merge, Switch, NextIteration and Exit of each variable, its
 //            condition and its body
-//   waits    every node of the body that could otherwise run without it waits for what the call
-//            waited for
+//   waits    every node of the body that could otherwise run earlier keeps the call's waits
 // Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug in this program.
 // Thread-safe.
 absl::Status VerifyInlining(const Graph& before, const Graph& after, const StopToken& stop);

@@ -211,8 +211,8 @@ class Verifier {
                              " has changed the variable"));
   }
 
-  // What a step runs it runs without the added control edges, too. (Then it ran before: what an
-  // original node or a clone reads, or waited for, stands for what it did.) After Edges.
+  // Each node of a step runs without the added control edges, too. (Then it ran before: reads, and
+  // waits that are not new, of original nodes and clones stand for the former ones.) After Edges.
   absl::Status Step(const v1::Step& step, const std::vector<NodeId>& targets) const {
     std::vector<bool> runs(after_.num_nodes(), false), is_changed(after_.num_nodes(), false);
     absl::flat_hash_set<NodeId> fed, ends(targets.begin(), targets.end());  // In before_.
@@ -356,7 +356,7 @@ class Verifier {
         waiting.begin());
   }
 
-  // Checks that an original node reads what it read before, and that its added waits are sound.
+  // Checks that an original node reads the same as before, and that its added waits are sound.
   absl::Status OriginalNode(NodeId id) const {
     const NodeId was = original_[id];
     const absl::Span<const Tensor> now = after_.inputs(id);
@@ -378,8 +378,7 @@ class Verifier {
         continue;
       }
       if (!now[i].is_control()) return Fail("data", name, "a data input was added");
-      // Checks an added control edge from an original node, or from a swap node and what that waits
-      // for.
+      // Checks an added control edge from an original node, or from a swap node and its waits.
       if (absl::Status s = Waits(now[i].node, was, name); !s.ok()) return s;
     }
     return absl::OkStatus();
@@ -418,8 +417,8 @@ class Verifier {
   }
 
   // Finds the kinds of nodes that the new node `id` is a clone of: one of several, which have the
-  // same values. What it reads was looked at before. An Identity that is none may still be a swap
-  // node.
+  // same values. Its inputs were visited before. An Identity that is not a clone may still be a
+  // swap node.
   absl::Status FindOriginal(NodeId id, const CloneMatch& match,
                             const absl::flat_hash_set<NodeId>& fed) {
     std::vector<Tensor> inputs;
@@ -486,7 +485,7 @@ class Verifier {
     bool differs = false;
     for (Tensor input : after_.inputs(id)) {
       if (!input.is_control()) {
-        // Nothing merges what reads different nodes.
+        // Nothing merges nodes with different inputs.
         differs = differs || original_[input.node] == kNoNode;
         if (stands_for_[input.node] != kNoNode) continue;
         if (absl::Status s = WaitsForSwap(input.node, original, name); !s.ok()) return s;
@@ -536,8 +535,8 @@ class Verifier {
 
   // ---- Variables ----
 
-  // Whether an output of the node may share the memory of an input. Whether a Pad or a Transpose by
-  // a constant does, only shapes say, which the strategies have: taken that it does not.
+  // Whether an output of the node may share the memory of an input. For a Pad or a Transpose by a
+  // constant this depends on shapes, which the strategies have: here assumed not to.
   bool MayShare(NodeId id) const {
     const absl::Span<const Tensor> inputs = before_.inputs(id);
     const bool by_input_1 = before_.op_info(id).forwards == Forwards::kByInput1;
@@ -545,7 +544,7 @@ class Verifier {
     return MayForward(before_, id);
   }
 
-  // The variable behind a reference; kNoNode if `tensor` is none.
+  // The variable behind a reference; kNoNode if `tensor` is not one.
   NodeId VariableOf(Tensor tensor) {
     for (int hop = 0; hop < kMaxReferences; ++hop) {
       if (!TypeBefore(tensor).is_ref) return kNoNode;
@@ -588,7 +587,7 @@ class Verifier {
     std::vector<NodeId> nodes;
   };
 
-  // How memory of variables comes to nodes of before_, perhaps through others that hand it on.
+  // How memory of variables comes to nodes of before_, perhaps through others that forward it.
   struct Sharing {
     std::vector<NodeId> nodes;                                 // Those that are reached.
     absl::flat_hash_map<NodeId, std::vector<NodeId>> readers;  // Of a variable or of one of them.
@@ -608,7 +607,7 @@ class Verifier {
         const Tensor input = inputs[i];
         if (poll_.Tick()) return stop_.status("verify");
         if (!ReadsInput(before_, id, static_cast<int32_t>(i))) continue;
-        // From another device comes a copy, which all readers on this one share.
+        // Tensors from another device are copied once for all readers on this one.
         if (AreOtherDevices(before_.device(input.node), before_.device(id))) continue;
         if (const NodeId variable = VariableOf(input); variable != kNoNode) {
           sharing.readers[variable].push_back(id);
@@ -621,11 +620,11 @@ class Verifier {
     return sharing;
   }
 
-  // Returns the first update of a variable, and of the new nodes in `late` that may read it late
-  // the first that does not come before, though its original leads to the update; kNoNode if there
-  // is none. Calls `begin` with 64 updates at a time, one bit each, the ids that nodes have now,
-  // and the bits to which each leads, and then `came_before` for the bits of those that a new node
-  // comes before. Pairs of nodes and updates are not listed: a variable may have very many of both.
+  // Returns the first update of a variable that a new node in `late` does not precede, though its
+  // original leads to the update, and the first such node; kNoNode if none. Calls `begin` with 64
+  // updates at a time, one bit each, the nodes' present ids, and the bits to which each leads, and
+  // then `came_before` for the bits of those that a new node comes before. Pairs of nodes and
+  // updates are not listed: a variable may have very many of both.
   template <typename Begin, typename CameBefore>
   absl::StatusOr<std::pair<NodeId, NodeId>> FindUnsafe(const std::vector<Late>& late,
                                                        const Begin& begin,
@@ -666,7 +665,7 @@ class Verifier {
         if (reads[variable] == 0) todo.push_back(variable);
         reads[variable] |= bit;
       }
-      // To all that read the memory. A node comes again where it gets more bits: mostly once.
+      // To all readers of the memory. A node is visited again if it gets more bits: mostly once.
       for (size_t done = 0; done < todo.size(); ++done) {
         const auto readers = sharing->readers.find(todo[done]);
         if (readers == sharing->readers.end()) continue;
@@ -747,7 +746,7 @@ class Verifier {
     return next;
   }
 
-  // Hands the bits of each node to all nodes that lead to it.
+  // Adds the bits of each node to all nodes that lead to it.
   absl::Status Spread(const Graph& graph, const Topology& topology,
                       std::vector<uint64_t>* bits) const {
     const std::vector<NodeId>& order = topology.order();
@@ -768,7 +767,7 @@ class Verifier {
       if (stands_for_[now.node] != kNoNode || now.port != 0) {
         return Fail("data", name, "an input reads another tensor than before");
       }
-      // Readers of a swap node also wait for what it waits for.
+      // Readers of a swap node also have its waits.
       absl::Status status = WaitsForControlsOf(now.node, reader_was, name);
       if (!status.ok()) return status;
       now = after_.inputs(now.node)[0];
@@ -795,7 +794,7 @@ class Verifier {
                                   : ", which is in another loop frame"));
   }
 
-  // `reader_was` now waits for what the new node `node` waits for besides its tensor.
+  // `reader_was` now waits for the control inputs of the new node `node`.
   absl::Status WaitsForControlsOf(NodeId node, NodeId reader_was, absl::string_view name) const {
     // It may wait for as many nodes as read it.
     if (sound_.contains(node)) return absl::OkStatus();
@@ -826,8 +825,8 @@ class Verifier {
     return WaitsForOriginal(node, reader_was, name);
   }
 
-  // The type of a tensor of before_ that is read. A node may have very many outputs, and is looked
-  // at once.
+  // The type of a tensor of before_ that is read. A node may have very many outputs, and is
+  // examined once.
   OutputType TypeBefore(Tensor tensor) {
     const auto [found, is_new] = types_before_.try_emplace(tensor.node);
     auto& [ports, types] = found->second;

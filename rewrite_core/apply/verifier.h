@@ -31,8 +31,8 @@ namespace spillway::core {
 //                for it over an added control edge
 //   names        targets and fed nodes exist; fed nodes are unedited
 // Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node: a bug in this program, never a
-// wrong graph. `control_flow` is the analysis of `before`. `targets`: of before, what the step runs
-// (active_nodes.h) if `step` does not say; if neither does, the check `step` is left out.
+// wrong graph. `control_flow` is the analysis of `before`. `targets`: of before, the step's targets
+// (active_nodes.h) if `step` does not name any; without either, the check `step` is left out.
 absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& control_flow,
                            absl::string_view after, const v1::Step& step, const StopToken& stop,
                            const std::vector<NodeId>& targets = {});

@@ -49,7 +49,7 @@ std::string BytesText(int64_t bytes) {
 
 std::string DurationText(absl::Duration duration) {
   constexpr struct {
-    absl::Duration from;  // The shortest duration that is told in this unit.
+    absl::Duration from;  // The shortest duration that is printed in this unit.
     absl::Duration unit;
     const char* name;
   } kUnits[] = {

@@ -1,5 +1,5 @@
 // Names of strategies and stages for people and metrics: `level`, `parse`. They are the enum names
-// in report.proto in lower case, without the prefix, so there is no other list.
+// in report.proto in lower case, without the prefix, so no other list exists.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_NAMES_H_

@@ -1,4 +1,4 @@
-// "Did you mean" suggestions: known names spelled similarly to what a user wrote.
+// "Did you mean" suggestions: known names spelled similarly to a user's word.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_NEAR_NAMES_H_
 #define SPILLWAY_REWRITE_CORE_BASE_NEAR_NAMES_H_
 

@@ -58,8 +58,8 @@ KeyPairFault Refused(bool of_key) {
                        "); get one with a longer key or a stronger signature")};
 }
 
-// Passes them to OpenSSL as gRPC will. What it rejects depends on the machine's security level:
-// short keys and weak signatures, also in the certificates between the first and its CA.
+// Passes them to OpenSSL as gRPC will. Its rejections depend on the machine's security level: short
+// keys and weak signatures, also in the certificates between the first and its CA.
 absl::optional<KeyPairFault> FindRefusal(const std::vector<Certificate>& chain, EVP_PKEY* key) {
   ERR_clear_error();
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_method()),

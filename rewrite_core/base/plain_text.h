@@ -9,7 +9,7 @@
 namespace spillway::core {
 
 // `text` in one line of plain ASCII: every other byte becomes an escape as in C, `\n` or `\x1b`.
-// What is plain stays, so that it may pass twice. `Text`: a string or view, which the standard
+// Plain text stays unchanged, so it may pass twice. `Text`: a string or view, which the standard
 // library and Abseil each have.
 template <typename Text>
 std::string PlainText(const Text& text) {

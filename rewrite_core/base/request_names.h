@@ -1,5 +1,5 @@
 // Names that a caller may give to a request, to correlate its logs with a server's: metadata keys
-// and valid values. Shared by client and server, so that the server accepts what the client sends.
+// and valid values. Shared by client and server, so that the server accepts the client's names.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_REQUEST_NAMES_H_

@@ -39,7 +39,7 @@ struct RewriteFigures {
                                      // include.
   int64_t swap_out_bytes = 0;
   int64_t swap_in_bytes = 0;
-  // What runs again in the step: nodes, the bytes that these make, and their time.
+  // Recomputation in the step: nodes, the bytes that these make, and their time.
   int64_t recomputed_nodes = 0;
   int64_t recomputed_bytes = 0;
   int64_t recompute_ns = 0;
@@ -57,7 +57,7 @@ struct RewriteFigures {
 
   // Step after / step before; absent if either is.
   std::optional<double> slowdown() const;
-  // The GPU with the largest peak before; null if there are none.
+  // The GPU with the largest peak before; null if none.
   const GpuFigures* fullest() const;
 };
 

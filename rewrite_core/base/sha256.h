@@ -33,7 +33,7 @@ class Sha256 {
   bool ok_;
 };
 
-// INTERNAL: OpenSSL failed. `remedy` says what the user can do.
+// INTERNAL: OpenSSL failed. `remedy`: advice for the user.
 absl::Status NoSha256Error(absl::string_view remedy);
 
 // The digest of `bytes`, kSha256Bytes raw bytes. Polls `stop` every few milliseconds. Errors: those

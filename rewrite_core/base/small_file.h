@@ -1,5 +1,5 @@
-// Files that people write by hand, and certificates: read whole, and never more than a limit,
-// whatever stands under their name.
+// Files that people write by hand, and certificates: read whole, and never more than a limit, for
+// any kind of file.
 //
 // Thread safety: a pure function except for the file system.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_SMALL_FILE_H_

@@ -1,4 +1,4 @@
-// The time by a clock that nobody sets, for deadlines and durations.
+// The time by a clock that cannot be set, for deadlines and durations.
 //
 // Thread-safe.
 #ifndef SPILLWAY_REWRITE_CORE_BASE_STEADY_TIME_H_
@@ -18,15 +18,15 @@ inline absl::Time SteadyNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-// Something that happens once. (absl::Notification waits until a date: whoever sets the clock ends
-// such a wait, or makes it last.)
+// Something that happens once. (absl::Notification waits until a date: setting the clock ends or
+// prolongs such a wait.)
 class Event {
  public:
   // Idempotent.
   void Notify() {
     const std::lock_guard lock(mu_);
     happened_ = true;
-    changed_.notify_all();  // Under the lock: who waits may destroy this.
+    changed_.notify_all();  // Under the lock: the waiter may destroy this.
   }
 
   // Waits until it happens, or for `duration`, of which at most a year counts. Returns whether it

@@ -48,8 +48,8 @@ class StopToken {
     if (plan_listener_ != nullptr) (*plan_listener_)(step_time_ns);
   }
 
-  // Ends plan searches, not the call, at `deadline` or once `*ended` is true: what they have found
-  // then stands (SearchBudget). Set before the work begins; copies share it.
+  // Ends plan searches, not the call, at `deadline` or once `*ended` is true: their results so far
+  // stand (SearchBudget). Set before the work begins; copies share it.
   void set_search_end(absl::Time deadline, const std::atomic<bool>* ended) {
     search_deadline_ = deadline;
     search_ended_ = ended;
@@ -77,8 +77,8 @@ class StopToken {
 //   StopPoller poll(stop);
 //   for (...) { if (poll.Tick()) return stop.status("order"); ... }
 //
-// A loop may also just end, and leave it to its caller to look: once Tick has returned true, it
-// returns nothing else, and the token is not asked again.
+// A loop may also just end, and leave the check to its caller: once Tick has returned true, it
+// always does, and does not check the token again.
 class StopPoller {
  public:
   // Steps are tens of nanoseconds, so a loop notices within a tenth of a millisecond.
@@ -102,7 +102,7 @@ class StopPoller {
   }
 
   const StopToken& token_;
-  int64_t left_ = kStride;  // Until the next look.
+  int64_t left_ = kStride;  // Until the next check.
   bool stopped_ = false;
 };
 

@@ -9,8 +9,8 @@
 namespace spillway::core {
 
 // Attributes that a node, a function or a call may have: each reader of attributes goes through all
-// of a node's without looking at the stop token, which this keeps below a millisecond. TensorFlow's
-// nodes have some dozens.
+// of a node's without polling the stop token; this limit keeps that below a millisecond.
+// TensorFlow's nodes have some dozens.
 inline constexpr int kMaxAttributes = 10'000;
 
 struct AttrEntry {
@@ -21,9 +21,9 @@ struct AttrEntry {
 // Reads the payload of a field `attr`. A missing or malformed part is empty; if a key or value is
 // repeated, the last one counts, as in protobuf.
 inline AttrEntry ReadAttrEntry(absl::string_view payload) {
-  // Fast path for what every serializer writes: one key of fewer than 128 bytes, then one value of
-  // fewer than 128 bytes, and nothing else. Most entries look like this, and reading them dominates
-  // the cost of parsing.
+  // Fast path for every serializer's form: one key of fewer than 128 bytes, then one value of fewer
+  // than 128 bytes, and nothing else. Most entries look like this, and reading them dominates the
+  // cost of parsing.
   const auto byte = [&payload](size_t i) { return static_cast<unsigned char>(payload[i]); };
   if (payload.size() >= 4 && byte(0) == (map_entry::kKey << 3 | 2) && byte(1) < 0x80) {
     const size_t value_tag = 2 + size_t{byte(1)};

@@ -27,8 +27,7 @@ absl::optional<uint64_t> LastVarint(absl::string_view message, uint32_t field) {
   return reader.ok() ? found : absl::nullopt;
 }
 
-// Calls visit(item) for the items of a list's field until it returns false. False if `value` is no
-// list.
+// Calls visit(item) for the items of a list's field until it returns false. False for a non-list.
 template <typename Visit>
 bool ForEachVarint(absl::string_view value, uint32_t field, const Visit& visit) {
   const auto list = LastBytes(value, attr_value::kList);

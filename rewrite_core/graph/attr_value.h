@@ -34,14 +34,14 @@ absl::optional<Shape> AttrShape(absl::string_view value);
 // The name of a function.
 absl::optional<absl::string_view> AttrFunction(absl::string_view value);
 
-// Lists of types: calls visit(item) until it returns false. False if `value` is no such list.
+// Lists of types: calls visit(item) until it returns false. False if `value` is not one.
 bool ForEachAttrType(absl::string_view value, const std::function<bool(DataType)>& visit);
-// The items of a list of integers; empty if `value` is no such list. At most `limit`.
+// The items of a list of integers; empty if `value` is not one. At most `limit`.
 std::vector<int64_t> AttrInts(absl::string_view value, size_t limit);
-// The length of a list; -1 if `value` is no such list.
+// The length of a list; -1 if `value` is not one.
 int CountAttrTypes(absl::string_view value);
 int CountAttrShapes(absl::string_view value);
-// The items of a list; empty if `value` is no such list. At most `limit` shapes.
+// The items of a list; empty if `value` is not one. At most `limit` shapes.
 std::vector<Shape> AttrShapes(absl::string_view value, int64_t limit);
 std::vector<absl::string_view> AttrStrings(absl::string_view value);
 std::vector<absl::string_view> AttrFunctions(absl::string_view value);  // Their names.

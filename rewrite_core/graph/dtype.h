@@ -32,7 +32,7 @@ int ElementBytes(DataType dtype);
 // `float32`, `int64`, ...; empty for an unknown number.
 absl::string_view DataTypeName(DataType dtype);
 
-// The type of that name; kDtInvalid if there is none.
+// The type of that name; kDtInvalid if none.
 DataType DataTypeFromName(absl::string_view name);
 
 }  // namespace spillway::core

@@ -8,7 +8,7 @@
 // The bytes given to Parse must outlive the graph.
 //
 // Invariants after Parse: names are unique and legal, every input resolves, data inputs come before
-// control inputs, ports exist as far as TensorFlow's op registry can tell. Cycles are *not*
+// control inputs, ports exist as far as TensorFlow's op registry knows. Cycles are *not*
 // checked here (see graph/topology.h).
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_GRAPH_H_

@@ -45,7 +45,7 @@ struct NodeEdits {
 };
 
 // One node may have very many inputs and edits, so the following functions poll; once stopped they
-// return what they have, and AppendEdited reports it.
+// return partial results, and AppendEdited reports it.
 
 // Adds the changes by `edits` to the node's existing record, whose originals are older.
 UndoRecord MergedRecord(const NodeEdits& edits, const std::vector<absl::string_view>& inputs,
@@ -207,8 +207,7 @@ void GraphEdit::AddControlInput(NodeId node, absl::string_view source, v1::EdgeK
   absl::Span<const Tensor> inputs;
   if (node >= 0 && node < graph_.num_nodes()) inputs = graph_.inputs(node);
   if (inputs.size() <= kFewInputs) {
-    // A set for each of very many nodes would take long to move and to free, without a look at a
-    // stop.
+    // A set for each of very many nodes would take long to move and to free, without a stop check.
     for (Tensor input : inputs) {
       if (input.is_control() && graph_.name(input.node) == source) return;
     }

@@ -54,16 +54,16 @@ absl::Status TooMany(absl::string_view what, int64_t limit, absl::string_view li
                {{"limit", limit_name}, {"value", absl::StrCat(limit)}});
 }
 
-// Op types, and devices, of one graph: what is asked once for each of them is asked without a look
-// at the stop token, which this keeps below some milliseconds. TensorFlow has 1,900 op types.
+// Op types, and devices, of one graph: work done once for each of them does not poll the stop
+// token; this limit keeps it below some milliseconds. TensorFlow has 1,900 op types.
 constexpr size_t kMaxKinds = 65'536;
-// The length of their names, which are compared and taken apart again and again; those of
-// TensorFlow have some 60 bytes, of functions some hundred.
+// The length of their names, which are compared and parsed many times; those of TensorFlow have
+// some 60 bytes, of functions some hundred.
 constexpr size_t kMaxKindBytes = 4096;
 
-// Inputs of one node: what is done for one node is done without a look at the stop token, which
-// this keeps below some ten milliseconds. The widest node that TensorFlow makes by itself, a group
-// of all updates, has one for each variable.
+// Inputs of one node: work on one node does not poll the stop token; this limit keeps it below some
+// ten milliseconds. The widest node that TensorFlow makes by itself, a group of all updates, has
+// one for each variable.
 constexpr uint32_t kMaxInputs = 1'000'000;
 // A node with more inputs and attributes has its attributes indexed: each reader of one would go
 // through all of them.
@@ -198,7 +198,7 @@ class GraphParser {
   }
 
   // Copies the facts about the unchanged, consecutive original nodes that start at offset `begin`;
-  // sets `*end` to where they end. Their inputs are unchanged, and are ids in `original_` until
+  // sets `*end` to their end. Their inputs are unchanged, and are ids in `original_` until
   // ResolveInputs. False if the call must end.
   bool CopyNodes(size_t begin, StopPoller* poll, size_t* end) {
     for (; next_original_ < original_->num_nodes(); ++next_original_) {

@@ -10,7 +10,7 @@
 namespace spillway::core {
 namespace {
 
-// Nodes looked at: some milliseconds.
+// Nodes examined: some milliseconds.
 constexpr int32_t kMaxNodes = 1'000'000;
 // Scopes looked up, each a part of a short name: some milliseconds.
 constexpr int32_t kMaxScopes = 1'000'000;

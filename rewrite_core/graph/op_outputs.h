@@ -1,4 +1,4 @@
-// The number and types of a node's outputs, and what they share, from the op's row in the table and
+// The number and types of a node's outputs, and their sharing, from the op's row in the table and
 // the node's attributes.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_OP_OUTPUTS_H_
 #define SPILLWAY_REWRITE_CORE_GRAPH_OP_OUTPUTS_H_
@@ -45,7 +45,7 @@ class OutputCounts {
 std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
                                        absl::Span<const int32_t> ports);
 
-// Whether an output may share the buffer of a data input: OpInfo::forwards, but for a Cast to
+// Whether an output may share the buffer of a data input: OpInfo::forwards, except a Cast to
 // another type and a sum of several. True if the op is unknown.
 bool MayForward(const Graph& graph, NodeId node);
 

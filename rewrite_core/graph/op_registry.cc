@@ -50,8 +50,8 @@ constexpr ControlFlowRow kControlFlow[] = {
     {"_SwitchN", ControlFlow::kSwitch},
 };
 
-// Ops whose GPU kernels put their outputs in host memory whatever the type (int32 outputs are in
-// host memory by rule, see analysis/machine/placement.h).
+// Ops whose GPU kernels put their outputs in host memory for any type (int32 outputs are in host
+// memory by rule, see analysis/machine/placement.h).
 constexpr absl::string_view kHostOutputs[] = {
     "BroadcastArgs",
     "BroadcastGradientArgs",

@@ -1,5 +1,5 @@
-// What Spillway knows about TensorFlow's op types: their outputs, and how the executor treats the
-// few that implement control flow.
+// Spillway's knowledge of TensorFlow's op types: their outputs, and how the executor treats the few
+// that implement control flow.
 //
 // Thread safety: everything here is constant.
 #ifndef SPILLWAY_REWRITE_CORE_GRAPH_OP_REGISTRY_H_
@@ -32,14 +32,14 @@ enum class Forwards : uint8_t {
   kAlways,    // Input 0, or each input.
 };
 
-// What an op computes if it is run a second time in a step.
+// The result of an op when recomputed in a step.
 enum class RunAgain : uint8_t {
-  // It may not be: what has state or an effect, what a step feeds, writes into inputs, functions,
-  // nodes that only order others, and sums in any order or writes of several to one place, which
-  // differ from run to run.
+  // It may not be: ops with state or an effect, fed ones, writes into inputs, functions, nodes that
+  // only order others, and sums in any order or writes of several to one place, which differ from
+  // run to run.
   kNever,
-  // The same value; it may differ in the last bits where a library chooses its algorithm by the
-  // memory that is left (cuDNN, cuBLAS), or sums in any order.
+  // The same value; it may differ in the last bits if a library chooses its algorithm by the memory
+  // that is left (cuDNN, cuBLAS), or sums in any order.
   kSameValue,
   // The same bits: elementwise ops, normalization, activations, pooling, softmax, casts,
   // reductions, data movement, Switch and Merge.

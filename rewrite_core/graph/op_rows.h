@@ -16,8 +16,8 @@ namespace spillway::core {
 // The bit for one input, in a row's set of inputs.
 constexpr uint32_t InputBit(int input) { return uint32_t{1} << input; }
 
-// The row of each op type, by Graph::op_id; null if there is none. A row's first member is `ops`:
-// the names of its op types, separated by spaces. If two rows have the same name, the first counts.
+// The row of each op type, by Graph::op_id; null if none. A row's first member is `ops`: the names
+// of its op types, separated by spaces. If two rows have the same name, the first counts.
 template <typename Row, size_t N>
 std::vector<const Row*> RowsByOp(const Graph& graph, const Row (&table)[N]) {
   // Built once per table, because each table has its own Row type.

@@ -78,7 +78,7 @@ class CallInliner {
   bool BindNodes(int32_t function, Call* call);
   void Note(NodeId id, CallKind kind, v1::KeptCallReason reason);
 
-  // Whether the call must end, asked for each node that is made for a replaced one.
+  // Whether the call must end, checked for each node that is made for a replaced one.
   bool Stops(NodeId replaced) {
     return poll_.Tick(1 + static_cast<int64_t>(work_.name(replaced).size()) / kNameBytesPerStep);
   }
@@ -120,8 +120,8 @@ class CallInliner {
   bool frames_known_ = false;
   absl::optional<ControlFlowAnalysis> frames_;  // For the original graph, if it has loops.
   absl::flat_hash_map<FrameId, Tensor> frame_controls_;
-  // By node, which very many calls may read: whether it is an Enter of what is constant in its
-  // loop, and whether it states the shapes of its outputs.
+  // By node, which very many calls may read: whether it is an Enter of a loop constant, and whether
+  // it states the shapes of its outputs.
   absl::flat_hash_map<NodeId, bool> is_constant_, states_shapes_;
   // Of a node's first outputs, those that are references. A call may read very many of one node.
   struct References {

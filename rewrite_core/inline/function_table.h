@@ -61,7 +61,7 @@ class FunctionTable {
   // table.
   static absl::StatusOr<FunctionTable> Read(absl::string_view graph_def, const StopToken& stop);
 
-  // Returns kNoFunction if there is none of that name.
+  // Returns kNoFunction for an unknown name.
   int32_t Find(absl::string_view name) const;
   const Function& operator[](int32_t function) const { return functions_[function]; }
   int32_t size() const { return static_cast<int32_t>(functions_.size()); }
@@ -75,7 +75,7 @@ class FunctionTable {
   absl::flat_hash_map<absl::string_view, int32_t> by_name_;
 };
 
-// Whether and how nodes of that op type run functions, whatever the library.
+// Whether and how nodes of that op type run functions, for any library.
 CallKind KindOfOp(absl::string_view op);
 
 // Whether a node of that kind is replaced by its function.

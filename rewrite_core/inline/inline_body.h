@@ -34,7 +34,7 @@ struct InlineBody {
   absl::optional<Graph> graph;  // The arguments, nodes `_Arg`, are its first nodes.
   std::vector<BorderType> arguments;
   std::vector<BorderType> results;
-  // What CallInliner must know of the types of all results: whether one is none, and the attributes
+  // CallInliner's facts about the types of all results: whether one is none, and the attributes
   // that give others. A call may have very many results, and a body very many calls.
   bool has_bad_result = false;
   absl::flat_hash_set<absl::string_view> result_attrs;

@@ -1,15 +1,15 @@
 // Replaces calls of library functions by the functions' bodies, as TensorFlow does before it places
-// a graph: this is what a step actually runs, for forecasts and for swaps.
+// a graph. Forecasts and swaps then see the graph that a step runs.
 //
-// The rules are those of TensorFlow 2.15: InlineFunctionCalls (what is inlined, control edges for
-// strict inputs and frames) in grappler/optimizers/function_optimizer.cc, and InlineFunctionBody
-// (names, Identities at the borders, control nodes) and its placers (devices) in
+// The rules are those of TensorFlow 2.15: InlineFunctionCalls (which calls are inlined, control
+// edges for strict inputs and frames) in grappler/optimizers/function_optimizer.cc, and
+// InlineFunctionBody (names, Identities at the borders, control nodes) and its placers (devices) in
 // common_runtime/inline_function_utils.cc.
 //
 //   CALL/NODE                               a node of the body
 //   Func/CALL/input/_N, .../output/_N       Identities of arguments and results
 //   Func/CALL/input_control_node/_N, output_control_node/_N
-//                                           what the body waits for; what waits for the call
+//                                           NoOps before and after the body
 //   CALL                                    an IdentityN of the results (NoOp if none), which only
 //                                           runs if the call is fetched or is a target
 //

@@ -140,7 +140,7 @@ class WorkGraph {
   const Borders borders_;
   mutable StopPoller poll_;
   std::deque<WorkNode> nodes_;  // Many and large, so never moved.
-  // The inputs of nodes that hand on, and the results of expansions, are mutable: calls may form
+  // The inputs of forwarding nodes, and the results of expansions, are mutable: calls may form
   // chains of any length, and each time that one is followed, it becomes half as long.
   mutable std::vector<Tensor> inputs_;
   std::vector<int32_t> replaced_;  // Per node: its expansion, or -1.

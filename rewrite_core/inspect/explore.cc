@@ -35,7 +35,7 @@ constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 constexpr int64_t kTheSize = -1;
 // The maximum number of sizes in one call (simulate.proto).
 constexpr int kMaxSizes = 10'000;
-// How often a search for the largest size goes on behind a size that does not fit.
+// How often a search for the largest size continues behind a size that does not fit.
 constexpr int kMaxMore = 8;
 // The limit max_search_steps is for a plan of one size: all sizes of a call together get as many
 // steps as a search for the largest one may take, which tries each power of two and then bisects.
@@ -47,13 +47,13 @@ bool IsOverflow(const absl::Status& status) {
   return reason == v1::ERROR_REASON_BAD_ATTRIBUTE || reason == v1::ERROR_REASON_LIMIT_EXCEEDED;
 }
 
-// By how much a step must be faster with the plan of a larger size. (It looks like a defect where
+// By how much a step must be faster with the plan of a larger size. (It looks like a defect if
 // speed falls by more.)
 constexpr double kClearlyFaster = 1.01;
 
 // The forecast for a step once a strategy has fitted it to a machine, without writing the graph.
 struct SwappedStep {
-  // What it was planned.
+  // Its plan.
   ClonePlan clones;
   SwapPlan plan;
   // Absent if no plan fits. That of the unchanged graph if no swapping is needed.
@@ -316,8 +316,8 @@ class Explorer {
   }
 
   // A search may find a better plan for a larger size than for a smaller one, which it fits, too:
-  // then speed would fall from one size to the next where nothing but the search is to blame. Such
-  // sizes are few, so that plans are made again instead of kept.
+  // then speed would fall from one size to the next only because of the search. Such sizes are few,
+  // so that plans are made again instead of kept.
   absl::Status TryPlansOfLargerSizes() {
     const v1::ExploredSize* larger = nullptr;  // The last one with a plan,
     absl::optional<SwappedStep> step;          // and this plan, once it was made again.
@@ -487,7 +487,7 @@ class Explorer {
     return explored.has_swapped();
   }
 
-  // The largest size tried that fits, or 0. What fits unswapped counts in both ways.
+  // The largest size tried that fits, or 0. Unswapped fits count in both ways.
   int64_t LargestKnown(bool swapped) const {
     int64_t largest = 0;
     for (const auto& [size, explored] : tried_) {
@@ -496,7 +496,7 @@ class Explorer {
     return largest;
   }
 
-  // The smallest size tried above `size` that does not fit; above kMaxSize if there is none.
+  // The smallest size tried above `size` that does not fit; above kMaxSize if none.
   int64_t NextUnfit(bool swapped, int64_t size) const {
     int64_t next = kMaxSize + 1;
     if (!overflow_.ok() && overflow_size_ > size) next = overflow_size_;
@@ -562,7 +562,7 @@ class Explorer {
   int64_t multiple_ = 1;
   std::map<int64_t, v1::ExploredSize> tried_;
   int64_t overflow_size_ = 0;  // The smallest whose bytes overflow,
-  absl::Status overflow_;      // and the error; OK if there is none.
+  absl::Status overflow_;      // and the error; OK if none.
   int64_t search_steps_ = 0;   // Of the plans of all sizes.
   v1::ExploreReport report_;
 };

@@ -24,7 +24,7 @@ using ExploredSizeSink = std::function<void(const v1::ExploredSize&)>;
 // size changes nothing in the graph. Thread-safe.
 //
 // `on_size`, if set, is called once for each size in the report, in this thread, as soon as its
-// entry is complete, but for plan_of_size: in no particular order, and even if an error follows.
+// entry is complete, except plan_of_size: in no particular order, and even if an error follows.
 absl::StatusOr<v1::ExploreReport> Explore(absl::string_view graph_def,
                                           const v1::ExploreOptions& options,
                                           const v1::Limits& limits, const StopToken& stop,

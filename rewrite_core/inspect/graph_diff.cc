@@ -103,8 +103,8 @@ class Differ {
     return absl::OkStatus();
   }
 
-  // What the outputs of added nodes are in A: copies of a tensor, or made by a node that runs one
-  // of A's again. Each is looked at once what it reads is known.
+  // The meaning in A of added nodes' outputs: copies of a tensor, or outputs of a clone of one of
+  // A's nodes. Each is examined once its inputs are known.
   absl::Status FindMeanings() {
     copy_of_.assign(b_.num_nodes(), Tensor{});
     is_swap_out_.assign(b_.num_nodes(), false);
@@ -151,7 +151,7 @@ class Differ {
     const Tensor read = b_.inputs(id)[0];
     const bool may_copy =
         inputs.size() == 1 && (MayCopy(b_.op(id), kCopyOut) || b_.op(id) == kCopyIn);
-    // A swap-out is no second run of an Identity, nor is what brings the tensor back.
+    // A swap-out is not a clone of an Identity, nor is its swap-in.
     is_swap_out_[id] = may_copy && b_.device(id) != b_.device(read.node) && HasCopy(id);
     const bool copies = may_copy && (is_swap_out_[id] || is_swap_out_[read.node]);
     if (!copies && match_.ok())
@@ -168,8 +168,8 @@ class Differ {
     return false;
   }
 
-  // Of nodes of A with the same values the one that a name of Spillway's says, if it is among the
-  // first; else the first.
+  // Of nodes of A with the same values, the one in a name of Spillway's, if it is among the first;
+  // otherwise the first.
   NodeId Original(NodeId id, absl::Span<const NodeId> same) const {
     if (same.empty()) return kNoNode;
     for (NodeId original : same.subspan(0, kMaxSame)) {
@@ -180,14 +180,14 @@ class Differ {
     return same[0];
   }
 
-  // The tensor of A with the value of one of B; without a node if there is none that is known.
+  // The tensor of A with the value of one of B; without a node if none is known.
   Tensor Meaning(Tensor tensor) const {
     const NodeId original = OriginalOf(tensor.node);
     if (original != kNoNode) return {original, tensor.port};
     return tensor.port == 0 ? copy_of_[tensor.node] : Tensor{};
   }
 
-  // The node of A that it is, or runs again.
+  // The node of A that it is, or recomputes.
   NodeId OriginalOf(NodeId id) const { return in_a_[id] != kNoNode ? in_a_[id] : runs_again_[id]; }
 
   // Maps an output of A to B's ids, for comparison. A node that B does not have becomes kNoNode,
@@ -233,8 +233,8 @@ class Differ {
     return SetSizes();
   }
 
-  // False unless some node of both, or one that runs again, reads the swap-in, and each that does
-  // read `tensor` in A.
+  // False unless some node of both, or a clone, reads the swap-in, and each such node reads
+  // `tensor` in A.
   bool DescribeSwapIn(NodeId id, Tensor tensor, v1::FoundSwapIn* swap_in) const {
     const Graph::Readers readers = b_.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
@@ -458,7 +458,7 @@ class Differ {
   }
 
   static constexpr int32_t kNoSwap = -1;
-  static constexpr size_t kMaxSame = 64;  // Names that are looked at for one node.
+  static constexpr size_t kMaxSame = 64;  // Names that are examined for one node.
 
   const Graph& a_;
   const Graph& b_;
@@ -467,7 +467,7 @@ class Differ {
   v1::GraphDiff diff_;
   std::vector<NodeId> in_a_;  // By node of B: the node of that name in A, or kNoNode.
   std::vector<NodeId> in_b_;  // By node of A, likewise.
-  // By added node of B, in ids of A: what it copies, and the node that it runs again.
+  // By added node of B, in ids of A: its copied tensor, and the node that it recomputes.
   std::vector<Tensor> copy_of_;
   std::vector<bool> is_swap_out_;
   std::vector<NodeId> runs_again_;

@@ -1,5 +1,5 @@
-// The differences between two graphs: what a rewrite did, whatever made it (Spillway, TFLMS,
-// Grappler, a person).
+// The differences between two graphs: the changes by any rewrite (Spillway, TFLMS, Grappler, a
+// person).
 //
 // Thread safety: DiffGraphs is a pure function; any number of calls may run concurrently.
 #ifndef SPILLWAY_REWRITE_CORE_INSPECT_GRAPH_DIFF_H_

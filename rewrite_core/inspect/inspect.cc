@@ -46,7 +46,7 @@ bool IsUpdate(absl::string_view op) {
   return write == Write::kOptimizer || write == Write::kPlain;
 }
 
-// False if stopped. Pointers are sorted, as messages are dear to move.
+// False if stopped. Pointers are sorted, as messages are expensive to move.
 template <typename Count>
 bool SortMostFirst(google::protobuf::RepeatedPtrField<Count>* counts, StopPoller* poll) {
   return PolledSort(

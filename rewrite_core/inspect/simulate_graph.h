@@ -1,5 +1,5 @@
 // The forecast for one step of a graph on a machine, without a rewrite. For original graphs and for
-// rewritten ones, whatever program rewrote them.
+// graphs rewritten by any program.
 #ifndef SPILLWAY_REWRITE_CORE_INSPECT_SIMULATE_GRAPH_H_
 #define SPILLWAY_REWRITE_CORE_INSPECT_SIMULATE_GRAPH_H_
 

@@ -1,5 +1,5 @@
-// What a step with clones runs: where clones take over all that reads a node, the step needs the
-// node no more, and nothing may wait for it, since it would then run for nothing else.
+// Nodes that a step with clones runs: if clones take over all readers of a node, the step no longer
+// needs it, and no node may wait for it, since it would run only for that.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_CLONE_NEEDS_H_
@@ -13,15 +13,15 @@
 
 namespace spillway::core {
 
-// What the step runs with the clones, which follow the nodes, but for what only triggers and
-// updates wait for. Errors: those of `stop`. REQUIRES: the facts kShapes and kActiveNodes.
+// The step's nodes with the clones, which follow the nodes, without those needed only for triggers
+// and updates. Errors: those of `stop`. REQUIRES: the facts kShapes and kActiveNodes.
 absl::StatusOr<NodeFlags> FindNeeded(const StepFacts& facts, const ClonePlan& plan,
                                      const StopToken& stop);
 
-// A node that would wait for another one, which the step would run for nothing else: for the
-// trigger of a clone, or an update for the original of a clone that it does not need.
+// A node that would wait for another one, which the step would run only for that: for the trigger
+// of a clone, or an update for the original of a clone that it does not need.
 struct ExtraWait {
-  NodeId node = kNoNode;  // kNoNode: there is none.
+  NodeId node = kNoNode;  // kNoNode: none.
   NodeId source = kNoNode;
 };
 ExtraWait FindExtraWait(const Graph& graph, const ClonePlan& plan, const NodeFlags& needed);

@@ -46,7 +46,7 @@ struct ClonePlan {
   std::vector<PlannedClone> clones;  // In an order in which they may run.
 };
 
-// Takes out what nothing reads, directly or through clones.
+// Removes clones that nothing reads, directly or through clones.
 void DropUnread(ClonePlan* plan);
 
 // Converts a plan for `from` to one for `to`, which has all the nodes of `from` under the same

@@ -15,7 +15,7 @@ namespace {
 // A serialized AttrValue: 1 as a float.
 constexpr absl::string_view kFloatOne("\x25\x00\x00\x80\x3f", 5);
 
-// Looks at inputs behind a write outside the step, and for all of these together by node of the
+// Inputs examined behind a write outside the step, and for all of these together by node of the
 // graph. (An initial value has some ten nodes behind it, a moving average the whole network.)
 constexpr int64_t kLooksPerWrite = 1024;
 constexpr int64_t kLooksPerNode = 64;
@@ -102,10 +102,10 @@ absl::Status CloneRules::FindUpdates(const StopToken& stop) {
   return absl::OkStatus();
 }
 
-// Whether the write depends on nothing that may run again and reads a variable that it writes:
-// initial values, copies between towers, broadcasts of a variable. (Of several towers, the step may
-// update the statistics of one alone; a clone in another one still has to run before that one's
-// updates, in whichever step.) False also if that takes too long to find out, or if stopped.
+// Whether the write depends on no recomputable node that reads a variable that it writes: initial
+// values, copies between towers, broadcasts of a variable. (Of several towers, the step may update
+// the statistics of one alone; a clone in another one still has to run before that one's updates,
+// in any step.) False also if that takes too long to find out, or if stopped.
 bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks,
                                StopPoller* poll) const {
   const Graph& graph = facts_->graph();
@@ -163,8 +163,8 @@ std::vector<NodeId> CloneRules::UpdatesOf(NodeId id) const {
     const BufferIndex variable = ReferencedBy(input);
     const auto found = updates_.find(variable);
     if (found == updates_.end() || seen.contains(variable)) continue;
-    // From another device comes a copy, which all readers here share (AddRecv in
-    // graph_partition.cc). Names of devices may be long: each is compared once.
+    // Tensors from another device are copied once for all readers (AddRecv in graph_partition.cc).
+    // Names of devices may be long: each is compared once.
     const auto [other, is_new] = is_other.try_emplace(graph.device_id(input.node));
     if (is_new) other->second = AreOtherDevices(graph.device(input.node), graph.device(id));
     if (other->second) continue;

@@ -4,12 +4,12 @@
 //   types     no reference, resource or variant among inputs and outputs, except a variable's value
 //   fed       not fed
 //   frame     outside loops
-//   variable  what it reads of a variable by reference is the old value: the clone runs before each
-//             update of it
+//   variable  it reads the old value of a variable by reference: the clone runs before each update
+//             of it
 //
-// A clone keeps all control inputs of its original, and what it reads is dead exactly if what its
-// original reads is: so it is dead exactly if its original is. The clone of a Merge may take its
-// dead inputs from originals.
+// A clone keeps all control inputs of its original, and its inputs are dead exactly if its
+// original's are: so it is dead exactly if its original is. The clone of a Merge may take its dead
+// inputs from originals.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_CLONE_RULES_H_
@@ -41,11 +41,11 @@ class CloneRules {
   RunAgain Of(NodeId id) const;
 
   // Whether a node whose output lies in the memory of an input (Buffers::alias_input) may be cloned
-  // in front of a reader of that, to hand a clone's output on.
+  // in front of a reader of that, to forward a clone's output.
   bool MayHandOn(NodeId id) const;
 
-  // The updates of variables that the node reads by reference, in the step or in another one, but
-  // for initializers: a clone of it must run before them. Distinct, in no order that depends on
+  // The updates of variables that the node reads by reference, in the step or in another one,
+  // except initializers: a clone of it must run before them. Distinct, in no order that depends on
   // more than the graph. At most kMaxUpdates, as Of is kNever for a node with more.
   std::vector<NodeId> UpdatesOf(NodeId id) const;
   static constexpr size_t kMaxUpdates = 64;
@@ -59,7 +59,7 @@ class CloneRules {
   absl::Status FindUpdates(const StopToken& stop);
   bool IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks,
                      StopPoller* poll) const;
-  // The buffer of the variable that is read by reference; kNoBuffer if `tensor` is none.
+  // The buffer of the variable that is read by reference; kNoBuffer if none.
   BufferIndex ReferencedBy(Tensor tensor) const;
 
   const StepFacts* facts_;

@@ -13,7 +13,7 @@
 namespace spillway::core {
 
 // Collects the edits in `edit`. A clone of node N is called `lms/recompute_N`, with `/` as `_`,
-// made unique. It has all of N but its name, some inputs, and one control input more. (Not the
+// made unique. It has all of N except its name, some inputs, and one more control input. (Not the
 // attribute that keeps Grappler from removing a swap node: on clones it makes Grappler give up on
 // the graph.) Returns the names, clone by clone; only the first ones if the edits get too large
 // (GraphEdit::Apply then fails). Errors: those of `stop`.

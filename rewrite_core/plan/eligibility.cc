@@ -130,7 +130,7 @@ v1::Reason Eligibility::ReasonOnHost(Tensor tensor) const {
   if (facts_->placement().output(tensor) != kHostPlace || subject.type.dtype == kDtInt32) {
     return v1::REASON_HOST_MEMORY;
   }
-  // What a step feeds to a placeholder is in host memory, too.
+  // A value fed to a placeholder is in host memory, too.
   const bool is_placeholder = facts_->graph().op(tensor.node) == "Placeholder";
   for (const Rule& rule : kRules) {
     if (rule.reason == v1::REASON_HOST_MEMORY || rule.reason == v1::REASON_VARIABLE_ALIAS ||

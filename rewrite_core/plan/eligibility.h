@@ -1,5 +1,5 @@
-// Which tensors may be swapped at all, whatever the strategy: one table of rules, each with a
-// reason, so that every refusal can be explained.
+// Which tensors may be swapped at all, with any strategy: one table of rules, each with a reason,
+// so that every refusal can be explained.
 //
 // Thread safety: immutable after Create.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_ELIGIBILITY_H_

@@ -69,7 +69,7 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
   const std::string help = smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
                                                        " bytes) of GPU memory ", remedy.effect)
                                         : "no budget helps";
-  // A remedy for what is known.
+  // The remedy covers known memory only.
   const std::string unknown = failure.unknown.empty() || smallest <= 0
                                   ? ""
                                   : absl::StrCat(" as far as is known, but ", failure.unknown);
@@ -92,10 +92,10 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
     details.push_back({"smallest_budget_bytes", smallest_text});
     details.push_back({"smallest_gpu_memory_bytes", memory_text});
   }
-  // What is resident is there whatever the batch.
+  // Resident memory does not depend on the batch.
   const char* const batch =
       failure.resident_bytes > budget_bytes ? "" : "; or take a smaller batch";
-  // It costs nothing, and comes first where it is the cause.
+  // It costs nothing, and comes first if it is the cause.
   const absl::string_view pieces = PiecesText(failure, hardware);
   const bool is_cause = failure.in_chunks && !pieces.empty();
   return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,

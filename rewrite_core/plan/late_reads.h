@@ -5,8 +5,8 @@
 //
 // A late copy of a variable must not see an update. Values read from resources are safe: an update
 // leaves them alone (clone_rules.cc). Of a reference variable, each update has to wait for the late
-// reader: some do anyway, since what it computes leads to them; the others need a *guard*, an order
-// edge from the reader to the update.
+// reader: some do anyway, since its outputs lead to them; the others need a *guard*, an order edge
+// from the reader to the update.
 //
 // Thread safety: pure functions.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_LATE_READS_H_

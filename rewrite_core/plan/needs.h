@@ -1,8 +1,8 @@
 // The prerequisites of a node: feeds, iterators, queues and other nodes without inputs; initialized
 // variables (captured ones, too, whose handles a caller passes in all at once); earlier writes.
-// Before a control edge is added between two nodes neither of which leads to the other, this tells
-// whether the edge would make a step other than the planned one (an inference, an initializer) run
-// something that it did not run before and that may fail or write.
+// Before a control edge is added between two nodes neither of which leads to the other, this
+// determines whether the edge would make a step other than the planned one (an inference, an
+// initializer) run something that it did not run before and that may fail or write.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_NEEDS_H_

@@ -23,7 +23,7 @@ absl::string_view EdgeFaultText(EdgeFault fault) {
 }
 
 EdgeFault Soundness::Wait(NodeId from, NodeId to) const {
-  // The cheapest rule first: searches for triggers ask very often.
+  // The cheapest rule first: searches for triggers check very often.
   return IsBelow(from, to) ? WaitAnywhere(from, to) : EdgeFault::kCycle;
 }
 

@@ -1,7 +1,7 @@
 // Which control edges may be added to a graph. An edge from -> to makes `to` wait for `from`, and
 // makes every step that runs `to` run `from`. The rules, and what happens without them:
 //
-//   fed       neither end is fed: what leads to a fed node would run for nothing, and a fed node
+//   fed       neither end is fed: ancestors of a fed node would run for nothing, and a fed node
 //             must not be edited
 //   cycle     `from` is on a lower topological level (topology.h), or earlier in an order of the
 //             caller's: otherwise the graph might never run. Nodes that a loop leads to come after
@@ -60,8 +60,8 @@ class Soundness {
 
   // Whether no wait should be added to a node: it is a Const, which takes no time and no memory of
   // the step. Constant folding moves constants past the products that read them (ConstantPushDown,
-  // constant_folding.cc): one that waits for what its product's other factor leads to would close a
-  // cycle, and Grappler gives up. What reads it can wait in place of it.
+  // constant_folding.cc): one that waits for a descendant of its product's other factor would close
+  // a cycle, and Grappler gives up. Its readers can wait in place of it.
   bool IsConstant(NodeId id) const { return facts_.graph().op(id) == "Const"; }
 
  private:

@@ -80,7 +80,7 @@ int64_t SwappedBytes(const SwapPlan& plan);
 void MergeSwaps(std::vector<PlannedSwap>* swaps);
 
 // Converts a plan for `from` to one for `to`, which has all the nodes of `from` under the same
-// names; what a plan adds first (clones) follows the nodes of either. The result names no buffers,
+// names; clones, which a plan adds first, follow the nodes of either. The result names no buffers,
 // as those belong to a step. Errors: those of `stop`.
 absl::StatusOr<SwapPlan> MovePlan(const SwapPlan& plan, const Graph& from, const Graph& to,
                                   const StopToken& stop);

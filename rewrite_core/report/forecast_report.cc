@@ -68,7 +68,7 @@ int64_t CountBoundedBuffers(const StepFacts& facts) {
   return count;
 }
 
-// The assumed values of unknown predicates, for conditionals where it makes a difference; or "".
+// The assumed values of unknown predicates, for conditionals with sides that differ; or "".
 std::string WorseSides(const StepFacts& facts) {
   constexpr int kShown = 3;
   std::string text;
@@ -180,12 +180,12 @@ UnknownMemory UnknownWith(const SwapPlan& plan, const StepSimulator& simulator) 
   return unknown;
 }
 
-// Differences of this part of the step's time are none: a trial took 423 ms with a limit of 256 MiB
-// and 422 without workspaces.
+// Differences up to step time / this are ignored: a trial took 423 ms with a limit of 256 MiB and
+// 422 without workspaces.
 constexpr int64_t kNoDifference = 200;
 
 // Chooses the limit of cuDNN's workspaces: the one preferred, unless with a smaller one more
-// convolutions get what they want.
+// convolutions get their workspaces.
 void AddWorkspaces(const StepFacts& facts, const SimulationResult& ahead, v1::Forecast* forecast) {
   const std::vector<int64_t> limits = WorkspaceLimits(facts.step());
   std::vector<int64_t> slowed_ns(limits.size(), 0);
@@ -205,9 +205,9 @@ void AddWorkspaces(const StepFacts& facts, const SimulationResult& ahead, v1::Fo
   forecast->set_without_workspace_ns(*chosen);
 }
 
-// Of a step that fits the budgets: peaks and time where it has all of the GPUs' memory, and what of
-// that is left for workspaces. `within`, the step in its budgets, serves if it does not fit all of
-// the memory, as may be since memory is placed.
+// Of a step that fits the budgets: peaks and time with all of the GPUs' memory, and the rest for
+// workspaces. `within`, the step in its budgets, is used if it does not fit all of the memory,
+// which is possible since memory is placed.
 absl::Status AddInAllMemory(const SwapPlan& plan, const StepResult& within,
                             StepSimulator* simulator, const StopToken& stop,
                             v1::Forecast* forecast) {
@@ -285,7 +285,7 @@ absl::StatusOr<v1::Forecast> Forecast(const SwapPlan& plan, const SwapPlan& step
   return forecast;
 }
 
-// What is the same for the step with any plan.
+// The part that does not depend on the plan.
 absl::StatusOr<v1::Forecast> WhateverThePlan(const StepFacts& facts, const StopToken& stop) {
   v1::Forecast forecast;
   auto share = FindKnownShare(facts, stop);
@@ -369,7 +369,7 @@ absl::StatusOr<std::vector<v1::Temporary>> LargestTemporaries(const StepFacts& f
         !facts.buffers().LaunchesKernel(id)) {
       continue;
     }
-    // What was measured counts instead.
+    // The measured workspace counts instead.
     if (facts.profile() != nullptr && facts.profile()->workspace_bytes(id) != kNotMeasured)
       continue;
     if (const int64_t bytes = kernels.Of(id).bytes; bytes > 0) largest.push_back({-bytes, id});

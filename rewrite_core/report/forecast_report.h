@@ -1,4 +1,4 @@
-// Reports of a simulated step: forecasts, and what they leave out. Only renders messages; makes no
+// Reports of a simulated step: forecasts, and their omissions. Only renders messages; makes no
 // decisions.
 //
 // Thread safety: one call at a time per simulator.
@@ -48,7 +48,7 @@ absl::Status ReportForecasts(const SwapPlan& plan, StepSimulator* simulator, con
 absl::StatusOr<std::vector<v1::Temporary>> LargestTemporaries(const StepFacts& facts,
                                                               const StopToken& stop);
 
-// Warnings about what forecasts of this step leave out.
+// Warnings about omissions of this step's forecasts.
 std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator);
 
 // The names of the step's targets, each cut like all names that are shown. REQUIRES: the fact

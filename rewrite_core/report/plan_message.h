@@ -11,7 +11,7 @@
 
 namespace spillway::core {
 
-// Fills in what is needed to apply `clones` and `plan` again: all of `message` except the step,
+// Fills in the fields needed to apply `clones` and `plan` again: all of `message` except the step,
 // whether calls are inlined, and the fields for human readers. `file` is the original graph;
 // `graph` is the same, or has its calls inlined, or has the clones, or both. Errors:
 // RESULT_TOO_LARGE (report_names.h), those of CanonicalSha256 and of `stop`.

@@ -32,23 +32,23 @@ namespace {
 constexpr int64_t kDefaultHostLimitMib = 65536;
 
 // Grappler's memory optimizer (core/grappler/optimizers/memory_optimizer.cc) would swap by itself.
-// Of its SCHEDULING_HEURISTICS alone is left that an AddN becomes additions to a variable, in any
-// order, which takes more memory than planned and may change bits. (Of 56 plans that
-// tests/tensorflow/what_runs.py had changed so, nine, of a GPT, needed 2 to 19 % more memory than
+// SCHEDULING_HEURISTICS alone still turns an AddN into additions to a variable, in any order, which
+// takes more memory than planned and may change bits. (Of 56 plans that
+// tests/tensorflow/what_runs.py had changed thus, nine, of a GPT, needed 2 to 19 % more memory than
 // with NO_MEM_OPT, and one of these did not fit; the others were the same.) Without it the first
 // value of a reference variable is copied, as simulator.h has it.
 constexpr char kNoMemoryOptimizer[] =
     "graph_options { rewrite_options { memory_optimization: NO_MEM_OPT } }";
 
-// What of Grappler has to be off that a graph and its rewritten one compute the same bits, if the
-// same kernels run: tests/tensorflow/grappler_bits.py finds the fewest.
+// The parts of Grappler to switch off so that a graph and its rewritten one compute the same bits,
+// if the same kernels run: tests/tensorflow/grappler_bits.py finds the fewest.
 constexpr char kSameBits[] = "graph_options { rewrite_options { arithmetic_optimization: OFF } }";
 
-// What feeds, fetches, checkpoints and the input pipeline may have pinned beside swaps: an
-// assumption. A region that does not grow has to hold it, too.
+// Memory pinned by feeds, fetches, checkpoints and the input pipeline beside swaps: an assumption.
+// A region that does not grow has to hold it, too.
 constexpr int64_t kOtherPinnedMib = 1024;
 
-// `variable_bytes`: of variables on CPUs, which TensorFlow pins where there is a GPU
+// `variable_bytes`: of variables on CPUs, which TensorFlow pins if there is a GPU
 // (set_gpu_compatible in core/kernels/variable_ops.cc and resource_variable_ops.cc).
 void SetAdvice(int64_t swap_out_bytes, int64_t variable_bytes, bool sizes_known,
                v1::Advice* advice) {
@@ -78,8 +78,8 @@ std::string NumberText(double number) {
   return absl::SimpleAtod(text, &read) && read == number ? text : absl::StrFormat("%.17g", number);
 }
 
-// Sorts the added nodes so that each reads earlier ones alone; else in the order in which they were
-// added. REQUIRES: they have no cycle.
+// Sorts the added nodes so that each reads only earlier ones; otherwise in the order in which they
+// were added. REQUIRES: they have no cycle.
 absl::Status SortNewNodes(const StopToken& stop, v1::GraphPatch* patch) {
   StopPoller poll(stop);
   auto& nodes = *patch->mutable_new_nodes();
@@ -89,7 +89,7 @@ absl::Status SortNewNodes(const StopToken& stop, v1::GraphPatch* patch) {
     index[nodes[i].name()] = i;
   }
   std::vector<int> order, path;
-  std::vector<int> next_input(nodes.size(), 0);  // Of what is on the path, or has been.
+  std::vector<int> next_input(nodes.size(), 0);  // Of nodes on the path, or already ordered.
   for (int i = 0; i < nodes.size(); ++i) {
     if (next_input[i] == 0) path.push_back(i);
     while (!path.empty()) {
@@ -121,7 +121,7 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
                           v1::RewriteReport* report) {
   if (absl::Status s = facts.Compute({Fact::kCosts}, stop); !s.ok()) return s;
   const Graph& graph = facts.graph();
-  // Outputs that something reads, but for those in the memory of an input.
+  // Outputs that have readers, except those in the memory of an input.
   std::set<std::pair<CloneIndex, int32_t>> read;
   std::map<DeviceId, int64_t> times_ns;
   StopPoller poll(stop);
@@ -208,7 +208,7 @@ void AdviseOnEnvironment(const v1::Step& step, v1::RewriteReport* report) {
       absl::StrCat("TF_CUDNN_WORKSPACE_LIMIT_IN_MB=", limit / kBytesPerMib));
 }
 
-// The device where what the node outputs lies: that of the variable, for a node that reads one.
+// The device of the node's output: that of the variable, for a node that reads one.
 absl::string_view DeviceOfValue(const Graph& graph, NodeId node) {
   const absl::Span<const Tensor> inputs = graph.inputs(node);
   const bool reads = TakesVariable(graph.op(node)) && !inputs.empty() && !inputs[0].is_control();
@@ -233,7 +233,7 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
       device.set_unknown_size_count(device.unknown_size_count() + 1);
       ++unknown_sizes;
     } else {
-      // What is in host memory anyway is not copied there.
+      // Tensors already in host memory are not copied there.
       const bool is_on_host = IsCpuDevice(DeviceOfValue(graph, swap.tensor.node));
       const int64_t out_bytes = is_on_host ? 0 : swap.size_bytes;
       device.set_swap_out_bytes(SaturatingAdd(device.swap_out_bytes(), out_bytes));
@@ -415,7 +415,7 @@ absl::Status AddToPatch(const Graph& graph, const GraphEdit& edit, const StopTok
                         v1::GraphPatch* patch) {
   ReportNames counted(graph, "the patch", stop);
   StopPoller poll(stop);
-  // What earlier edits added or rewired is itself edited.
+  // Nodes that earlier edits added or rewired are edited.
   absl::flat_hash_map<std::string, v1::NewNode*> added;
   for (v1::NewNode& node : *patch->mutable_new_nodes()) {
     if (poll.Tick()) return stop.status("report");

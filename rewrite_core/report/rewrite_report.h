@@ -22,15 +22,15 @@ namespace spillway::core {
 // `stop`.
 absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const SwapPlan& plan,
                            const StopToken& stop, v1::RewriteReport* report);
-// Fills in what the clones make again, and how long they take. Errors: those of the facts.
+// Fills in the bytes that the clones recompute, and their time. Errors: those of the facts.
 absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const StopToken& stop,
                           v1::RewriteReport* report);
-// Adds which nodes run again. `names` are those of WriteClones. Errors: as for ReportSwaps.
+// Adds the recomputed nodes. `names` are those of WriteClones. Errors: as for ReportSwaps.
 absl::Status ReportCloneNames(const Graph& graph, const ClonePlan& clones,
                               const std::vector<std::string>& names, const StopToken& stop,
                               v1::RewriteReport* report);
 // Says whether the graph with these clones, or with swaps or inlined calls alone, computes the same
-// bits as `original`, and what that takes. Must follow ReportFigures if that is called.
+// bits as `original`, and the settings needed. Must follow ReportFigures if that is called.
 void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report);
 // Adds to the advice the session option that the simulation assumed: the fraction of Hardware, if
 // it is not 0. Must follow ReportFigures if that is called.
@@ -55,11 +55,11 @@ void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteRepo
 // Warns that tensors inside functions are never swapped, if the graph has functions.
 void WarnOfFunctions(const Graph& graph, absl::string_view why_kept, v1::RewriteReport* report);
 
-// One sentence for human readers on what the plans do.
+// One sentence for human readers on the plans' effects.
 std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added,
                         bool dry_run = false);
 
-// Says of the clones in `patch` what they run again; the rest as above.
+// Names the originals of the clones in `patch`; the rest as above.
 absl::Status NameOriginals(const Graph& graph, const ClonePlan& clones,
                            const std::vector<std::string>& names, const StopToken& stop,
                            v1::GraphPatch* patch);

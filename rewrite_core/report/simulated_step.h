@@ -1,4 +1,4 @@
-// One simulated step: each GPU's memory over time, what is live at the peak, and when each
+// One simulated step: each GPU's memory over time, live buffers at the peak, and when each
 // operation ran. Only renders messages; makes no decisions.
 //
 // Thread safety: one call at a time per simulator.

@@ -6,9 +6,9 @@
 // several the one at the lowest address (its bins are ranges of sizes, so the search from bin to
 // bin finds that one). The remainder is split off if the chunk is at least twice as large as the
 // request, or larger by max_fragmentation_bytes; otherwise the whole chunk is taken.
-// (BFCAllocator::FindChunkPtr in tensorflow/core/common_runtime/bfc_allocator.cc: 128 MiB, or,
-// where the session's gpu_options.experimental.internal_fragmentation_fraction is above 0, that
-// share of the memory that the allocator may use.) A freed chunk is immediately coalesced with free
+// (BFCAllocator::FindChunkPtr in tensorflow/core/common_runtime/bfc_allocator.cc: 128 MiB, or, if
+// the session's gpu_options.experimental.internal_fragmentation_fraction is above 0, that share of
+// the memory that the allocator may use.) A freed chunk is immediately coalesced with free
 // neighbours.
 //
 // Thread safety: one thread at a time.
@@ -85,13 +85,13 @@ class BestFitAllocator {
 
   // The free pieces by bytes, then by address. A step has tens of them, for which one sorted array
   // is faster than a tree (ResNet-50 in 8 GiB: planned in 0.89 of the time with absl::btree_set);
-  // where there are many, no block has more than kMostInBlock.
+  // if there are many, no block has more than kMostInBlock.
   class FreeSet {
    public:
     void Clear() { blocks_.clear(); }
     void Insert(const FreePiece& piece);
     void Erase(const FreePiece& piece);  // REQUIRES: it is there.
-    // Removes the first piece of at least `bytes`; returns kNoChunk if there is none.
+    // Removes the first piece of at least `bytes`; returns kNoChunk if none.
     Chunk TakeFirst(int64_t bytes);
     int64_t largest_bytes() const { return blocks_.empty() ? 0 : blocks_.back().back().bytes; }
 
@@ -99,7 +99,7 @@ class BestFitAllocator {
     using Block = std::vector<FreePiece>;
     static constexpr size_t kMostInBlock = 128;
 
-    // The first block whose last piece is not before `piece`; the end if there is none.
+    // The first block whose last piece is not before `piece`; the end if none.
     std::vector<Block>::iterator BlockOf(const FreePiece& piece);
     void Erase(std::vector<Block>::iterator block, Block::iterator piece);
 

@@ -83,7 +83,7 @@ class Bounds {
   // REQUIRES: reused_ is that of `id`.
   int64_t Need(OpId id, GpuIndex device) const;
   void UseAt(int32_t step, BufferId id);
-  // kNeverAgain if it cannot be made again.
+  // kNeverAgain if it cannot be recomputed.
   double AgainNsPerByte(BufferId id);
   // Returns, by step, its earliest possible start.
   std::vector<int64_t> EarliestStarts(const std::vector<int64_t>& out_until, GpuIndex device,
@@ -110,8 +110,8 @@ class Bounds {
   std::vector<BufferId> used_;       // On this device.
   std::vector<StepInterval> gaps_, stays_;
   std::vector<StepInterval> gaps_on_host_anyway_;
-  // If operations may run again: by gap, the time to make a byte of its buffer again, in ns;
-  // kNeverAgain: it cannot be.
+  // With recomputation: by gap, the time to recompute a byte of its buffer, in ns; kNeverAgain: it
+  // cannot be.
   std::vector<double> again_ns_per_byte_;
 };
 
@@ -211,7 +211,7 @@ void Bounds::UseAt(int32_t step, BufferId id) {
 double Bounds::AgainNsPerByte(BufferId id) {
   const OpId writer = uses_[id].writer;
   if (writer == kNoOp || !options_.may_run_again[writer]) return kNeverAgain;
-  // One run makes all that it writes, which may be very much.
+  // One recomputation makes all its outputs, which may be many.
   const auto [found, is_new] = again_by_writer_.try_emplace(writer, 0.0);
   if (is_new) {
     int64_t bytes = 0;
@@ -315,7 +315,7 @@ std::vector<int64_t> Bounds::EarliestStarts(const std::vector<int64_t>& out_unti
     if (!use.on_host_anyway && use.all_gaps.bytes > 0) made[use.made_at] += use.all_gaps.bytes;
   }
   std::vector<int64_t> starts(steps, 0);
-  // The maximum over the steps s so far: the end of s, less the copy time of what was made before.
+  // The maximum over the steps s so far: the end of s, less the copy time of bytes made before.
   int64_t first_ns = 0, made_before = 0;
   for (int32_t step = 0; step < steps; ++step) {
     if (poll.Tick()) return {};
@@ -353,7 +353,7 @@ int64_t Bounds::JointTime(const std::vector<int64_t>& demand, GpuIndex device,
   const double copy_ns_per_byte = 1e9 / options_.copy_in_bytes_per_s;
   double left = demand.empty() ? 0 : static_cast<double>(*largest);
   for (const auto& [ns_per_byte, bytes] : again) {
-    // So much made again that both take as long.
+    // So much recomputed that both take as long.
     const double longer_ns = copy_in_ns + left * copy_ns_per_byte - compute_ns;
     if (left <= 0 || longer_ns <= 0) break;
     const double made = std::min({bytes, left, longer_ns / (ns_per_byte + copy_ns_per_byte)});
@@ -389,7 +389,7 @@ int64_t Bounds::StepTime(const DeviceBounds& bounds, const std::vector<int64_t>&
   for (const StepInterval& gap : gaps_) back[gap.last + 1] += gap.bytes;
   StopPoller poll(stop);
   // rest_ns: the minimum time from the start of a step to the end of all. last_ns: the maximum over
-  // the later steps u of rest(u), less the time to copy what is read after u.
+  // the later steps u of rest(u), less the time to copy bytes read after u.
   int64_t rest_ns = 0, last_ns = 0, wanted_behind = 0;
   for (int32_t step = steps - 1; step >= 0 && !poll.Tick(); --step) {
     if (step + 1 < steps) {

@@ -1,7 +1,7 @@
 // Lower bounds that no swap plan can beat, per GPU: the memory below which nothing fits, the bytes
 // that must travel at a given budget, and the resulting step time. They hold for plans that swap
 // whole buffers or parts of them, keep the order of the GPU's operations, and recompute nothing;
-// the joint bound, for plans that also make buffers again.
+// the joint bound, for plans that also recompute buffers.
 //
 // Notation: steps t = 0, 1, ... are the compute operations of the GPU in the given order; M is its
 // budget. A buffer that is not resident is used at the step that writes it and at those that read
@@ -9,9 +9,9 @@
 // it stays (WorkloadBuffer::stays).
 //
 // Memory. need(t) = resident + the bytes that step t reads, writes and uses as workspace, less the
-// inputs that its outputs may reuse in place, + what stays in a gap over t. No plan fits below L0 =
-// max need(t) (also if nodes run again: t runs, and lists' buffers, which stay, are not made
-// again), nor below resident + the largest buffer that is copied in. (OLLA's
+// inputs that its outputs may reuse in place, + the bytes that stay in a gap over t. No plan fits
+// below L0 = max need(t) (also with recomputation: t runs, and lists' buffers, which stay, are not
+// recomputed), nor below resident + the largest buffer that is copied in. (OLLA's
 // min_memory_requirement; the "largest GPU operation" that TFLMS v2 prints.) An input with later
 // readers is reused in place only if a plan makes those read a copy. Its gap then begins with the
 // step itself, not after it, so that saving is not free.
@@ -38,12 +38,12 @@
 //   bytes read by steps up to u are back when u starts, rest(t) >= t + (in(t) - bytes read after u)
 //   / B_in + rest(u).
 //
-// Joint bound. Let t be the step with the largest D(t). Of the gaps over it, parts y_g are made
-// again and parts x_g copied, and sum to D(t): then the step takes at least its compute time plus
-// the sum of y_g c_g, with c_g the time to make a byte of g again, and at least its copies in plus
-// those of x_g. As a byte copied costs the same in each gap, the smallest maximum of both makes the
-// bytes of the least c_g again, up to where both are equal. The host's total holds here, too. (What
-// a second run reads is free, and the shortfall of no other step is looked at.)
+// Joint bound. Let t be the step with the largest D(t). Of the gaps over it, parts y_g are
+// recomputed and parts x_g copied, and sum to D(t): then the step takes at least its compute time
+// plus the sum of y_g c_g, with c_g the time to recompute a byte of g, and at least its copies in
+// plus those of x_g. As a byte copied costs the same in each gap, the smallest maximum of both
+// recomputes the bytes of the least c_g, until both are equal. The host's total holds here, too.
+// (Inputs of recomputed operations are free, and the shortfalls of other steps are ignored.)
 //
 // Thread safety: pure functions; any number of calls at once.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_LOWER_BOUNDS_H_
@@ -66,15 +66,15 @@ struct LowerBoundOptions {
   // Bytes per second, above 0.
   double copy_out_bytes_per_s = 1;
   double copy_in_bytes_per_s = 1;
-  // By operation: whether it may run again, which makes what it writes again. Empty: none.
+  // By operation: whether it may be recomputed, with all its outputs. Empty: none.
   std::vector<bool> may_run_again;
 };
 
 struct DeviceBounds {
   int64_t memory_bytes = 0;
   OpId memory_op = kNoOp;  // kNoOp if nothing but resident buffers takes memory.
-  // If the budget is below memory_bytes, no plan fits. The bytes below then count, for steps that
-  // can fit at all, what they force out, and for the others everything that can be away.
+  // If the budget is below memory_bytes, no plan fits. The bytes below are then, for steps that can
+  // fit at all, those forced out, and for the others everything that can be away.
   int64_t excess_bytes = 0;    // Bound A.
   int64_t swap_out_bytes = 0;  // Bound B, besides the step's own copies.
   int64_t swap_in_bytes = 0;

@@ -19,19 +19,18 @@ class WaitingList {
  public:
   bool empty() const { return count_ == 0; }
   void Add(OpId op, int64_t bytes);
-  // From now on each operation needs what `bytes` returns for it.
+  // From now on each operation needs the result of `bytes`.
   void Rekey(absl::FunctionRef<int64_t(OpId)> bytes);
   void Clear();
   // Removes and returns the first operation that needs at most `free_bytes` and that `accepts`
-  // accepts (called in order until it returns true); kNoOp if there is none.
+  // accepts (called in order until it returns true); kNoOp if none.
   OpId TakeFirst(int64_t free_bytes, absl::FunctionRef<bool(OpId)> accepts);
 
  private:
   // Makes room for another one at the end.
   void Grow();
   void SetLeast();  // Recomputes all inner nodes.
-  // Returns the first place from `from` on whose need is at most `free_bytes`; capacity_ if there
-  // is none.
+  // Returns the first place from `from` on whose need is at most `free_bytes`; capacity_ if none.
   int32_t FindFrom(int32_t from, int64_t free_bytes) const;
 
   // A binary tree over the places; each node holds the minimum need below it. Place i is node
@@ -71,7 +70,7 @@ class MemoryPool {
   void Rekey(absl::FunctionRef<int64_t(OpId)> bytes) { waiting_.Rekey(bytes); }
   int64_t free_bytes() const { return budget_ - in_use_; }
   // Removes and returns the first waiting operation that needs at most `bytes` and that `accepts`
-  // accepts; kNoOp if there is none.
+  // accepts; kNoOp if none.
   OpId NextServed(int64_t bytes, absl::FunctionRef<bool(OpId)> accepts) {
     return waiting_.TakeFirst(bytes, accepts);
   }

@@ -1,16 +1,16 @@
 // NodeLinker: how a node of the graph, or a plan's swap node, becomes an operation of the workload:
-// what it waits for, reads and writes, which copies that takes, whose memory it shares or may reuse
-// (workload_builder.h has the rules). The code is shared by the two makers of workloads: the
-// builder, which visits the whole graph, and the patch, which visits what a plan touches.
+// its waits, reads and writes, their copies, the memory that it shares or may reuse
+// (workload_builder.h has the rules). The two makers of workloads share the code: the builder,
+// which visits the whole graph, and the patch, which visits the nodes that a plan touches.
 //
 // A Target has
-//   BufferId BufferOf(Tensor);          the buffer behind a tensor, kNoBufferId if there is none
+//   BufferId BufferOf(Tensor);          the buffer behind a tensor, kNoBufferId if none
 //   void SetBufferOf(Tensor, BufferId); for a swap node's output
 //   OpId OpOf(NodeId);                  kNoOp if it does not run
 //   int32_t DeviceOf(BufferId);
 //   View CopyOf(Tensor, TensorForm from, TensorForm to);              existing, or made by MakeCopy
 //   OpId AddCopy(const Copy&);
-//   BufferId AddCopied(const Copy&, Place);               what such a copy writes
+//   BufferId AddCopied(const Copy&, Place);               the output of such a copy
 //   void LinkCopy(OpId, OpId before, BufferId from, BufferId to);
 //   void Wait(OpId, OpId before);       once for each
 //   void Read(OpId, BufferId);          once for each, never from another memory
@@ -48,8 +48,8 @@ class NodeLinker {
   struct Copy {
     OpKind kind;
     Place device;
-    Tensor tensor;    // What is copied: may be a swap node's output,
-    TensorForm want;  // what to,
+    Tensor tensor;    // The copied one: may be a swap node's output,
+    TensorForm want;  // to this form,
     int32_t step;     // and which of two copies in a row.
     int64_t bytes;
     int64_t duration_ns;
@@ -100,7 +100,7 @@ class NodeLinker {
   }
 
   // Whether the tensor, or the end of its node, is dead: because of a conditional or, for a swap
-  // node, because of what it reads or waits for.
+  // node, because of its inputs or waits.
   bool IsDead(Tensor t) const {
     if (!overlay_.IsSwapNode(t.node)) return facts_.conditionals().IsDead(t);
     for (Tensor input : overlay_.Inputs(t.node)) {  // A swap-in reads a swap-out.
@@ -133,7 +133,7 @@ class NodeLinker {
     return OnlyOrders(id) || (!overlay_.IsSwapNode(id) && facts_.active_nodes().constants[id]);
   }
 
-  // Whether, with the plan's edges, no loop body needs what its own loop outputs. If one does
+  // Whether, with the plan's edges, no loop body needs its own loop's outputs. If one does
   // (TensorFlow would wait forever; Soundness allows no such edge), links across loops are omitted.
   bool LoopsHold(StopPoller* poll) const;
 
@@ -143,7 +143,7 @@ class NodeLinker {
   const StepFacts& facts_;
   const Graph& graph_;
   const PlanOverlay& overlay_;
-  // Of the graph's nodes (ActiveNodes); others where a plan makes more of them run.
+  // Of the graph's nodes (ActiveNodes); others if a plan makes more of them run.
   const NodeFlags* needed_;
   const NodeFlags* only_orders_;
   WorkloadNotes notes_;

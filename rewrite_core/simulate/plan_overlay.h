@@ -23,7 +23,7 @@ class PlanOverlay {
     Tensor input;   // Its input: `tensor`, or the swap-out.
     absl::Span<const NodeId> triggers;
     absl::Span<const InputPosition> consumers;  // Of a swap-in.
-    Place place;                                // Where it is placed.
+    Place place;                                // Its place.
     int32_t swap = 0;                           // Index in the plan,
     int32_t swap_in = -1;                       // and in that swap; -1: the swap-out.
     int32_t next = -1;                          // The next one for the same producer.

@@ -50,7 +50,7 @@ class PlanPatch::Impl : private NodeLinker<PlanPatch::Impl> {
     int32_t reuses = -1;  // In reuses_, by Reuse::next.
     BufferId written = kNoBufferId;  // For copies. Others write the same as before.
     int64_t mark = 0;                // Its mark in waited_ and read_.
-    bool is_relinked = true;         // False: only what it reuses in place changes.
+    bool is_relinked = true;         // False: only its reuse in place changes.
   };
   template <typename Id>
   struct Item {
@@ -233,7 +233,7 @@ absl::StatusOr<bool> PlanPatch::Impl::Apply(const SwapPlan& plan, const StopToke
   return true;
 }
 
-// Like Builder::FindActive: visits what the edited inputs of needed nodes lead to.
+// Like Builder::FindActive: visits edited inputs of needed nodes, and their ancestors.
 bool PlanPatch::Impl::FindActive(StopPoller* poll) {
   const int32_t num_nodes = graph_.num_nodes();
   const NodeFlags& needed = facts_.active_nodes().needed;

@@ -1,7 +1,7 @@
 // PlanPatch: changes the prepared workload of a step in place to that of the step with a plan, and
-// back. Only what the plan touches is rebuilt: its swap nodes and copies, the nodes whose inputs it
-// changes, and nodes that share memory with what these read. Lists that change are appended to the
-// pools of the prepared workload.
+// back. Only the touched part is rebuilt: the plan's swap nodes and copies, the nodes whose inputs
+// it changes, and nodes that share memory with inputs of these. Lists that change are appended to
+// the pools of the prepared workload.
 //
 // Some plans change more than that: nodes run that did not, a copy loses all its readers, or a
 // buffer loses its largest alias. Those are left to BuildWorkload.

@@ -85,7 +85,7 @@ struct StepTerms {
   bool unlimited_if_unfit = false;
   // Record, in both modes, the order of operations, with the start and end of each;
   bool record_operations = false;
-  // and the memory in use over time, with what is live at the peak.
+  // and the memory in use over time, with the live buffers at the peak.
   bool record_memory = false;
   // Fill in DeviceUse::slowed_ns, for WorkspaceLimits (analysis/cost.h).
   bool count_slowed = false;

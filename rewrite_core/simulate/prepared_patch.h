@@ -1,5 +1,5 @@
 // PreparedPatch: changes to a prepared workload, and their undoing. Lists that change are appended
-// to its pools; replaced values are saved. Operations go by the workload's ids; new ones follow.
+// to its pools; replaced values are saved. Operations have the workload's ids; new ones follow.
 //
 // Thread safety: one thread at a time.
 #ifndef SPILLWAY_REWRITE_CORE_SIMULATE_PREPARED_PATCH_H_
@@ -31,7 +31,7 @@ class PreparedPatch {
   // As PreparedWorkload::SetLists. REQUIRES: all buffers were added.
   void SetLists(OpId op, absl::Span<const BufferId> reads, absl::Span<const BufferId> writes,
                 absl::Span<const BufferId> reuses);
-  // Edges take effect in FinishEdges; SetWaits says how many lead to an operation.
+  // Edges take effect in FinishEdges; SetWaits sets how many lead to an operation.
   void AddEdge(OpId from, OpId to);
   void RemoveEdge(OpId from, OpId to);
   void SetWaits(OpId op, int32_t waits);

@@ -133,7 +133,7 @@ absl::Status PreparedWorkload::AddOps(const Workload& workload, StopPoller* poll
   writes.reserve(workload.writes.num_items());
   holds.reserve(workload.reads.num_items() + workload.writes.num_items());
   std::vector<bool> has_writer(buffers.size(), false);
-  // First the writes, which determine what counts on the host; then the holders.
+  // First the writes, which determine the host's counted buffers; then the holders.
   for (OpId number(0); number < num_ops; ++number) {
     const OpId id = IdOf(number);
     if (poll->Tick(1 + ListSize(workload.reads[id]) + ListSize(workload.writes[id]))) {

@@ -35,7 +35,7 @@ struct PreparedWorkload {
     // on, those that wait until it is done.
     int32_t after = 0, copies = 0, ended = 0, after_end = 0;
     int32_t writes = 0, writes_end = 0;  // In `writes`.
-    int32_t holds = 0, holds_end = 0;    // In `holds`: what it reads and writes, and releases.
+    int32_t holds = 0, holds_end = 0;    // In `holds`: the buffers it uses, then releases.
     NodeId node = kNoNode;
     int32_t device_bits : 28;
     uint32_t kind_bits : 2;

@@ -1,5 +1,5 @@
 // The order in which a GPU takes ready operations. TensorFlow guarantees none: its executor runs
-// whatever is ready, on several threads. A plan that fits in one order may not fit in another, so
+// any ready operation, on several threads. A plan that fits in one order may not fit in another, so
 // it can be simulated in several.
 //
 // Thread safety: plain values.

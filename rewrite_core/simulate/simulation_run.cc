@@ -217,7 +217,7 @@ bool SimulationRun::Advance() {
 }
 
 void SimulationRun::EndEvents() {
-  // The order in which they end does not matter: what becomes ready is sorted.
+  // The order in which they end does not matter: ready operations are sorted.
   for (size_t i = 0; i < end_now_.size() && !poll_->Tick(); ++i) End(end_now_[i]);
   end_now_.clear();
   while (!events_.empty() && events_.front().time_ns == now_ && !poll_->Tick()) {
@@ -373,7 +373,7 @@ bool SimulationRun::FindPlaces(OpId id, Device* device) {
     // A buffer reused in place is already placed.
     if (is_held(write.buffer)) continue;
     chunks_[write.buffer] = allocator.Allocate(write.bytes);
-    // Polls, as one operation may write very much, and be tried again whenever memory is freed.
+    // Polls, as one operation may write very much, and be tried again when memory is freed.
     all = chunks_[write.buffer] != BestFitAllocator::kNoChunk && !poll_->Tick();
     if (!all) break;
   }

@@ -43,7 +43,7 @@ class SimulationRun : private SimulationRunState {
   void FailResident(GpuIndex device, int64_t bytes, int64_t placed_bytes);
   // Runs one round at now_; returns whether any memory was granted.
   bool Round();
-  // Moves now_ to the next event; returns false if there is none, or a wait for memory times out
+  // Moves now_ to the next event; returns false without one, or if a wait for memory times out
   // before it.
   bool Advance();
   void EndEvents();
@@ -56,10 +56,10 @@ class SimulationRun : private SimulationRunState {
   void ChooseHead(GpuIndex index, Device* device);
   void AskForHeads(GpuIndex device);
   void AskForHead(GpuIndex device, Queue* queue, int64_t not_before_ns);
-  // Schedules another look at `queue` for `time_ns`, when its current or next head may request
+  // Schedules another check of `queue` for `time_ns`, when its current or next head may request
   // memory.
   void LookAgain(GpuIndex device, int64_t time_ns, Queue* queue);
-  // Adds `id` to the requests for memory, and decides what it reuses in place.
+  // Adds `id` to the requests for memory, and decides its reuse in place.
   void Ask(OpId id);
   int64_t ReuseInPlace(const PreparedWorkload::Write& write);
   // `device`: null if memory is only counted.
@@ -92,7 +92,7 @@ class SimulationRun : private SimulationRunState {
   void CountKernel(GpuIndex device, int64_t duration_ns);
   // Adds the time until now since the device could have run something.
   void Stall(GpuIndex device);
-  // Releases what `op` reads and, as its writer, what it wrote.
+  // Releases the buffers that `op` reads and, as their writer, wrote.
   void LetGo(const Op& op);
   void FreeBuffer(BufferId id);
   void FreeWorkspace(OpId id, const Op& op, Device* device);

@@ -52,8 +52,8 @@ class SimulationRunState {
     std::vector<OpId> ready;
     ReadyDraws draws;
     int64_t launcher_free_ns = 0;
-    int64_t compute_end_ns = 0;  // When all that was launched ends,
-    int64_t kernel_end_ns = 0;   // and all of it that takes time,
+    int64_t compute_end_ns = 0;  // When all launched operations end,
+    int64_t kernel_end_ns = 0;   // and all of them that take time,
     int64_t in_end_ns = 0;       // and all copies issued.
     int32_t kernels_left = 0;    // Operations that take time and have not been launched.
     // With a cutoff: the durations of operations that have not been launched, by engine.
@@ -85,8 +85,8 @@ class SimulationRunState {
 
   int64_t now_ = 0;
   int64_t last_end_ns_ = 0;
-  int64_t host_end_ns_ = 0;    // When all that the host's engine was given ends.
-  int64_t least_time_ns_ = 0;  // With a cutoff: what the step takes at least.
+  int64_t host_end_ns_ = 0;    // When all work of the host's engine ends.
+  int64_t least_time_ns_ = 0;  // With a cutoff: the step's minimum time.
   int32_t left_ = 0;           // Operations that have not been granted memory.
   std::vector<Device> devices_;
   MemoryPool host_{kUnlimited};

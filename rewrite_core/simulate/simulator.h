@@ -8,17 +8,17 @@
 // writer and all its readers have released it. An output reuses in place the buffer of the input
 // that `reuses` names if, when its operation first requests memory, that operation is the buffer's
 // only remaining reader and both have the same size: the test of TensorFlow's forward_input, whose
-// type check is left to the maker of the workload. Host memory counts only what kCopyOut and kHost
-// write: buffers in transit, neither CPU variables nor the small outputs of GPU kernels that live
+// type check is left to the maker of the workload. Host memory counts only outputs of kCopyOut and
+// kHost: buffers in transit, neither CPU variables nor the small outputs of GPU kernels that live
 // there.
 //
-// kLaunchAhead is what TensorFlow does. Each GPU has a launcher, a queue in order of readiness. A
+// kLaunchAhead is TensorFlow's behaviour. Each GPU has a launcher, a queue in order of readiness. A
 // compute operation is ready when every predecessor is *launched* (compute on the same device) or
 // *done* (anything else). When the launcher is free, it allocates the outputs and the workspace of
-// the operation at the head of the queue. That operation is then launched: it releases what it
-// reads and its workspace (the next owner of that memory runs later on the same stream), and runs
-// after everything launched before it. The launcher is free again after `launch_ns`, or at once if
-// the operation takes no time. A copy out is issued when its predecessors are launched or done, as
+// the operation at the head of the queue. That operation is then launched: it releases its inputs
+// and its workspace (the next owner of that memory runs later on the same stream), and runs after
+// everything launched before it. The launcher is free again after `launch_ns`, or at once if the
+// operation takes no time. A copy out is issued when its predecessors are launched or done, as
 // above, and starts in order of issue when they are done, its engine is free and there is host
 // memory. A copy in requests memory when all its predecessors are done, is issued when it has that
 // memory, and starts in order of issue when everything launched on its device before its issue is
@@ -39,10 +39,10 @@
 // to that one, rounded down, to at least 1 ns; drawn from ReadyDraws when it is launched or
 // started.
 //
-// Late reads (late_ns above 0). What a GPU reads of the host at the start of a step, such as
-// weights on a CPU, comes in the order in which the host's threads get to it, while the first
-// operations already take memory: it may lie in the midst of their outputs until the end of the
-// step. (Under a hard limit, a plan for two towers ran out in half of its runs for that.) Here a
+// Late reads (late_ns above 0). Tensors that a GPU reads from the host at the start of a step, such
+// as weights on a CPU, come in the order in which the host's threads get to them, while the first
+// operations already take memory: they may lie among these operations' outputs until the end of the
+// step. (Under a hard limit, a plan for two towers therefore ran out in half of its runs.) Here a
 // copy in that becomes ready in the first late_ns of the step does so 1 to late_ns nanoseconds
 // later; drawn, like kMixed's choices, from its device's ReadyDraws.
 //
@@ -53,8 +53,8 @@
 // address. Free memory that is too fragmented for the request does not count as free.
 //
 // Initializers (initializer_seed above 0). TensorFlow runs the initializers of variables in any
-// order, several at once. The first value of a reference variable is copied from where it was
-// computed (AssignOp::Compute in core/kernels/assign_op.h: the variable asks for other allocator
+// order, several at once. The first value of a reference variable is copied from its producer's
+// memory (AssignOp::Compute in core/kernels/assign_op.h: the variable asks for other allocator
 // attributes than the value has, so it never reuses its memory), which leaves holes between such
 // variables (measured: a CNN's 9 MiB of variables were spread over the first 14 MiB). Here
 // InitializerDraws gives each device an order of its resident buffers and the number of
@@ -64,14 +64,14 @@
 // all are freed.
 //
 // Wanted workspaces. cuDNN takes a workspace while it launches a convolution, if it is free at
-// once, and else another algorithm (AllocateScratchOrFallback in core/kernels/conv_ops_gpu.h).
+// once, and otherwise another algorithm (AllocateScratchOrFallback in core/kernels/conv_ops_gpu.h).
 // Nothing waits for it, and the memory is free again before the next operation is launched: so it
 // changes neither memory nor order, and only its absence is counted (DeviceUse::slowed_ns). The
 // algorithm is chosen in the first step, which needs more: each is tried with a workspace between
 // two redzones, beside a copy of the output between two redzones, unless there is no memory for
-// that copy (AutotuneUnfusedConv in conv_ops_gpu.cc, WrapRedzoneBestEffort in gpu_utils.cc). What
-// is free is the largest free piece or, if memory is only counted, all that is free; or what the
-// device has besides its budget, if that is more.
+// that copy (AutotuneUnfusedConv in conv_ops_gpu.cc, WrapRedzoneBestEffort in gpu_utils.cc). The
+// free memory is the largest free piece or, if memory is only counted, all free bytes; or the
+// device's bytes besides its budget, if those are more.
 //
 // Waiting. An operation waits if its allocation does not fit. Freed memory goes to the first
 // waiting operation for which it is enough. An operation that has waited for 10 s (kMemoryWaitNs),
@@ -117,7 +117,7 @@
 namespace spillway::core {
 
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-// TensorFlow's allocator hands out multiples of this (Allocator::kAllocatorAlignment of the BFC
+// TensorFlow's allocator returns multiples of this (Allocator::kAllocatorAlignment of the BFC
 // allocator, kMinAllocationSize).
 inline constexpr int64_t kAllocationBytes = 256;
 inline constexpr int64_t AllocatedBytes(int64_t bytes) {
@@ -127,8 +127,8 @@ inline constexpr int64_t AllocatedBytes(int64_t bytes) {
 inline constexpr int64_t kMemoryWaitNs = 10'000'000'000;
 inline constexpr int32_t kMaxCopyPercent = 10'000;
 inline constexpr int32_t kMaxSpreadPercent = 1'000;
-// What an operation takes without the workspace that it wants, in percent of its time. An
-// assumption until it is measured; the step's time hardly depends on it, as few go without.
+// An operation's time without the workspace that it wants, in percent of its time. An assumption
+// until it is measured; the step's time hardly depends on it, as few go without.
 inline constexpr int32_t kWithoutWorkspacePercent = 130;
 // Both redzones of an allocation (RedzoneAllocator::kDefaultRedzoneSize on each side).
 inline constexpr int64_t kRedzoneBytes = 2 * (int64_t{8} << 20);
@@ -145,8 +145,8 @@ struct SimulationOptions {
   // Which of the ready compute operations a GPU runs next; the seed is for all that is drawn.
   ReadyOrder ready_order = ReadyOrder::kFirstReady;
   uint32_t ready_seed = 0;
-  // 0: operations that become ready in one round join their queues in order of ids; else in order
-  // of ShuffledRank.
+  // 0: operations that become ready in one round join their queues in order of ids; otherwise in
+  // order of ShuffledRank.
   uint32_t file_seed = 0;
   // The duration of copies, in percent: 1 to kMaxCopyPercent.
   int32_t copy_percent = 100;
@@ -164,8 +164,8 @@ struct SimulationOptions {
   uint32_t initializer_seed = 0;
   // With `placed`: how much larger than the request a chunk may be without being split.
   int64_t max_fragmentation_bytes = kDefaultMaxFragmentationBytes;
-  // kLaunchAhead alone: fill in `slowed_ns` for these limits of wanted workspaces, in bytes, where
-  // devices have these bytes besides their budgets; devices beyond the list have none.
+  // kLaunchAhead alone: fill in `slowed_ns` for these limits of wanted workspaces, in bytes, on
+  // devices with these bytes besides their budgets; devices beyond the list have none.
   std::vector<int64_t> workspace_limits, spare_bytes;
   int64_t redzone_bytes = kRedzoneBytes;
   // Fill in `timeline` and `at_peak`.
@@ -201,7 +201,7 @@ struct OutOfMemory {
   // could not be placed exceeds the largest free one.
   int64_t missing_bytes = 0;
   NodeId node = kNoNode;           // Of `op`,
-  OpKind kind = OpKind::kCompute;  // and what it is. A copy's node is the one whose output travels.
+  OpKind kind = OpKind::kCompute;  // and its kind. A copy's node is the one whose output travels.
 };
 
 // A moment at which the memory in use changed.
@@ -233,7 +233,7 @@ struct DeviceUse {
   std::vector<BufferId> at_peak;
 };
 
-// One operation; kNeverRun for what did not happen.
+// One operation; kNeverRun: it did not happen.
 struct OpTimes {
   static constexpr int64_t kNeverRun = -1;
   int64_t given_ns = kNeverRun;  // When its memory was allocated: launched, issued or started.
@@ -253,14 +253,14 @@ struct SimulationResult {
   std::vector<PlacedPiece> pieces;
   bool waited = false;  // Some allocation had to wait.
   // More than the cutoff, and at most the time that it would have taken, if the run was given up:
-  // what would have become of it is not known, and the figures below are those of that moment.
+  // its result is not known, and the figures below are those of that moment.
   int64_t step_time_ns = 0;
   std::vector<DeviceUse> devices;  // As in the workload.
   int64_t host_peak_bytes = 0;
   int64_t host_ns = 0;  // Busy time of the host's engine.
   // The compute operations in the order in which they were launched, or started.
   std::vector<OpId> order;
-  std::vector<OpTimes> times;  // By operation, if asked for.
+  std::vector<OpTimes> times;  // By operation, if requested.
 };
 
 // INTERNAL if the workload breaks a rule of workload.h, or an option its range; INVALID_ARGUMENT if

@@ -18,8 +18,8 @@ constexpr SimulationMode kAhead = SimulationMode::kLaunchAhead;
 constexpr SimulationMode kSync = SimulationMode::kSynchronous;
 
 // The runs of one workload that the two stages need, each made once. A run with placed memory that
-// did not diverge is the same as one with counted memory, but for DeviceUse::slowed_ns; and one in
-// which no allocation waited, as one without budgets.
+// did not diverge is the same as one with counted memory, except for DeviceUse::slowed_ns; and one
+// in which no allocation waited, as one without budgets.
 class Runs {
  public:
   Runs(const PreparedWorkload& workload, const SimulationOptions& options,
@@ -153,8 +153,8 @@ class StepSimulator::Impl {
   std::vector<OpId> order;
   // By GPU: the peak of the last step. The next is likely to be similar.
   std::vector<int64_t> last_peaks;
-  // What the step without a plan may hold on the host at most: inputs, what CPUs make. The limit of
-  // swaps is not below it, or no plan could fit, not even one without swaps.
+  // The most that the step without a plan may hold on the host: inputs, outputs of CPUs. The limit
+  // of swaps is not below it, or no plan could fit, not even one without swaps.
   int64_t host_bytes_anyway = 0;
 };
 
@@ -421,7 +421,7 @@ absl::StatusOr<std::vector<DeviceBounds>> StepSimulator::LowerBounds(
     if (RunsNode(op)) ops[op.node] = id;
   }
   for (NodeId node : nodes) {
-    // What a plan adds (a constant behind an edge between devices) has none.
+    // Added operations (a constant behind an edge between devices) have none.
     if (node != kNoNode && ops[node] != kNoOp) order.push_back(ops[node]);
   }
   if (order.empty() && impl_->order.empty()) {

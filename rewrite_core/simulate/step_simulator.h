@@ -1,6 +1,6 @@
 // StepSimulator: simulates one training step under many plans. The workload of the unswapped step
 // is built once and a plan is patched into it, so that the cost of a simulation is that of the run,
-// plus what the plan touches.
+// plus that of patching.
 //
 // The result is that of the workload which BuildWorkload (workload_builder.h) makes of graph and
 // plan, except for the ids (see StepResult::ops).
@@ -36,7 +36,7 @@ class StepSimulator : public PlanSimulator {
   absl::StatusOr<StepResult> Simulate(const SwapPlan& plan, const StepTerms& terms,
                                       const StopToken& stop) override;
 
-  // Frees what patching needs, and the fact kCosts. From now on only the unswapped step may be
+  // Frees the patching data, and the fact kCosts. From now on only the unswapped step may be
   // simulated, and Become called.
   void EndPlanning();
   // Makes the step with `plan` the one that is simulated without a plan, to save memory. REQUIRES:

@@ -30,7 +30,7 @@ inline constexpr BufferId kNoBufferId(-1);
 
 enum class OpKind : uint8_t {
   kCompute,  // On a GPU's compute engine. If it takes no time, it launches no kernel.
-  kHost,     // On the CPU: any number at once, but for those on the host's engine.
+  kHost,     // On the CPU: any number at once, except those on the host's engine.
   kCopyOut,  // On a GPU's device-to-host engine. Exactly one read and one write.
   kCopyIn,   // On a GPU's host-to-device engine. Exactly one read and one write.
 };
@@ -79,7 +79,7 @@ struct WorkloadBuffer {
   bool resident = false;  // Live before the step and after it (variables, constants): never freed.
   bool copied = false;    // Resident, and its first value was copied there: a reference variable.
   bool stays = false;     // No plan frees it before its last use: a list holds it.
-  bool transposed = false;  // What such an operation makes.
+  bool transposed = false;  // Such an operation's output.
   Tensor tensor;            // Its source: the first of its aliases.
   // For the buffers that such copies write.
   int32_t swap = -1;

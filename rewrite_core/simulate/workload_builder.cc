@@ -48,7 +48,7 @@ class ListItems {
     }
     for (int32_t i = 0; i < num_lists; ++i) end[i + 1] += end[i];
     std::vector<Id> sorted(end.back());
-    // From where each list begins to where it ends.
+    // From the beginning of each list to its end.
     for (const Item& item : items_) {
       if (poll->Tick()) return false;
       if (item.item >= 0) sorted[end[item.list]++] = item.item;
@@ -146,9 +146,9 @@ class Builder : private NodeLinker<Builder> {
   Workload workload_;
 };
 
-// Finds what the targets need in a graph with a plan, triggers included: what they needed before (a
-// swap forwards what was read), and what the edited inputs of those nodes lead to, dead or not, as
-// dead nodes are waited for, too. Dead nodes do not run.
+// Finds the nodes that the targets need in a graph with a plan, triggers included: those needed
+// before (a swap forwards its input), and the edited inputs of those nodes with their ancestors,
+// dead or not, as dead nodes are waited for, too. Dead nodes do not run.
 absl::Status Builder::FindActive() {
   const NodeFlags& needed = facts_.active_nodes().needed;
   runs_ = needed;
@@ -345,7 +345,7 @@ void Builder::AddFusionBuffers() {
 }
 
 // Makes the end of an iteration read the lists from which the loop takes. Called when all nodes are
-// linked, as some come before what they hold.
+// linked, as some come before buffers they hold.
 absl::Status Builder::HoldInLoops() {
   if (facts_.loops().empty()) return absl::OkStatus();
   absl::flat_hash_set<BufferId> has;

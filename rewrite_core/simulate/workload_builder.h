@@ -1,5 +1,5 @@
-// Builds the Workload that the simulator runs from a graph and, optionally, a plan for it: what
-// TensorFlow's partitions of the graph would do in one step.
+// Builds the Workload that the simulator runs from a graph and, optionally, a plan for it: the work
+// of TensorFlow's partitions of the graph in one step.
 //
 // - Each node that runs is one operation: kCompute on its GPU, or kHost.
 // - A tensor that is read in another memory than its own is copied there once for all its readers
@@ -10,13 +10,13 @@
 // - A plan's swap nodes are treated as nodes of the graph: the workload of a graph with a plan is,
 //   up to numbering, that of the graph into which the plan was written.
 // - Nodes that a conditional (conditionals.h) makes dead are left out: a Merge waits for its live
-//   inputs, and for those nodes behind its dead inputs that do run (NodeLinker::WaitBeyond). Where
+//   inputs, and for those nodes behind its dead inputs that do run (NodeLinker::WaitBeyond). If
 //   nothing decides which side is taken, both run.
 // - The back edge of a loop is cut: each body runs as one iteration, whose operations last as long
 //   as all iterations together (analysis/flow/loops.h says how many), while their outputs take the
-//   memory of one. What a loop keeps in lists is live from its first writer on, for all iterations.
-//   The nodes after a loop wait for the end of its body. An unknown number of iterations counts as
-//   1.
+//   memory of one. Tensors in a loop's lists are live from their first writer on, for all
+//   iterations. The nodes after a loop wait for the end of its body. An unknown number of
+//   iterations counts as 1.
 // - Variables are resident on their GPU whether their nodes run or not; constants if they run.
 // - A buffer of unknown size counts as 0 bytes, and in unknown_buffers.
 // - Host buffers are kept only if they are copied.

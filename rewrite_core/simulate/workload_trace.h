@@ -18,7 +18,7 @@ namespace spillway::core {
 // Copies are numbered in order of these keys.
 struct CopyKey {
   int32_t tensor;   // NodeLinker::Index.
-  TensorForm want;  // What to, maybe through host memory.
+  TensorForm want;  // The target, maybe through host memory.
   int32_t step;     // Which of two copies in a row.
 
   friend bool operator<(const CopyKey& a, const CopyKey& b) {

@@ -1,5 +1,5 @@
 // Which nodes one step runs: the targets and everything that they need, except for dead nodes
-// (conditionals.h). TensorFlow prunes the rest, and whatever only fed nodes would need.
+// (conditionals.h). TensorFlow prunes the rest, and nodes that only fed nodes need.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_FLOW_ACTIVE_NODES_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_FLOW_ACTIVE_NODES_H_
 
@@ -20,7 +20,7 @@ namespace spillway::core {
 enum class TargetSource : uint8_t {
   kGiven,
   kUpdates,  // None were given: the training ops that default_targets finds.
-  kSinks,    // There are none of those either: every node without readers.
+  kSinks,    // No training ops either: every node without readers.
 };
 
 struct ActiveNodes {
@@ -34,9 +34,9 @@ struct ActiveNodes {
   std::vector<NodeId> targets;  // In the order given, or as found. Never empty.
   TargetSource source = TargetSource::kGiven;
 
-  // Whether the step runs the node, and for what it computes.
+  // Whether the step runs the node, not as a NoOp.
   bool Computes(NodeId id) const { return flags[id] && !only_orders[id]; }
-  // Whether it only waits for what its inputs come from.
+  // Whether it only waits for the nodes of its inputs.
   bool ReadsNothing(NodeId id) const { return only_orders[id] || constants[id]; }
 };
 

@@ -306,7 +306,7 @@ class Finder {
     };
     // The ops flagged so far are in `queue`; their edges were not counted as open.
     const size_t first_absorbed = queue.size();
-    // What an update reads is a gradient, whatever else reads it.
+    // Inputs of an update are gradients, regardless of other readers.
     for (NodeId id : part_.updates) {
       for (Tensor input : graph_.inputs(id)) {
         if (poll_.Tick()) return false;

@@ -1,6 +1,6 @@
-// Finds the backward part of a training graph from its structure alone, whatever its nodes are
-// named: gradients, weight updates, and what only these read. Handles any optimizer, several
-// losses, and several optimizers in one graph.
+// Finds the backward part of a training graph from its structure alone, not its names: gradients,
+// weight updates, and nodes that only these read. Handles any optimizer, several losses, and
+// several optimizers in one graph.
 //
 // The backward part consists of
 // (1) ops of a type that only gradients use (ReluGrad, Conv2DBackpropFilter, ...), and everything
@@ -9,11 +9,11 @@
 //     writes (AssignSub, ...) of a value from (1); and plain writes to a variable that (1) or an
 //     update depends on, of a value that depends on the last use of a trained variable. This
 //     excludes initializers, step counters, moving averages and metrics;
-// (3) what an update reads, if it depends on that last use; ops that only the backward part reads:
-//     the start of the backward pass before its first op of (1), shapes, weight decay, learning
-//     rates; and the gates of tf.gradients. Readers that are unused gradients or only watch
-//     gradients are ignored: they lead to no gradient, and are at a higher level than the first
-//     certain one. What leads to the first use of a trained variable is forward and never included;
+// (3) an update's inputs that depend on that last use; ops that only the backward part reads: the
+//     start of the backward pass before its first op of (1), shapes, weight decay, learning rates;
+//     and the gates of tf.gradients. Readers that are unused gradients or only watch gradients are
+//     ignored: they lead to no gradient, and are at a higher level than the first certain one.
+//     Ancestors of the first use of a trained variable are forward and never included;
 // (4) everything reached from (3).
 //
 // A call of a function that contains gradients is a gradient, too; one that writes variables is an

@@ -12,7 +12,7 @@ namespace {
 // A predicate is followed back this far, as in control_flow.cc.
 constexpr int kMaxHopsToPredicate = 64;
 
-// Sides are weighed by walking over what depends on them, which repeats for each level of nesting.
+// Sides are weighed by walking over their dependents, which repeats for each level of nesting.
 // Beyond this many walked edges per edge of the graph, predicates are assumed true. Real graphs
 // nest a few deep.
 constexpr int64_t kMaxWalksOfGraph = 64;
@@ -134,7 +134,7 @@ class SideFinder {
     const NodeId node = reader.node;
     if (result_.dead_[node] || shapes_.IsFed(node)) return true;
     if (graph_.op_info(node).control_flow == ControlFlow::kMerge) {
-      // It waits for one data input, whatever its control inputs.
+      // It waits for one data input, regardless of control inputs.
       if (reader.port == kControl || IsBackEdge(graph_, id, node)) return true;
       merges_.push_back(node);
       if (live_inputs_[node] < 0 && !CountLiveInputs(node)) return false;

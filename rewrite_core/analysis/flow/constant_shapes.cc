@@ -12,7 +12,7 @@ bool IsKnown(ShapeView shape) {
          std::find(shape.dims.begin(), shape.dims.end(), kUnknownDim) == shape.dims.end();
 }
 
-// Flags the nodes whose shapes may depend on what is fed, or on the request.
+// Flags the nodes whose shapes may depend on feeds, or on the request.
 NodeFlags FindOpen(const Graph& graph, const Topology& topology, const Shapes& shapes,
                    StopPoller* poll) {
   NodeFlags open(graph.num_nodes(), false);

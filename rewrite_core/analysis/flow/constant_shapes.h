@@ -1,13 +1,13 @@
 // Operations that read only a shape, and that TensorFlow makes constants before a step runs:
-// Grappler's constant folding does, which every session and function runs by default, for Shape,
-// ShapeN, Size and Rank where it knows the shape (MaterializeShapes in
-// tensorflow/core/grappler/optimizers/constant_folding.cc). They then wait for what makes their
-// input, and read nothing: so a tensor is not kept, swapped in or recomputed for them. In
+// Grappler's constant folding, which every session and function runs by default, replaces Shape,
+// ShapeN, Size and Rank if it knows the shape (MaterializeShapes in
+// tensorflow/core/grappler/optimizers/constant_folding.cc). They then wait for their input's
+// producer, and read nothing: so a tensor is not kept, swapped in or recomputed for them. In
 // TensorFlow 1 each gradient of a convolution has a ShapeN, which often runs late.
 //
-// It does not trust the shape of what is fed, nor know what the request alone states, as a batch
-// size. (In part it finds shapes that depend on these from constants of gradients, which is not
-// repeated here: of resnet50_tf1 7 of 53, of a MobileNet 34 of 35.) Linear in the graph.
+// It does not trust shapes of feeds, nor know values from the request alone, such as a batch size.
+// (It finds some shapes that depend on these from constants of gradients, which is not repeated
+// here: of resnet50_tf1 7 of 53, of a MobileNet 34 of 35.) Linear in the graph.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_FLOW_CONSTANT_SHAPES_H_
 #define SPILLWAY_REWRITE_CORE_ANALYSIS_FLOW_CONSTANT_SHAPES_H_
 

@@ -201,7 +201,7 @@ class ControlFlowBuilder {
     return true;
   }
 
-  // An Exit is alive when its loop ends, whatever the loop's own condition was before; any other
+  // An Exit is alive when its loop ends, regardless of the loop's own condition before; any other
   // condition from inside the loop is not visible outside.
   int32_t ExitSet(NodeId id) {
     const FrameId loop = result_.input_frame_[id];
@@ -255,7 +255,7 @@ class ControlFlowBuilder {
   const Graph& graph_;
   const Topology& topology_;
   const StopToken& stop_;
-  StopPoller poll_;  // What is computed once it has stopped does not matter.
+  StopPoller poll_;  // Results computed after it has stopped do not matter.
   ControlFlowAnalysis result_;
   absl::flat_hash_map<std::pair<FrameId, std::string>, FrameId> frames_;
   std::vector<FrameId> frame_parents_;

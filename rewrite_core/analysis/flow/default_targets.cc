@@ -57,7 +57,7 @@ class TargetFinder {
     return !inputs.empty() && !inputs[0].is_control();
   }
 
-  // The variable behind a reference or handle, or behind its value; kNoNode if there is none.
+  // The variable behind a reference or handle, or behind its value; kNoNode if none.
   NodeId VariableOf(NodeId id) const {
     constexpr int kMaxNames = 8;  // Identity of Enter of ...
     for (int hop = 0; hop < kMaxNames; ++hop) {
@@ -73,7 +73,7 @@ class TargetFinder {
     return kNoNode;
   }
 
-  // Reads back what was written, for possible readers.
+  // Reads back the written value, for possible readers.
   bool IsReadBack(NodeId id) const {
     const absl::Span<const Tensor> inputs = graph_.inputs(id);
     if (!IsData(inputs)) return false;
@@ -218,7 +218,7 @@ class TargetFinder {
     }
     const auto from_weights = ReachedFrom(graph_, weights, nullptr, stop_);
     if (!from_weights.ok()) return false;
-    // The kind of each node: not part of a loss, computed from what the step runs, from its ends.
+    // The kind of each node: not part of a loss, computed from the step's nodes, from its ends.
     enum : char { kNo, kPure, kFromEnds };
     std::vector<char> kind(graph_.num_nodes(), kNo);
     std::vector<NodeId> scalars;

@@ -1,5 +1,4 @@
-// The default targets of a training step: found from the graph's structure alone, whatever its
-// nodes are named.
+// The default targets of a training step: found from the graph's structure alone, not its names.
 //
 // (1) The weight updates (backward_part.h), and the final nodes that wait for any of them: the
 //     train op, with everything that it groups; step counters; averages of weights. Not nodes that
@@ -37,8 +36,8 @@ absl::StatusOr<std::vector<NodeId>> FindDefaultTargets(const Graph& graph, const
                                                        const BackwardPart& backward,
                                                        const StopToken& stop);
 
-// Flags `targets` and everything that they need in `needed`, whose flagged nodes must already
-// include what they need. False if stopped.
+// Flags `targets` and everything they need in `needed`, whose flagged nodes must already include
+// all they need. False if stopped.
 bool AddNeeded(const Graph& graph, const Shapes& shapes, const std::vector<NodeId>& targets,
                StopPoller* poll, NodeFlags* needed);
 

@@ -18,8 +18,8 @@ namespace spillway::core {
 namespace {
 
 constexpr char kLoopsStage[] = "loops";
-// The maximum number of Identities between a condition and what it compares, or between a counter
-// and its initial value.
+// The maximum number of Identities between a condition and its operands, or between a counter and
+// its initial value.
 constexpr int kMaxHops = 64;
 // Inputs of a Merge at the start of a loop: usually two. One with very many inputs does not count
 // as such.
@@ -155,7 +155,7 @@ class LoopFinder {
       }
     }
     if (static_cast<int32_t>(order.size()) == n) return true;
-    // A loop body depends on what follows its own loop: TensorFlow would hang.
+    // A loop body depends on nodes after its own loop: TensorFlow would hang.
     order.clear();
     result_.level_.clear();
     result_.last_values_.clear();
@@ -447,7 +447,7 @@ class LoopFinder {
   const Shapes& shapes_;
   const ControlFlowAnalysis& control_flow_;
   const StopToken& stop_;
-  mutable StopPoller poll_;  // What is computed once it has stopped does not matter.
+  mutable StopPoller poll_;  // Results computed after it has stopped do not matter.
   mutable absl::flat_hash_map<NodeId, Tensor> unchanged_;                   // By Merge.
   mutable absl::flat_hash_map<NodeId, absl::optional<int64_t>> constants_;  // ConstantScalar.
   Loops result_;

@@ -32,7 +32,7 @@ size_t GivenParts(const DeviceName& name) {
          size_t{!name.task.empty()} << 2;
 }
 
-// What two names with these parts must have in common, after the parts. No part contains a slash.
+// The text that two names with these parts must share, after the parts. No part contains a slash.
 std::string CommonKey(const DeviceName& name, size_t wanted_parts, size_t device_parts) {
   const size_t both = wanted_parts & device_parts;
   return absl::StrCat(wanted_parts, "/", device_parts, "/", name.type, "/", name.index, "/",
@@ -136,8 +136,8 @@ bool IsNameOfCpu(absl::string_view device) {
   absl::ConsumePrefix(&device, "/");
   const absl::optional<DeviceName> name = ParseStrictly(absl::StrCat("/", device));
   if (!name.has_value() || (name->type != "CPU" && name->type != "cpu")) return false;
-  // What ParseFullName takes and the importer in Python refuses: a part twice, any replica or task,
-  // no index.
+  // Forms that ParseFullName takes and Python's importer refuses: a part twice, any replica or
+  // task, no index.
   const std::array<const std::string*, 4> parts = {&name->job, &name->replica, &name->task,
                                                    &name->type};
   const auto given = std::count_if(parts.begin(), parts.end(), [](const std::string* part) {

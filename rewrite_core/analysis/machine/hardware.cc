@@ -69,7 +69,7 @@ constexpr RateField kRates[] = {
 };
 #undef SPILLWAY_ACCESS
 
-// By KernelClass: its name, the efficiency that counts if none is given, and the most it may be.
+// By KernelClass: its name, the default efficiency, and its maximum.
 struct ClassField {
   absl::string_view name;
   double Hardware::*otherwise;
@@ -127,7 +127,7 @@ bool HasEveryNumber(const v1::Hardware& options) {
 }
 
 absl::Status NoSuchPreset(absl::string_view name) {
-  // Where it comes here, there is no client that knows what it means.
+  // If it arrives here, no client knows its meaning.
   std::vector<absl::string_view> known;
   if (name != kAuto) known.push_back(kAuto);
   for (const HardwarePreset& preset : HardwarePresets()) known.push_back(preset.hardware.preset);

@@ -26,7 +26,7 @@ namespace spillway::core {
 inline constexpr double kDefaultAllocatorReserve = 0.1;
 
 // TensorFlow's allocator always splits a free chunk that exceeds the request by this much
-// (BFCAllocator::FindChunkPtr in tensorflow/core/common_runtime/bfc_allocator.cc, where
+// (BFCAllocator::FindChunkPtr in tensorflow/core/common_runtime/bfc_allocator.cc, if
 // Options::fragmentation_fraction is 0).
 inline constexpr int64_t kDefaultMaxFragmentationBytes = int64_t{128} << 20;
 
@@ -35,8 +35,7 @@ inline constexpr double kMinComputeCapability = 1, kMaxComputeCapability = 100;
 // That of the oldest GPU with a preset, P100, where kernels take the most memory.
 inline constexpr double kLeastComputeCapability = 6.0;
 
-// What kernels do alike, as far as their speed is concerned: see Hardware.efficiencies in
-// hardware.proto.
+// Classes of kernels that are alike in speed: see Hardware.efficiencies in hardware.proto.
 enum class KernelClass : uint8_t {
   kElementwise,  // Of those that move data also all others.
   kBroadcast,
@@ -78,12 +77,12 @@ struct Hardware {
   double copy_latency_s = 0;  // Per copy, in addition to its transfer time.
   // The host's memory, as TensorFlow's kernels on CPUs reach it.
   double host_mem_bytes_per_s = kDefaultHostMemBytesPerS;
-  // The share of gpu_memory_bytes that is reserved for what is not simulated.
+  // The share of gpu_memory_bytes reserved for memory that is not simulated.
   double allocator_reserve = kDefaultAllocatorReserve;
   // The training session's setting for when its allocator splits chunks. 0: TensorFlow's default.
   double internal_fragmentation_fraction = 0;
   // NVIDIA's version of the GPU's instructions, and whether TensorFlow computes float32 in
-  // TensorFloat-32 where it has them: they decide in which layout kernels compute.
+  // TensorFloat-32 if available: they decide in which layout kernels compute.
   double compute_capability = kLeastComputeCapability;
   bool tf32 = true;
   // Where gpu_memory_bytes comes from.
@@ -122,7 +121,7 @@ inline constexpr absl::string_view kDefaultPreset = "p100_pcie";
 struct HardwarePreset {
   absl::string_view about;   // The machine, in one line.
   absl::string_view source;  // Where its numbers are published: the vendor's sheet, a paper,
-  absl::string_view says;    // and what was taken from there.
+  absl::string_view says;    // and the figures from there.
   Hardware hardware;
 };
 

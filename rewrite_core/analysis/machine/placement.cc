@@ -196,7 +196,7 @@ absl::StatusOr<Placement> Placement::Find(const Graph& graph, const Topology& to
   const auto calls = RowsByOp(graph, kCalls);
   const auto memory_rows = RowsByOp(graph, kMemoryRows);
   std::vector<bool> is_variable(graph.num_ops());
-  // Ops that run where the variable is, whatever device they name
+  // Ops that run where the variable is, regardless of their device
   // (EnsureCompatibilityAcrossResourceEdge in TensorFlow's colocation_graph.cc).
   std::vector<bool> writes_ref(graph.num_ops()), takes_handle(graph.num_ops());
   placement.rules_.resize(graph.num_ops());

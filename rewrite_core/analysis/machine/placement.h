@@ -8,10 +8,10 @@
 //
 // The host. Nodes on a CPU; nodes without a device type in the job of parameter servers, `ps`, if
 // the graph names no GPU of that job; ops that have no GPU kernel (input pipelines, files, strings,
-// tables, summaries), whatever device the graph names; fed nodes; variables of types without GPU
+// tables, summaries), regardless of the named device; fed nodes; variables of types without GPU
 // kernels.
 //
-// Variables. What reads or updates one runs where the variable is, whatever device it names.
+// Variables. Readers and updates run where the variable is, regardless of their own device.
 //
 // Memory. Nodes on a GPU keep strings, shapes and int32 in host memory, except for kernels that
 // process int32 as data (table in the .cc).
@@ -57,15 +57,15 @@ class Placement {
  private:
   struct OpRule {
     bool on_host = false;           // No GPU kernel.
-    bool host_outputs = false;      // Whatever their type.
+    bool host_outputs = false;      // Regardless of type.
     bool int32_on_device = false;   // Its int32 outputs are data.
-    uint32_t host_inputs = 0;       // Bit i: input i is read on the host, whatever its type.
+    uint32_t host_inputs = 0;       // Bit i: input i is read on the host, regardless of type.
     uint32_t int32_inputs_gpu = 0;  // Bit i: an int32 there is data.
   };
 
   Placement(const Graph& graph, const Shapes& shapes) : graph_(&graph), shapes_(&shapes) {}
   absl::Status FindDevices(const StopToken& stop);
-  // Where the variable is whose handle or reference is the first input; kNoMemory: there is none.
+  // Where the variable is whose handle or reference is the first input; kNoMemory: none.
   Place HomeOfVariable(NodeId id) const;
 
   const Graph* graph_;

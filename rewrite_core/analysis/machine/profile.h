@@ -2,10 +2,10 @@
 // StepStats: nanoseconds and workspace per node, and allocated bytes per tensor. It replaces
 // estimates.
 //
-// Times. Where there are entries of a GPU's streams (`/device:GPU:0/stream:all`, or single streams
-// if that is missing), they are the kernels' own times, and the only ones used for nodes on that
-// GPU; otherwise the device's own entries are used, from the start of the op to its end. Several
-// entries for one node (kernels of one op, loop iterations, steps) add up within one device.
+// Times. Entries of a GPU's streams (`/device:GPU:0/stream:all`, or single streams if that is
+// missing), if any, are the kernels' own times, and the only ones used for nodes on that GPU;
+// otherwise the device's own entries are used, from the start of the op to its end. Several entries
+// for one node (kernels of one op, loop iterations, steps) add up within one device.
 //
 // Workspace. The peak bytes of an op's allocators, less the bytes still live when it ends: its
 // outputs. On a GPU, only the GPU's allocator counts (`GPU_0_bfc`).

@@ -22,7 +22,7 @@ enum class Alias : uint8_t {
 
 constexpr uint32_t kAny = Buffers::kAnyInput;
 // One row per family: whose memory the outputs share; which output may reuse which inputs in place;
-// whether no kernel is launched, whatever the sizes.
+// whether no kernel is launched, for any sizes.
 struct Row {
   absl::string_view ops;
   Alias alias = Alias::kNever;
@@ -152,7 +152,7 @@ int64_t BytesOf(absl::Span<const int64_t> dims, int element_bytes) {
     if (dim < 0) return kUnknownSize;
     fits = fits && !__builtin_mul_overflow(bytes, dim, &bytes);
   }
-  // A dimension of 0 makes it empty, whatever the others are.
+  // A dimension of 0 makes it empty, regardless of the others.
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
   return fits ? bytes : kUnknownSize;
 }
@@ -357,7 +357,7 @@ class BufferFinder {
       if (poll_.Tick()) return false;
       const Loops::Loop* loop = loops_.loop(id);
       if (loop == nullptr || result_.num_outputs(id) == 0) continue;
-      // A list is a loop variable; the content of a stack is known where it is popped.
+      // A list is a loop variable; the content of a stack is known at the pop.
       const bool is_variable = graph_.op_info(id).control_flow == ControlFlow::kMerge;
       if (!is_variable && graph_.op(id) != "StackPopV2") continue;
       const BufferIndex held = out(is_variable ? MadeInLoop({id, 0}) : Tensor{id, 0}).buffer;
@@ -458,7 +458,7 @@ class BufferFinder {
       return NewBuffer(tensor, placement_.node(id));
     }
     if (shapes_.IsFed(id)) {
-      // Comes from outside, whatever the node itself would do.
+      // Comes from outside, regardless of the node itself.
     } else if (Share(tensor)) {
       return;
     } else if (rows_[op] != nullptr) {
@@ -536,7 +536,7 @@ class BufferFinder {
   const Profile* profile_;
   const std::vector<const Row*> rows_;
   const StopToken& stop_;
-  StopPoller poll_;                  // What is found once it has stopped does not matter.
+  StopPoller poll_;                  // Results found after it has stopped do not matter.
   NodeId sized_variable_ = kNoNode;  // The last one, and its VariableBytes.
   int64_t variable_bytes_ = kUnknownSize;
   absl::flat_hash_map<NodeId, Tensor> pushed_;  // By stack: the last pushed tensor.

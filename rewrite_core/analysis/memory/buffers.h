@@ -1,6 +1,6 @@
-// Buffers: which tensors share one piece of memory (an alias class), where it lies, how large it
-// is, which of it is resident (variables, optimizer slots, constants), and which outputs may reuse
-// an input's memory in place.
+// Buffers: which tensors share one piece of memory (an alias class), its place and size, which of
+// it is resident (variables, optimizer slots, constants), and which outputs may reuse an input's
+// memory in place.
 //
 // Only what TensorFlow's kernels actually do counts. (OpInfo::forwards is wider, to be conservative
 // about variables.) The tables in the .cc have one row per family.
@@ -9,7 +9,7 @@
 // of its largest live input outside loops; inside loops, of the value on entry. An Exit shares the
 // memory of the last iteration's value.
 //
-// Lists (Stack, TensorArray, TensorList) hold the memory of what is written to them. The output of
+// Lists (Stack, TensorArray, TensorList) hold the memory of tensors written to them. The output of
 // a write (the list, or the flow that stands for it) has the memory of the element; an op that
 // takes an element out shares that memory. An element that a loop writes to a list exists once per
 // iteration (Buffer::copies), until the last read of the list; a loop that takes elements out reads
@@ -41,7 +41,7 @@ namespace spillway::core {
 // The kind of memory behind a tensor.
 enum class Storage : uint8_t {
   kNone,       // A handle: no memory.
-  kAllocated,  // Allocated anew in each step.
+  kAllocated,  // Allocated in each step.
   kVariable,   // Resident, whether or not its nodes run.
   kConstant,   // Resident if its node runs.
 };
@@ -86,7 +86,7 @@ class Buffers {
   // for an Identity on the CPU: the output then shares the memory of the copy.
   int32_t alias_input(Tensor tensor) const { return outputs_[index(tensor)].alias_input; }
   // The tensor, other than an input, whose memory this output shares: for an Exit the value of the
-  // last iteration, for a StackPop the pushed tensor. kNoNode if there is none.
+  // last iteration, for a StackPop the pushed tensor. kNoNode if none.
   Tensor shared(Tensor tensor) const {
     const auto found = shared_.find(index(tensor));
     return found == shared_.end() ? Tensor{kNoNode, 0} : found->second;
@@ -103,7 +103,7 @@ class Buffers {
   Place place(Tensor tensor) const { return outputs_[index(tensor)].place; }
   Storage storage(Tensor tensor) const { return outputs_[index(tensor)].storage; }
 
-  // The buffer behind a tensor; kNoBuffer if there is none.
+  // The buffer behind a tensor; kNoBuffer if none.
   BufferIndex buffer_of(Tensor tensor) const { return outputs_[index(tensor)].buffer; }
   const std::vector<Buffer>& buffers() const { return buffers_; }
 

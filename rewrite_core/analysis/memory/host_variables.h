@@ -1,4 +1,4 @@
-// What variables take of the host's memory, which no budget limits.
+// The host's memory for variables, which no budget limits.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_REWRITE_CORE_ANALYSIS_MEMORY_HOST_VARIABLES_H_

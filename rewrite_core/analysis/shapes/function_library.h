@@ -58,7 +58,7 @@ class FunctionLibrary : public FunctionCaller {
   };
 
   std::unique_ptr<Body> Build(absl::string_view function_def);
-  // Counts the steps; once the token has fired, it is not asked for each call that is left.
+  // Counts the steps; once the token has fired, it is not checked for each remaining call.
   bool Stops(int64_t steps) { return stopped_ = stopped_ || stop_.ShouldStop(steps); }
 
   const int producer_;

@@ -310,7 +310,7 @@ void GraphInference::SetHandle(NodeId id, ShapeContext& c) {
   }
   if (!ShapeContext::known(said.shape)) return;
   handle.extra = MergeStatements(pool_, own, said.shape).value_or(own);
-  handle.unsure = true;  // It depends on what later nodes state.
+  handle.unsure = true;  // It depends on later nodes' statements.
 }
 
 void GraphInference::KeepNotes(NodeId id) {

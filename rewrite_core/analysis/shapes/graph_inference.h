@@ -4,11 +4,11 @@
 // A tensor's shape is the result of the op's shape function, merged with the node's
 // `_output_shapes` and with its feed. If inference contradicts a stated shape, the stated shape
 // holds, because TensorFlow wrote it. So invalid inputs of an op are only an error if no shape is
-// stated, neither for the node nor for what its inputs are computed from.
+// stated, neither for the node nor for the sources of its inputs.
 //
 // Loops (Merge that reads a NextIteration): the first round uses the shape on entry; as long as a
 // loop's end gives a different one, the two are joined and everything dependent is inferred again;
-// what still changes after kMaxRounds is unknown.
+// shapes still changing after kMaxRounds are unknown.
 //
 // Sizes that depend on tensor values (Unique, Where, ...) are unknown, but bounded: a second pass
 // infers upper bounds. In that pass such an op gives its maximum (ShapeContext::set_bound), and
@@ -102,7 +102,7 @@ class GraphInference {
   absl::flat_hash_set<NodeId>& requested() { return requested_; }
   // Whether any unknown size has a bound.
   bool has_bounds() const { return context_.has_bounds_; }
-  // What nodes state about variables and lists whose own nodes do not state it in full. May be
+  // Nodes' statements about variables and lists whose own nodes do not state it in full. May be
   // called once.
   VariableFacts TakeVariables();
 
@@ -113,7 +113,7 @@ class GraphInference {
   void SetHandle(NodeId id, ShapeContext& c);
   void KeepNotes(NodeId id);  // For the current node.
   bool IsStatedInFull() const;
-  // Where an output is known exactly, replaces the bound.
+  // If an output is known exactly, replaces the bound.
   void TakeExact(int64_t index, TensorFact* fact);
   static void CallByName(ShapeContext& c);  // Calls the function named by the op type.
   absl::Status Mismatch(NodeId id, absl::string_view failure) const;
@@ -129,7 +129,7 @@ class GraphInference {
   std::vector<TensorFact> facts_;
   std::vector<NodeId> sources_;
   absl::flat_hash_set<NodeId> requested_;
-  // By node: what it states, and for whose handle.
+  // By node: its statements, and for whose handle.
   absl::flat_hash_map<NodeId, std::vector<std::pair<NodeId, VariableFact>>> notes_;
   std::vector<ShapeId> stated_;  // For the current node.
 };

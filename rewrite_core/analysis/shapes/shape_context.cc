@@ -111,7 +111,7 @@ absl::optional<absl::Span<const int64_t>> ShapeContext::ValueOf(Tensor tensor) c
 }
 
 absl::optional<float> ShapeContext::FloatValue(int i) const {
-  // What is fed has kNoValue.
+  // Fed tensors have kNoValue.
   const TensorFact& f = fact(i);
   if (f.dtype != kDtFloat32 || f.is_ref || f.extra != kUnknownShape) return absl::nullopt;
   const NodeId node = inputs_[i].node;
@@ -629,7 +629,7 @@ bool ShapeContext::Call(absl::string_view function, int first,
 TensorFact ShapeContext::JoinFacts(const TensorFact& a, const TensorFact& b) {
   if (a.no_content != b.no_content) {
     TensorFact joined = a.no_content ? b : a;
-    // The placeholder has the same rank, and may have a known dimension where the other does not.
+    // The placeholder has the same rank, and may have known dimensions that the other lacks.
     const ShapeId stated = a.no_content ? a.shape : b.shape;
     joined.shape = MergeStatements(pool_, joined.shape, stated).value_or(joined.shape);
     return joined;

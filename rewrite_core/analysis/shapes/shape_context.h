@@ -1,8 +1,8 @@
 // The interface of a shape function: one node, its inputs' shapes and values, its attributes; and
 // setters for the results.
 //
-// A shape function sets what it knows and leaves the rest alone: unknown is always right, a guess
-// never is. What an op *requires* of its inputs is expressed with WithRank, Merge and the like:
+// A shape function sets known results and leaves the rest alone: unknown is always right, a guess
+// never is. An op's *requirements* on its inputs are expressed with WithRank, Merge and the like:
 // these record the first failure (the graph is then invalid) and return an unknown shape or
 // dimension, so that functions need no error paths. Everything accepts kUnknownShape and unknown
 // dimensions, so they need no special cases for these either:
@@ -46,13 +46,13 @@ struct VariableFact {
   DataType dtype = kDtInvalid;  // kDtInvalid: no op states that it is a variable.
   ShapeId shape = kUnknownShape;
   bool contradicted = false;      // Statements about its shape conflict.
-  bool is_list = false;           // The shape is that of its elements, where they agree.
+  bool is_list = false;           // The shape is the common part of its elements'.
   ShapeId value = kUnknownShape;  // The value, if all elements have the same (TensorFact::extra).
 
   bool says_something() const { return dtype != kDtInvalid || is_list; }
 };
 
-// The results of a function call, and what it states about the variables among its arguments.
+// The results of a function call, and its statements about the variables among its arguments.
 struct CallFacts {
   std::vector<TensorFact> results;
   std::vector<VariableFact> arguments;
@@ -119,7 +119,7 @@ class ShapeContext {
   absl::InlinedVector<float, 8> Floats(absl::string_view key);
   ShapeId ShapeAttr(absl::string_view key);
   std::vector<ShapeId> ShapesAttr(absl::string_view key);  // At most num_outputs().
-  int64_t CountTypes(absl::string_view key);               // Length of a list; -1 if there is none.
+  int64_t CountTypes(absl::string_view key);               // Length of a list; -1 if none.
   DataType FirstType(absl::string_view key);               // First of a list, or kDtInvalid.
   ShapeId TensorAttrShape(absl::string_view key);          // The shape of a TensorProto.
   absl::string_view Function(absl::string_view key);       // A function's name.

@@ -54,7 +54,7 @@ void ShapeFromFirst(ShapeContext& c);   // Output 0: the value of input 0 is its
 bool PutsOutIntegers(ShapeContext& c, int port = 0);
 
 // The length up to which an Einsum's equation is read: far more than all letters for each of many
-// operands, and there is no look at the stop token in it.
+// operands, and that does not poll the stop token.
 inline constexpr size_t kMaxEquation = 4096;
 
 // A view of a row-major array: its element (i, j, ...) is the array's element number

@@ -83,8 +83,7 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
 }
 
 // An update of one variable may determine the shape of another, whose update determines that of a
-// third. What a loop reads from a list determines what it writes to another, which its gradient
-// reads.
+// third. A list that a loop reads determines another that it writes, which its gradient reads.
 constexpr int kMaxVariableRounds = 8;
 
 // Adds new statements to the facts about variables; returns whether that adds anything.
@@ -101,8 +100,8 @@ bool Learn(const VariableFacts& said, ShapePool& pool, VariableFacts* known) {
 }
 
 // A handle that is fed without dimensions stands for a scalar, such as a learning rate; or they are
-// the handle's own, which has none: then the graph may tell of its variable. Takes those of which
-// it does not for scalars; returns whether there are any.
+// the handle's own, which has none: then the graph may state its variable's shape. Takes the others
+// for scalars; returns whether there are any.
 bool LearnScalars(const FedTensors& feeds, GraphInference& inference, VariableFacts* known) {
   bool more = false;
   for (const auto& [node, ports] : feeds) {
@@ -120,8 +119,7 @@ bool LearnScalars(const FedTensors& feeds, GraphInference& inference, VariableFa
   return more;
 }
 
-// The field with that number in a GraphDef, looked up where it is expected, and otherwise
-// everywhere.
+// The producer version in a GraphDef, looked up behind the nodes, and otherwise everywhere.
 int ReadProducer(const Graph& graph) {
   for (absl::string_view bytes : {graph.bytes().substr(graph.nodes_end()), graph.bytes()}) {
     absl::string_view versions;

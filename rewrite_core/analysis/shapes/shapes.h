@@ -1,7 +1,7 @@
 // The known properties of a graph's tensors: type, shape, size in bytes, and the values of the
 // small integer tensors that shapes are computed with.
 //
-// One pass of shape functions over the graph (shape_functions/), merged with what nodes state in
+// One pass of shape functions over the graph (shape_functions/), merged with the nodes'
 // `_output_shapes`; loops by a bounded fixed point; function calls through the library. Facts about
 // variables whose own nodes do not state them (variable_handles.h) go into another pass, until
 // nothing new is found. Feeds fix the shapes of fed tensors, and the batch size stands for an
@@ -45,9 +45,9 @@ class Shapes {
  public:
   // Reads step.feeds and step.batch_size. Errors (INVALID_ARGUMENT) name the node and the field or
   // the option: a feed that names no node, is given twice, has a dimension or value out of range or
-  // contradicts what the graph states; a batch_size out of range; invalid inputs of an op (ranks,
-  // dimensions), except where it may not run (conditionals, functions); a size in bytes above 63
-  // bits; more distinct shapes than a ShapePool holds (LIMIT_EXCEEDED).
+  // contradicts the graph; a batch_size out of range; invalid inputs of an op (ranks, dimensions),
+  // unless it may not run (conditionals, functions); a size in bytes above 63 bits; more distinct
+  // shapes than a ShapePool holds (LIMIT_EXCEEDED).
   static absl::StatusOr<Shapes> Infer(const Graph& graph, const Topology& topology,
                                       const v1::Step& step, const StopToken& stop);
 
@@ -85,10 +85,10 @@ class Shapes {
   }
 
   // The same with upper bounds for unknown sizes that depend on values (Unique, Where, ...), and
-  // for what is computed from these.
+  // for tensors computed from these.
   const Shapes& bounds() const { return bounds_ == nullptr ? *this : *bounds_; }
 
-  // The nodes whose shapes the graph does not state, but a feed or batch_size.
+  // The nodes whose shapes a feed or batch_size states, not the graph.
   const absl::flat_hash_set<NodeId>& requested() const { return requested_; }
   // Whether the caller feeds this node.
   bool IsFed(NodeId node) const { return !fed_.empty() && fed_.contains(node); }
@@ -97,7 +97,7 @@ class Shapes {
   // batch_size. By id.
   const std::vector<NodeId>& open_sources() const { return open_sources_; }
 
-  // Whether a batch_size was given that the first dimension of none of these has: the graph states
+  // Whether a batch_size was given but is the first dimension of none of these: the graph states
   // others.
   bool ignores_batch_size() const { return ignores_batch_size_; }
 

@@ -99,7 +99,7 @@ class TableRows {
   }
 
   // ConcatV2(ExpandDims(Size(indices)), StridedSlice(shape of the table, [1], ...), axis), and the
-  // first of them is also what the indices are reshaped to.
+  // indices are also reshaped to the first of them.
   void FindGradient(absl::Span<const Tensor> inputs) {
     const auto indices = flattened_.find(Key(inputs[0]));
     if (indices == flattened_.end() || gathered_.find(indices->second) == gathered_.end()) return;

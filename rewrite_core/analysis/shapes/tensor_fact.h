@@ -13,7 +13,7 @@ namespace spillway::core {
 // An unknown element of a tensor with other known elements. (-1 is an ordinary value.)
 inline constexpr int64_t kUnknownElement = std::numeric_limits<int64_t>::min();
 
-// In TensorFact::extra: the value was looked for, and there is none.
+// In TensorFact::extra: the value was looked for, and not found.
 inline constexpr ShapeId kNoValue(-1);
 
 struct TensorFact {

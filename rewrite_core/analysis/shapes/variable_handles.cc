@@ -153,7 +153,7 @@ void NoteVariables(const VariableOp& op, ShapeContext& c) {
       break;
     }
     case HandleShape::kScatter: {
-      // A scalar is written to each row, whatever its shape.
+      // A scalar is written to each row, of any shape.
       const int indices = c.rank(c.input(1)), updates = c.rank(c.input(2));
       if (indices >= 0 && updates > 0 && updates >= indices) {
         shape = BehindAny(c, c.Slice(c.input(2), indices));

@@ -46,7 +46,7 @@ const VariableOp* FindVariableOp(absl::string_view op);
 // Whether the op takes the handle of a variable, not of a list.
 bool TakesVariable(absl::string_view op);
 
-// Records in `c`, whose outputs are final, what the node states about the variables that it takes.
+// Records in `c`, whose outputs are final, the node's statements about the variables that it takes.
 void NoteVariables(const VariableOp& op, ShapeContext& c);
 
 // The tensor that a handle originates from, followed back through ops that forward the handle, or

@@ -74,7 +74,7 @@ void CallBranches(ShapeContext& c, const std::vector<absl::string_view>& branche
     }
   }
   if (known) SetResults(c, joined);
-  // What the node states holds for every branch.
+  // The node's statements hold for every branch.
   const std::vector<ShapeId> stated = c.ShapesAttr("output_shapes");
   for (int i = 0; i < static_cast<int>(stated.size()); ++i) c.refine(i, stated[i]);
 }

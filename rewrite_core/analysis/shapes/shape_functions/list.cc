@@ -32,7 +32,7 @@ ShapeId Rows(ShapeContext& c, int64_t count, ShapeId element) {
 
 // ---- TensorArray, versions 1 to 3. Those before 3 have strings as handles, which carry no facts.
 
-// A list whose node states an element's shape, while other nodes state what they write.
+// A list whose node states an element's shape, while its writers state theirs.
 void SetList(ShapeContext& c, int64_t count, ShapeId stated) {
   const ShapeId said = c.said_elements();
   const bool both = c.known(stated) && c.rank(said) == c.rank(stated);

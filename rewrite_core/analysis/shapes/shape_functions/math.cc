@@ -182,7 +182,7 @@ void Select(ShapeContext& c) {
   if (c.rank(condition) == 1 && c.known(shape) && c.rank(shape) > 0) {
     c.set(0, c.ReplaceDim(shape, 0, c.MergeDims(c.dim(shape, 0), c.dim(condition, 0))));
   }
-  // For integers and handles: what both sides agree on.
+  // For integers and handles: both sides' common part.
   c.Value(1);
   c.Value(2);
   if (c.rank(c.output(0)) == c.rank(c.input(1))) {

@@ -101,7 +101,7 @@ void ConvWith(ShapeContext& c, int spatial, bool depthwise) {
 
 void Conv2D(ShapeContext& c) { ConvWith(c, 2, false); }
 void Conv3D(ShapeContext& c) { ConvWith(c, 3, false); }
-// The ops into which Grappler's remapper fuses a convolution and what follows it. Only filters
+// The ops into which Grappler's remapper fuses a convolution and its readers. Only filters
 // [space..., in, out]; others are for cuDNN's int8.
 void FusedConv2D(ShapeContext& c) {
   if (c.String("filter_format", "HWIO") != "HWIO") return c.set(0, c.OfRank(4));
@@ -254,8 +254,8 @@ ShapeId NormalizedInput(ShapeContext& c, int input, int* channel) {
   return c.WithRank(input, rank);
 }
 
-// FusedBatchNorm(x, scale, offset, mean, variance) -> y, mean, variance, and what the gradient
-// needs.
+// FusedBatchNorm(x, scale, offset, mean, variance) -> y, mean, variance, and outputs for the
+// gradient.
 void FusedBatchNorm(ShapeContext& c) {
   int channel = 0;
   const ShapeId in = NormalizedInput(c, 0, &channel);

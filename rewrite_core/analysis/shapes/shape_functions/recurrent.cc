@@ -47,7 +47,7 @@ void GruCellGrad(ShapeContext& c) {
 // ---- cuDNN: whole layers. Without time_major, time and batch are swapped in inputs and outputs.
 
 // CudnnRNN(input [time, batch, inputs], input_h [layers, batch, units], input_c, params, ...) ->
-// output, output_h, output_c, and what the gradient needs, which cuDNN chooses.
+// output, output_h, output_c, and outputs for the gradient, chosen by cuDNN.
 void CudnnRnn(ShapeContext& c) {
   const ShapeId in = c.WithRank(0, 3), h = c.WithRank(1, 3);
   const int64_t directions = c.String("direction") == "bidirectional" ? 2 : 1;

@@ -1,5 +1,5 @@
-// Ops whose outputs are all scalars, whatever their inputs: handles of datasets, queues, readers
-// and tables, serialized data and summaries, counts.
+// Ops whose outputs are all scalars, for any inputs: handles of datasets, queues, readers and
+// tables, serialized data and summaries, counts.
 #include "rewrite_core/analysis/shapes/shape_table.h"
 
 namespace spillway::core {

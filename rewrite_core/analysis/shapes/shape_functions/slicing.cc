@@ -10,8 +10,8 @@ namespace {
 
 // ---- Joining and splitting.
 
-// The value of output 0: the inputs first to last, not included, joined at an axis. `like`: what is
-// known of the shape of each; dimensions before the axis are the same in all.
+// The value of output 0: the inputs first to last, not included, joined at an axis. `like`: the
+// possibly partial shape of each; dimensions before the axis are the same in all.
 void SetJoinedValue(ShapeContext& c, int first, int last, int axis, ShapeId like) {
   const int64_t count = PutsOutIntegers(c) ? c.Elements(c.output(0)) : kUnknownDim;
   if (count < 0 || count > ShapePool::kMaxListSize) return;
