@@ -3,6 +3,7 @@
 
     memory_limit.py --spillway build/bin/spillway [--graph NAME ...] [--strategy level]
         [--recompute all] [--runs 3] [--threads 2,4] [--shares 0.9,0.75,0.6] [--least]
+        [--chains 40]
 
 A process for each GPU of the graph: a TensorFlow server, whose allocator (BFC, as a GPU's) has a hard
 limit, plays the GPU; and one for the host. Nodes without a device run on the first, swap nodes and
@@ -23,6 +24,11 @@ With --workspaces cudnn, Grappler is on, and behind each convolution stands an o
 cuDNN does (workspace_op.cc): as much as the convolution reads and makes, for a time, at once or not
 at all. Plans do not count it, as a step does not need it: they must train all the same.
 
+With --chains, what the chain of a plan costs is measured, too: the control edges that keep
+operations in the planned order. In ample memory, so many steps run with them, and by turns as many
+without. Told are the number of edges, and the steps per second of both; both must train to the same
+losses. A graph counts as skipped if no plan has a chain, which may depend on the traced times.
+
 With --least, the least limits with which the graph and its plans train are searched, too. Of a run
 that fails, what asked for memory in vain is told, and what was free. Exit code 0: nothing failed, 1:
 something did, 2: bad usage. One to two minutes for each graph.
@@ -37,9 +43,11 @@ import os
 import pathlib
 import re
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 from google.protobuf import text_format
 
@@ -76,6 +84,9 @@ CONVOLUTIONS = {"Conv2D": None, "Conv2DBackpropInput": 0, "Conv2DBackpropFilter"
 WORKSPACE_HELD_US = 1000
 # Spillway's own, for the first guess at what fits as it came.
 DEFAULT_RESERVE = 0.1
+CHAIN = "EDGE_KIND_SERIALIZATION"
+# After so long no further step is timed, as a training must end before RUN_TIMEOUT_S.
+TURNS_S = 120
 # The search for a least limit ends when it knows the limit to this share.
 PRECISION = 0.015
 
@@ -278,13 +289,39 @@ def session_config(options, advice):
     return text_format.Merge(advice, config) if grappler else config
 
 
-def run_client(ports, graph, path, limit_mib, options, advice, answer_path):
-    """Trains, and writes the losses or the error as JSON."""
-    tf = train.tensorflow()
+def placed(path, options):
+    """The graph at `path` as it runs on the processes."""
     graph_def = kernels(train.parse(pathlib.Path(path).read_bytes()), options.workspaces)
     place(graph_def)
     if options.workspaces == "cudnn":
         add_workspaces(graph_def)
+    return graph_def
+
+
+def take_turns(tf, session, config, graph, other_graph_def, turns):
+    """Trains another graph on the session's server, then has both step by turns, so that what else
+    the machine does slows both. They share variables, which start anew. Returns the other's losses,
+    and the seconds of each step of both."""
+    trained, seconds = train.Trained(), ([], [])
+    with tf.compat.v1.Session(session.sess_str, train.imported(other_graph_def), config) as other:
+        train._init(tf, other, graph)  # pylint: disable=protected-access
+        for step in range(STEPS):
+            train._step(tf, other, graph, step, trained)  # pylint: disable=protected-access
+        fed = feeds.feed_dict(graph.feed_spec, STEPS)
+        end = time.monotonic() + TURNS_S
+        while len(seconds[0]) < turns and time.monotonic() < end:
+            for which in (0, 1) if len(seconds[0]) % 2 else (1, 0):
+                begun = time.perf_counter()
+                for call in graph.step_calls:
+                    (session, other)[which].run(call, fed)
+                seconds[which].append(time.perf_counter() - begun)
+    return {"other_losses": trained.losses, "seconds": seconds}
+
+
+def run_client(ports, graph, path, limit_mib, options, advice, answer_path, other_path):
+    """Trains, and writes the losses or the error as JSON; with another path, take_turns(), too."""
+    tf = train.tensorflow()
+    graph_def = placed(path, options)
     config = session_config(options, advice)
     server = tf.distribute.Server(cluster(ports), job_name="host", task_index=0, config=config)
     tf_graph = tf.Graph()
@@ -307,6 +344,9 @@ def run_client(ports, graph, path, limit_mib, options, advice, answer_path):
                 train._init(tf, session, graph)  # pylint: disable=protected-access
             for step in range(STEPS):
                 train._step(tf, session, graph, step, trained)  # pylint: disable=protected-access
+            if other_path:
+                answer = take_turns(tf, session, config, graph, placed(other_path, options),
+                                    options.chains)
         answer["losses"] = trained.losses
     except (train.TrainingFailed, tf.errors.OpError) as error:
         answer["error"] = str(error)[:600]
@@ -317,9 +357,10 @@ def run_client(ports, graph, path, limit_mib, options, advice, answer_path):
 class Run:
     """One training under a limit: its losses, or why there are none."""
 
-    def __init__(self, losses, error, server_log):
-        self.losses = losses
-        self.error = error
+    def __init__(self, answer, server_log):
+        self.losses, self.other_losses = answer.get("losses"), answer.get("other_losses")
+        self.seconds = answer.get("seconds")
+        self.error = answer.get("error", "")
         self.server_log = server_log
         # What workspace_op.cc writes.
         self.without = len(re.findall(r"\] no workspace$", server_log, re.MULTILINE))
@@ -355,7 +396,7 @@ class Run:
                     " ".join("%.0f" % (int(size) / MIB) for size in regions)))
 
 
-def run(graph, path, num_gpus, limit_mib, threads, options, advice):
+def run(graph, path, num_gpus, limit_mib, threads, options, advice, other_path):
     """Trains the graph at `path` with that limit for each GPU, and the `advice` of its report."""
     ports = free_ports(num_gpus + 1)
     with contextlib.ExitStack() as stack:
@@ -366,7 +407,7 @@ def run(graph, path, num_gpus, limit_mib, threads, options, advice):
         answer_file = stack.enter_context(tempfile.NamedTemporaryFile("r"))
         gpus = [forked(serve, log, ports, gpu, threads, limit_mib) for gpu, log in enumerate(logs)]
         client = forked(run_client, client_log, ports, graph, path, limit_mib, options,
-                        advice, answer_file.name)
+                        advice, answer_file.name, other_path)
         try:
             finish(client, client_log)
         finally:
@@ -375,9 +416,7 @@ def run(graph, path, num_gpus, limit_mib, threads, options, advice):
                 gpu.join()
         for log in logs:
             log.seek(0)
-        answer = json.load(answer_file)
-        return Run(answer.get("losses"), answer.get("error", ""),
-                   "".join(log.read() for log in logs))
+        return Run(json.load(answer_file), "".join(log.read() for log in logs))
 
 
 class Subject:
@@ -395,6 +434,8 @@ class Subject:
         self.profile = folder / "profile.pb"
         self.expected = None
         self.advice = ""  # On the session, by the last plan.
+        self.saved_plan = folder / "plan.json"  # The last, too.
+        self.chained = 0  # Edges of chains, of all plans.
         self.wrong = []
 
     def prepare(self):
@@ -407,9 +448,10 @@ class Subject:
             raise RuntimeError("it does not train with %d MiB: %s" % (AMPLE_MIB, ample.error))
         self.expected = ample.losses
 
-    def run(self, path, limit_mib, threads):
+    def run(self, path, limit_mib, threads, other_path=None):
         advice = self.advice if path != self.original else ""
-        return run(self.graph, path, self.num_gpus, limit_mib, threads, self.options, advice)
+        return run(self.graph, path, self.num_gpus, limit_mib, threads, self.options, advice,
+                   other_path)
 
     def plan(self, limit_mib):
         """(graph bytes, report) of a plan for a GPU with that much memory."""
@@ -420,6 +462,7 @@ class Subject:
             "allocator_reserve": self.options.reserve, "recompute": self.options.recompute,
             "grappler": "auto" if self.options.workspaces == "cudnn" else "as_is",  # session_config().
             "kernel_memory": "off",  # Those here are the CPU's.
+            "save_plan": self.saved_plan,
             "gpu_memory_bytes": limit_mib * MIB}
         planned, report = self.spillway.rewrite(self.graph.bytes, self.options.strategy, options)
         self.advice = report.get("advice", {}).get("config_proto_text", "")
@@ -460,6 +503,37 @@ class Subject:
             return ""
         least = least_limit(self, path, int(simulated * 0.8), high)
         return ", takes %d MiB (%.2f)" % (least, least / simulated)
+
+    def chain(self, path, what):
+        """Prints what the chain of the last plan costs, if that is asked for and there is one."""
+        edges = [edge for edge in json.loads(self.saved_plan.read_text()).get("controls", [])
+                 if edge["kind"] == CHAIN] if self.options.chains else []
+        self.chained += len(edges)
+        unchained = self.folder / "unchained.pb"
+        unchained.write_bytes(without(path.read_bytes(), edges))
+        for threads in self.threads if edges else ():
+            done = self.run(path, AMPLE_MIB, threads, unchained)
+            if done.losses is None or not done.losses == done.other_losses == self.expected:
+                self.wrong.append("%s, %s, with its chain and without: %s" % (
+                    self.graph.name, what, "other losses" if done.losses else done.why()))
+                continue
+            ratios = [after / before for before, after in zip(*done.seconds)]
+            low, ratio, high = statistics.quantiles(ratios, n=4)
+            print("    %d threads, a chain of %d edges, %d steps: %.2f steps per second with it, "
+                  "%.2f without, ratio %.3f (quartiles %.2f and %.2f)" % (
+                      threads, len(edges), len(ratios), 1 / statistics.median(done.seconds[0]),
+                      1 / statistics.median(done.seconds[1]), ratio, low, high), flush=True)
+
+
+def without(graph_bytes, edges):
+    """The bytes of a graph without these control edges, all of which must be there."""
+    graph_def = train.parse(graph_bytes)
+    by_name = {node.name: node for node in graph_def.node}
+    for edge in edges:
+        if "^" + edge["source"] not in by_name[edge["node"]].input:
+            raise RuntimeError("the edge %(source)s -> %(node)s is not in the graph" % edge)
+        by_name[edge["node"]].input.remove("^" + edge["source"])
+    return graph_def.SerializeToString()
 
 
 def least_limit(subject, path, low, high):
@@ -517,6 +591,7 @@ def measure(subject):
         print("%-16s %s: %d MiB, %s, needs %.1f MiB; %s%s" % (
             name, share, limit, describe(report), need, runs, subject.least(path, need, limit)),
             flush=True)
+        subject.chain(path, share)
         smallest = min(smallest or limit, limit)
     if smallest is None:
         subject.wrong.append("%s: there is no plan" % name)
@@ -536,9 +611,9 @@ def describe(report):
     text = "%d swaps" % len(report.get("swaps", []))
     if "recomputation" in report:
         text += ", %s nodes run again" % report["recomputation"]["node_count"]
-    for kind, what in (("ORDER", "order edges"), ("SERIALIZATION", "chained")):
-        if "EDGE_KIND_" + kind in edges:
-            text += ", %s %s" % (edges["EDGE_KIND_" + kind], what)
+    for kind, what in (("EDGE_KIND_ORDER", "order edges"), (CHAIN, "chained")):
+        if kind in edges:
+            text += ", %s %s" % (edges[kind], what)
     for device in report.get("budget", {}).get("devices", []):
         text += ", %s of %s variations unfit" % (
             device.get("unfit_variation_count", 0), device.get("variation_count", 0))
@@ -603,9 +678,13 @@ def main():
                         help="variables are initialized by one op, as programs do, or one by one: "
                         "then they lie side by side")
     parser.add_argument("--least", action="store_true", help="search the least limits, too")
+    parser.add_argument("--chains", metavar="STEPS", type=int,
+                        help="measure what chains cost, too, in so many steps with and without")
     options = parser.parse_args()
+    if options.chains is not None and options.chains < 2:
+        parser.error("--chains %d: give a number of steps, 2 or more" % options.chains)
     found = graphs.find([GRAPHS])
-    failed = 0
+    failed = skipped = 0
     wanted = options.graph or (ALL_GRAPHS if options.all else DEFAULT_GRAPHS)
     load_tensorflow(options.workspaces)
     for name in wanted:
@@ -616,13 +695,15 @@ def main():
             try:
                 graph = (make_graph(name, folder / name) if name in limit_graphs.GRAPHS
                          else load(found[name].folder))
-                problems = measure(Subject(graph, options, folder))
+                subject = Subject(graph, options, folder)
+                problems = measure(subject)
+                skipped += bool(options.chains and not subject.chained and not problems)
             except (RuntimeError, rewrite.RewriteFailed) as error:
                 problems = ["%s: %s" % (name, error)]
         for problem in problems:
             print("FAIL  %s" % problem)
         failed += bool(problems)
-    print("%d passed, %d failed" % (len(wanted) - failed, failed))
+    print("%d passed, %d failed, %d skipped" % (len(wanted) - failed - skipped, failed, skipped))
     return 1 if failed else 0
 
 
