@@ -49,7 +49,7 @@ class Planner {
         name_(NameOf(item, facts)),
         described_("graph of '" + name_ + "' (" + std::to_string(facts.node_count) + " nodes)") {}
 
-  void TellOfXla() const {
+  void ReportXla() const {
     LogOnce(
         described_ +
         ": its step is compiled by XLA, which knows no swaps, so it is left as it is; for swaps "
@@ -204,7 +204,7 @@ std::optional<std::string> PlanGraph(const Settings& settings, std::string_view 
   bool ignored = false;
   Planner planner(settings, item, facts);
   if (!xla) return planner.Plan(has_gpu, unknown == nullptr ? &ignored : unknown);
-  planner.TellOfXla();
+  planner.ReportXla();
   return std::nullopt;
 }
 

@@ -188,7 +188,7 @@ class InliningCheck {
   bool IsHandedOn(absl::string_view name, absl::string_view border) const;
   bool IsHandedOn(NodeId node, NodeId border) const;
   // Whether a node is an Identity at a call's border.
-  bool HandsOn(NodeId border) const;
+  bool Forwards(NodeId border) const;
 
   // Whether `loc:@NODE` names no existing node; such nodes form a group, represented by the first
   // of them.

@@ -90,13 +90,14 @@ bool InliningCheck::IsHandedOn(absl::string_view name, absl::string_view border)
   return node != kNoNode && from != kNoNode && IsHandedOn(node, from);
 }
 
-bool InliningCheck::HandsOn(NodeId border) const {
+bool InliningCheck::Forwards(NodeId border) const {
   return origin_[border] == kNoNode && after_.op(border) == "Identity" &&
          absl::StartsWith(after_.name(border), "Func/");
 }
 
 bool InliningCheck::IsHandedOn(NodeId node, NodeId border) const {
-  while (border != node && HandsOn(border) && !poll_.Tick()) border = after_.inputs(border)[0].node;
+  while (border != node && Forwards(border) && !poll_.Tick())
+    border = after_.inputs(border)[0].node;
   return border == node;
 }
 
@@ -294,7 +295,8 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
   for (Tensor more : now.subspan(i)) {
     if (poll_.Tick()) return absl::OkStatus();
     NodeId at = more.node;
-    while (waited.insert(at).second && HandsOn(at) && !poll_.Tick()) at = after_.inputs(at)[0].node;
+    while (waited.insert(at).second && Forwards(at) && !poll_.Tick())
+      at = after_.inputs(at)[0].node;
   }
   absl::optional<bool> takes_resource;
   absl::flat_hash_set<NodeId> is_source;
@@ -325,7 +327,7 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
       if (poll_.Tick()) return absl::OkStatus();
       const auto [found, is_new] = leads.try_emplace(at, is_source.contains(at));
       known = found->second;
-      if (!is_new || known || !HandsOn(at)) break;
+      if (!is_new || known || !Forwards(at)) break;
       path.push_back(at);
       at = after_.inputs(at)[0].node;
     }

@@ -41,10 +41,10 @@ class StopToken {
   // OK while ShouldStop has not returned true; otherwise the error, which names `stage`.
   absl::Status status(absl::string_view stage) const;
 
-  // The listener that TellPlan calls; null for none. Set before the work begins; copies share it.
+  // The listener that ReportPlan calls; null for none. Set before the work begins; copies share it.
   void set_plan_listener(const PlanListener* listener) { plan_listener_ = listener; }
   bool tells_plans() const { return plan_listener_ != nullptr; }
-  void TellPlan(int64_t step_time_ns) const {
+  void ReportPlan(int64_t step_time_ns) const {
     if (plan_listener_ != nullptr) (*plan_listener_)(step_time_ns);
   }
 

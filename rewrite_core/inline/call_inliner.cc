@@ -497,7 +497,7 @@ void CallInliner::Replace(const Call& call) {
     if (!made.is_native) node.colocated_with = inputs[i];
     std::vector<Tensor> reads = {inputs[i]};
     if (made.input_control != kNoNode) reads.push_back(input_control);
-    node.hands_on = made.input_control == kNoNode && !made.is_native &&
+    node.forwards = made.input_control == kNoNode && !made.is_native &&
                     !IsReference(work_.Source(inputs[i]), body);
     work_.Add(node, reads);
   }
@@ -545,7 +545,7 @@ void CallInliner::Replace(const Call& call) {
     if (!made.is_native) node.colocated_with = source;
     const bool shape_is_new =
         shapes.size() == body.results.size() && !StatesShapes(work_.Source(source).node);
-    node.hands_on = !made.is_native && !shape_is_new && !IsReference(work_.Source(source), body);
+    node.forwards = !made.is_native && !shape_is_new && !IsReference(work_.Source(source), body);
     const NodeId result = work_.Add(node, {source});
     made.results.push_back({result, 0});
     made.result_types.push_back(TypeOf(body.results[i], call));

@@ -7,7 +7,7 @@ namespace {
 
 using Causes = google::protobuf::RepeatedPtrField<v1::FitUnknown>;
 
-void TellCauses(const v1::Inlining& inlining, Causes* causes) {
+void AddCauses(const v1::Inlining& inlining, Causes* causes) {
   for (v1::FitUnknown& cause : *causes) {
     if (cause.cause() != v1::FIT_UNKNOWN_CAUSE_CALLS) continue;
     for (const v1::KeptCall& call : inlining.kept_calls()) {
@@ -51,7 +51,7 @@ absl::string_view KeptCallText(v1::KeptCallReason reason) {
 }
 
 void ReportKeptCalls(const v1::Inlining& inlining, v1::Forecast* forecast) {
-  TellCauses(inlining, forecast->mutable_fit_unknown());
+  AddCauses(inlining, forecast->mutable_fit_unknown());
 }
 
 }  // namespace spillway::core

@@ -45,10 +45,10 @@ Tensor WorkGraph::Resolve(Tensor tensor) const {
 
 Tensor WorkGraph::Source(Tensor tensor) const {
   Tensor now = Resolve(tensor);
-  while (HandsOn(now) && !poll_.Tick()) {
+  while (Forwards(now) && !poll_.Tick()) {
     Tensor& input = inputs_[node(now.node).first_input];
     input = Resolve(input);
-    if (HandsOn(input)) input = Resolve(inputs_[node(input.node).first_input]);
+    if (Forwards(input)) input = Resolve(inputs_[node(input.node).first_input]);
     now = input;
   }
   return now;

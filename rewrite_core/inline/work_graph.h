@@ -44,7 +44,7 @@ struct WorkNode {
   Tensor colocated_with;
   // For calls made by lowering.
   CallKind kind = CallKind::kNone;
-  bool hands_on = false;  // It forwards its input, which readers may read instead.
+  bool forwards = false;  // It forwards its input, which readers may read instead.
   uint32_t first_input = 0, num_inputs = 0;
   NodeId top_call = kNoNode;  // The original call that it comes from.
 };
@@ -131,9 +131,9 @@ class WorkGraph {
   // Whether neither graph has a node of that name; `tag`: NameIndex's.
   bool IsFree(absl::string_view name, uint32_t tag) const;
   void Index(size_t i);  // Indexes names_[i].
-  bool HandsOn(Tensor tensor) const {
+  bool Forwards(Tensor tensor) const {
     return borders_ == Borders::kDirect && !tensor.is_control() && !IsOriginal(tensor.node) &&
-           node(tensor.node).hands_on;
+           node(tensor.node).forwards;
   }
 
   const Graph& graph_;

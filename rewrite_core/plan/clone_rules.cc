@@ -140,7 +140,7 @@ bool CloneRules::IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int
 }
 
 // (Outputs of IdentityN are different inputs, and a clone of it holds all of them.)
-bool CloneRules::MayHandOn(NodeId id) const {
+bool CloneRules::MayCloneForwarder(NodeId id) const {
   return Of(id) == RunAgain::kSameBits && facts_->graph().op(id) != "IdentityN";
 }
 

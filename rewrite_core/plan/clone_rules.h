@@ -42,7 +42,7 @@ class CloneRules {
 
   // Whether a node whose output lies in the memory of an input (Buffers::alias_input) may be cloned
   // in front of a reader of that, to forward a clone's output.
-  bool MayHandOn(NodeId id) const;
+  bool MayCloneForwarder(NodeId id) const;
 
   // The updates of variables that the node reads by reference, in the step or in another one,
   // except initializers: a clone of it must run before them. Distinct, in no order that depends on

@@ -242,7 +242,7 @@ absl::StatusOr<StepResult> StepSimulator::Impl::Simulate(const PreparedWorkload&
   if (wants_order) KeepOrder(terms, &result);
   if (!is_unswapped && stop.tells_plans()) {
     // A plan for more memory than the machine has does not count.
-    stop.TellPlan(result.fits && IsOfTheMachine(options) ? result.step_time_ns() : 0);
+    stop.ReportPlan(result.fits && IsOfTheMachine(options) ? result.step_time_ns() : 0);
   }
   return result;
 }

@@ -22,7 +22,7 @@ uint64_t HashText(const std::string& text) {
   return hash;
 }
 
-bool HandsOn(const std::string& op) {
+bool Forwards(const std::string& op) {
   return op == "Identity" || op == "_CopyFromGpuToHost" || op == "_CopyFromHostToGpu" ||
          op == "LoopCond";
 }
@@ -113,7 +113,7 @@ class Executor {
                  outcome.inputs.size() >= 2) {
         output.value = outcome.inputs[0];
         output.dead = (outcome.inputs[1] & 1) != port;
-      } else if (HandsOn(node.op()) && !outcome.inputs.empty()) {
+      } else if (Forwards(node.op()) && !outcome.inputs.empty()) {
         output.value = outcome.inputs[0];
       } else {
         const auto original = originals_.find(node.name());

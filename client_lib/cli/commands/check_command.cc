@@ -75,7 +75,7 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
   options.set_no_budget(flags.step.no_budget());
   const auto filled = FillHardware(kNvidiaSmiTime, &options);
   if (!filled.ok()) return filled.status();
-  TellNote(*filled);
+  PrintNote(*filled);
   const absl::StatusOr<std::string> run_metadata =
       ReadBytes(flags.run_metadata, FileKind::kProfile, "give a file with a serialized RunMetadata",
                 session.cancellation);
@@ -108,9 +108,9 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
         return absl::OkStatus();
       });
   if (result.ok() && !stored.empty()) {
-    TellNote(absl::StrCat("the trace is kept in ", stored,
-                          ": rewrite, simulate and run take its times for this graph, fed the "
-                          "same, from where it lies beside the graph"));
+    PrintNote(absl::StrCat("the trace is kept in ", stored,
+                           ": rewrite, simulate and run take its times for this graph, fed the "
+                           "same, from where it lies beside the graph"));
   }
   return result;
 }

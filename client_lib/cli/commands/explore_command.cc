@@ -119,7 +119,7 @@ absl::StatusOr<ExitCode> Run(const ExploreFlags& flags, const Session& session) 
   if (!options.ok()) return options.status();
   const auto filled = FillHardware(kNvidiaSmiTime, &*options);
   if (!filled.ok()) return filled.status();
-  TellNote(*filled);
+  PrintNote(*filled);
   const PerGraphRun run{flags.input,
                         flags.format,
                         flags.json,

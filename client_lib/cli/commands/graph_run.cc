@@ -129,7 +129,7 @@ absl::StatusOr<ExitCode> RunOnGraph(GraphFiles files, v1::RewriteOptions options
   progress.End();
   if (!result.ok()) return WithInputName(result.status(), files.input);
   for (const RewrittenGraph& graph : result->graphs) {
-    if (!files.quiet) TellNote(graph.profile_note);
+    if (!files.quiet) PrintNote(graph.profile_note);
   }
 
   std::vector<std::string> contents;  // In the order of `outputs`.

@@ -114,7 +114,7 @@ absl::StatusOr<ExitCode> Run(const InspectFlags& flags, const Session& session) 
   if (flags.memory) {
     const auto filled = FillHardware(kNvidiaSmiTime, &memory_options);
     if (!filled.ok()) return filled.status();
-    TellNote(*filled);
+    PrintNote(*filled);
   }
   v1::InspectOptions options;
   if (!flags.memory) *options.mutable_step() = *step;

@@ -195,7 +195,7 @@ class Plotter {
   v1::SimulateOptions OptionsFor(absl::string_view graph, const PlotInput& input) const {
     v1::SimulateOptions options = options_;
     if (!flags_.without_stored_profile) {
-      TellNote(StoredProfiles::Beside(input.from).AddTo(graph, options.mutable_step()));
+      PrintNote(StoredProfiles::Beside(input.from).AddTo(graph, options.mutable_step()));
     }
     return options;
   }
@@ -318,7 +318,7 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   if (input->file) {
     const auto filled = FillHardware(kNvidiaSmiTime, &options);
     if (!filled.ok()) return filled.status();
-    TellNote(*filled);
+    PrintNote(*filled);
   }
   const auto output = CreateOutputs({flags.output}, session.cancellation);
   if (!output.ok()) return output.status();
@@ -330,7 +330,7 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
   progress.End();
   if (picture.ok() && *form == PictureForm::kPng) picture = SvgToPng(*picture);
   if (!picture.ok()) return picture.status();
-  TellNote(plotter.assumed());
+  PrintNote(plotter.assumed());
   if (absl::Status s = WriteOutputs(*output, {*std::move(picture)}); !s.ok()) return s;
   return ExitCode::kDone;
 }

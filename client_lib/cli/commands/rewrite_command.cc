@@ -75,7 +75,7 @@ void AddRewriteCommand(CLI::App* app, Session* session) {
       const absl::StatusOr<std::string> note = FillHardware(kNvidiaSmiTime, &*options);
       if (!note.ok()) return note.status();
       const GraphFiles& files = flags->files.files();
-      if (!files.quiet) TellNote(*note);
+      if (!files.quiet) PrintNote(*note);
       const StoredProfiles profiles =
           flags->without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(files.input);
       const bool may_keep_best = !flags->keep_best && !flags->connection.HasServer() &&

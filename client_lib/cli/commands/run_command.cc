@@ -334,15 +334,15 @@ std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
 void PrintOutcome(const RunCommandFlags& flags, const absl::StatusOr<PreparedGraph>& prepared,
                   const std::string& warning) {
   if (!prepared.ok()) {
-    TellNote(
+    PrintNote(
         absl::StrCat("the command runs with the original graph: ", ErrorText(prepared.status()),
                      warning.empty() ? "" : absl::StrCat("; ", warning)));
     return;
   }
-  if (!flags.quiet) TellNote(RunText(flags.graph, *prepared));
-  if (!prepared->warning.empty()) TellNote(prepared->warning);
-  for (const std::string& misfit : internal::SettingWarnings()) TellNote(misfit);
-  if (!warning.empty()) TellNote(warning);
+  if (!flags.quiet) PrintNote(RunText(flags.graph, *prepared));
+  if (!prepared->warning.empty()) PrintNote(prepared->warning);
+  for (const std::string& misfit : internal::SettingWarnings()) PrintNote(misfit);
+  if (!warning.empty()) PrintNote(warning);
 }
 
 // Returns only if the command could not be run.
@@ -384,7 +384,7 @@ absl::StatusOr<ExitCode> Run(const RunCommandFlags& flags, const Session& sessio
   {
     const IgnoredSigpipe ignored;
     if (!prepared.ok() && flags.fail_closed) {
-      if (!warning.empty()) TellNote(warning);
+      if (!warning.empty()) PrintNote(warning);
       return prepared.status();
     }
     PrintOutcome(flags, prepared, warning);

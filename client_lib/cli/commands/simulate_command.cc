@@ -74,7 +74,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
   if (!trace_file.ok()) return trace_file.status();
   const auto filled = FillHardware(kNvidiaSmiTime, &options);
   if (!filled.ok()) return filled.status();
-  TellNote(*filled);
+  PrintNote(*filled);
   const StoredProfiles profiles =
       flags.without_stored_profile ? StoredProfiles() : StoredProfiles::Beside(flags.input);
   // The worst of several graphs: "does not fit" outranks "unknown".
@@ -90,7 +90,7 @@ absl::StatusOr<ExitCode> Run(const SimulateFlags& flags, const Session& session)
                     [&](absl::string_view graph, const Client& client, const CallOptions& call,
                         text::Style style, std::ostream& out) {
                       v1::SimulateOptions with_profile = options;
-                      TellNote(profiles.AddTo(graph, with_profile.mutable_step()));
+                      PrintNote(profiles.AddTo(graph, with_profile.mutable_step()));
                       const auto report = client.Simulate(graph, with_profile, call);
                       if (!report.ok()) return report.status();
                       const v1::Fit fit = report->forecast().fit();

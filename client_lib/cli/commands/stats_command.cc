@@ -250,7 +250,7 @@ absl::StatusOr<ExitCode> Run(const StatsFlags& flags, const Session& session) {
                                  "\n"
                            : StatsText(result, StyleOf(STDOUT_FILENO)))
             << std::flush;
-  if (damaged > 0) TellNote(note);
+  if (damaged > 0) PrintNote(note);
   return ExitCode::kDone;
 }
 

@@ -22,7 +22,7 @@ namespace spillway::cli {
 enum class Verbosity { kNormal, kQuiet };
 
 // Prints a note that is not an error, such as values that were filled in, unless it is empty.
-inline void TellNote(const std::string& line) {
+inline void PrintNote(const std::string& line) {
   if (!line.empty()) std::cerr << absl::StrCat("spillway: ", core::PlainText(line), "\n");
 }
 

@@ -165,7 +165,7 @@ class LibraryUse {
       }
       node.is_known = true;  // As none, until the chain ends: on a cycle it ends here.
       chain.push_back(&node);
-      if (!HandsHandleOn(node.op)) break;
+      if (!ForwardsHandle(node.op)) break;
       input = node.input;
     }
     for (Node* node : chain) node->argument = *argument;

@@ -212,7 +212,7 @@ absl::StatusOr<Placement> Placement::Find(const Graph& graph, const Topology& to
       const OpInfo& info = graph.op_info(id);
       is_variable[op] = IsVariableOp(graph.op(id));
       writes_ref[op] = absl::StrContains(info.outputs, '&');
-      takes_handle[op] = TakesVariable(graph.op(id)) || HandsHandleOn(graph.op(id));
+      takes_handle[op] = TakesVariable(graph.op(id)) || ForwardsHandle(graph.op(id));
       rule.on_host = host_rows[op] != nullptr || IsHostOp(info, graph.op(id));
       rule.host_outputs = info.host_outputs || info.control_flow == ControlFlow::kLoopCond;
       if (const MemoryRow* row = memory_rows[op]) {

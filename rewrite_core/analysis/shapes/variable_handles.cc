@@ -84,17 +84,17 @@ constexpr VariableOp kVariableOps[] = {
 };
 
 // Ops that forward a handle: from input 0, or from the input with the output's number.
-constexpr absl::string_view kHandOn[] = {"Enter",
-                                         "Exit",
-                                         "Identity",
-                                         "NextIteration",
-                                         "Switch",
-                                         "TensorListConcatLists",
-                                         "TensorListPopBack",
-                                         "TensorListPushBack",
-                                         "TensorListResize",
-                                         "TensorListScatterIntoExistingList",
-                                         "TensorListSetItem"};
+constexpr absl::string_view kForward[] = {"Enter",
+                                          "Exit",
+                                          "Identity",
+                                          "NextIteration",
+                                          "Switch",
+                                          "TensorListConcatLists",
+                                          "TensorListPopBack",
+                                          "TensorListPushBack",
+                                          "TensorListResize",
+                                          "TensorListScatterIntoExistingList",
+                                          "TensorListSetItem"};
 constexpr absl::string_view kHandOnEach[] = {"IdentityN", "StatelessWhile", "While"};
 
 template <size_t n>
@@ -197,7 +197,7 @@ void NoteVariables(const VariableOp& op, ShapeContext& c) {
   }
 }
 
-bool HandsHandleOn(absl::string_view op) { return Contains(kHandOn, op); }
+bool ForwardsHandle(absl::string_view op) { return Contains(kForward, op); }
 
 Tensor HandleOrigin(const Graph& graph, Tensor handle) {
   for (int hop = 0; hop < kMaxHandleHops; ++hop) {
@@ -207,7 +207,7 @@ Tensor HandleOrigin(const Graph& graph, Tensor handle) {
     // The initial value of a loop.
     const bool is_loop = op == "Merge" && handle.port == 0 && inputs.size() > 1 &&
                          IsBackEdge(graph, inputs[1].node, handle.node);
-    if (!each && !is_loop && !HandsHandleOn(op)) break;
+    if (!each && !is_loop && !ForwardsHandle(op)) break;
     const size_t from = each ? handle.port : 0;
     if (handle.port < 0 || from >= inputs.size() || inputs[from].is_control()) break;
     if (op == "TensorListPopBack" && handle.port != 0) break;

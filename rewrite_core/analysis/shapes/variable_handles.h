@@ -52,7 +52,7 @@ void NoteVariables(const VariableOp& op, ShapeContext& c);
 // The tensor that a handle originates from, followed back through ops that forward the handle, or
 // forward the list with an element more or less. Follows at most kMaxHandleHops.
 inline constexpr int kMaxHandleHops = 256;
-bool HandsHandleOn(absl::string_view op);
+bool ForwardsHandle(absl::string_view op);
 Tensor HandleOrigin(const Graph& graph, Tensor handle);
 
 // By the node that a handle originates from.

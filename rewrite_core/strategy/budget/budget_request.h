@@ -39,10 +39,8 @@ inline constexpr int kMaxUnfit = kNumVariations / 2;
 inline constexpr int kDoesNotFitSizes = kNumVariations + 1;
 
 // The maximum step time of a more robust plan, if the fastest takes `fastest_ns`.
-inline constexpr int64_t kSteadyCostPart = 50;
-inline int64_t MostSteadyNs(int64_t fastest_ns) {
-  return fastest_ns + fastest_ns / kSteadyCostPart;
-}
+inline constexpr int64_t kRobustCostPart = 50;
+inline int64_t MaxRobustNs(int64_t fastest_ns) { return fastest_ns + fastest_ns / kRobustCostPart; }
 
 struct BudgetRequest {
   // REQUIRES: CheckBudgetStrategy. All must outlive it. `steps`: of the whole request.

@@ -198,7 +198,7 @@ absl::Status BudgetRun::KeepOrder() {
     if (absl::Status s = SimulateOn(i); !s.ok()) return s;
   }
   const bool is_better =
-      fits_unplanned() && unfit_variations() < unfit && UnplannedNs() <= MostSteadyNs(time_ns);
+      fits_unplanned() && unfit_variations() < unfit && UnplannedNs() <= MaxRobustNs(time_ns);
   if (!is_better) std::tie(request_.base, fits_, lacking_, unswapped_fits_, idle_) = before;
   result_.plan = request_.base;
   return absl::OkStatus();
@@ -254,8 +254,8 @@ absl::Status BudgetRun::PlanSwaps() {
   const bool may_stay =
       !gpus_.empty() && unswapped_fits_.size() == gpus_.size() && fits_most_variations();
   if (may_stay && (GetErrorReason(planned) == v1::ERROR_REASON_DOES_NOT_FIT ||
-                   (planned.ok() && (plans_->plan().empty() || !IsSteadier())))) {
-    TakeUnplanned();
+                   (planned.ok() && (plans_->plan().empty() || !IsMoreRobust())))) {
+    AcceptUnplanned();
     return absl::OkStatus();
   }
   if (!planned.ok()) return planned;
@@ -270,7 +270,7 @@ absl::Status BudgetRun::PlanSwaps() {
 
 // For plans made although the graph fits: whether they are for less memory, or fit in more
 // variations.
-bool BudgetRun::IsSteadier() const {
+bool BudgetRun::IsMoreRobust() const {
   if (request_.objective.saves_memory()) return true;
   int planned = 0;
   for (const v1::BudgetDevice& device : result_.report.budget().devices()) {
@@ -279,7 +279,7 @@ bool BudgetRun::IsSteadier() const {
   return planned < unfit_variations();
 }
 
-void BudgetRun::TakeUnplanned() {
+void BudgetRun::AcceptUnplanned() {
   int unfit = 0;
   for (const auto& [i, of] : unswapped_fits_) {
     fits_[i] = of.fit;

@@ -47,7 +47,7 @@ class BudgetRun {
   int unfit_variations() const;
   bool fits_most_variations() const;
   // Takes the unplanned step. REQUIRES: fits_unplanned(), fits_most_variations().
-  void TakeUnplanned();
+  void AcceptUnplanned();
   // Chains the operations of a step that does not fit in all variations, in its order
   // (order_chain.h), if it then fits in more of them and takes hardly longer. Errors: those of the
   // simulator. REQUIRES: fits_unplanned().
@@ -79,7 +79,7 @@ class BudgetRun {
 
   // Reports the lower bound of plans that may recompute, unless this one takes less, as one that
   // postpones nodes may.
-  void TellBound(int64_t bound_ns) {
+  void ReportBound(int64_t bound_ns) {
     if (bound_ns > 0 && bound_ns <= StepTimeNs())
       result_.report.mutable_budget()->set_joint_bound_ns(bound_ns);
   }
@@ -105,7 +105,7 @@ class BudgetRun {
   absl::Status MakeFilters();
   absl::Status SimulateOn(size_t i);
   absl::StatusOr<int> CountUnfitUnswapped(size_t i);
-  bool IsSteadier() const;
+  bool IsMoreRobust() const;
   v1::BudgetDevice TriedUnplanned(size_t i) const;
   void Warn(int unfit);
 

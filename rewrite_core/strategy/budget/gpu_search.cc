@@ -25,16 +25,16 @@ constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 // fastest by more than 1/kMuchSlowerPart, or missing, more searches follow that try each plan in
 // the variations: with these shares of the budget, until a plan is not that slow, or is chained.
 // Those for less than the budget have the lowest effort. A search ends once a plan is as fast as
-// MostSteadyNs. (Ten graphs on three machines with the default reserve: 0.893 to 0.898 of the
+// MaxRobustNs. (Ten graphs on three machines with the default reserve: 0.893 to 0.898 of the
 // bound, where searches without variations came first, for 0.92 of the time.) Chained plans keep
 // the order of the step for which they are made. (With chains, seven of 16 plans of two hard nets
 // were faster, by up to 0.26, and none slower; ResNet-50 in half of its memory has a plan without a
 // chain.)
-struct SteadySearch {
+struct RobustSearch {
   double share;
   bool is_chained;
 };
-constexpr SteadySearch kSteadySearches[] = {{1.0, false}, {1.0, true},  {0.97, true},
+constexpr RobustSearch kRobustSearches[] = {{1.0, false}, {1.0, true},  {0.97, true},
                                             {0.94, true}, {0.91, true}, {0.88, true}};
 constexpr int64_t kMuchSlowerPart = 10;
 
@@ -73,11 +73,11 @@ class GpuSearch {
       if (absl::Status s = Judge(&*least); !s.ok()) return s;
       if (!least->plans.empty()) return least;
     }
-    // With a reserve, the other sizes are left to MakeSteady: fitting in them depends on details as
+    // With a reserve, the other sizes are left to MakeRobust: fitting in them depends on details as
     // small as in variations, so a search does better without them.
     auto found = Fastest(/*in_other_sizes=*/!request_.has_reserve());
     if (found.ok() && !found->plans.empty()) {
-      if (absl::Status s = MakeSteady(&*found); !s.ok()) return s;
+      if (absl::Status s = MakeRobust(&*found); !s.ok()) return s;
     }
     return found;
   }
@@ -89,7 +89,7 @@ class GpuSearch {
  private:
   // The need of the step without swaps (FindNeed), with which it also fits in all of the memory and
   // in half of the variations; 0 if none is found.
-  absl::StatusOr<int64_t> SteadyNeed(int64_t from_bytes);
+  absl::StatusOr<int64_t> RobustNeed(int64_t from_bytes);
   // Finds, with the lowest effort, the smallest budget with a plan that is fast enough, and then a
   // plan for that budget with the full effort. It fits the usable bytes and the other sizes, too.
   // If none is found, returns the result of Fastest.
@@ -101,10 +101,10 @@ class GpuSearch {
   // is taken, or the operations are chained in its order. If that fails, this searches for the
   // fastest plan that fits in all of them, or otherwise in all sizes and half of them; if that
   // fails too, `found` is left without a plan. REQUIRES: a best plan in `found`.
-  absl::Status MakeSteady(PlanSearchResult* found);
-  absl::Status SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
+  absl::Status MakeRobust(PlanSearchResult* found);
+  absl::Status SearchRobust(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                             PlanSearchResult* found);
-  absl::Status TakeSteady(std::vector<FoundPlan> plans, std::vector<VariedStep>* steps,
+  absl::Status TakeRobust(std::vector<FoundPlan> plans, std::vector<VariedStep>* steps,
                           FoundPlan* steady, int64_t* steady_ns);
   // Chains a plan that does not fit in `unfit` variations, if it then takes no longer and fits in
   // as many. (Of 511 other orders of files, 17 did not fit before, then 13. In 7 of both, the plan
@@ -279,20 +279,20 @@ void GpuSearch::Conclude(int unfit, PlanSearchResult* found) {
   if (unfit > kMaxUnfit) {
     found->plans.clear();
     found->failure = std::move(request_.unfit);
-    found->is_unsteady = true;
+    found->is_fragile = true;
     return;
   }
   device_.set_variation_count(kNumVariations);
   device_.set_unfit_variation_count(unfit);
 }
 
-absl::Status GpuSearch::MakeSteady(PlanSearchResult* found) {
+absl::Status GpuSearch::MakeRobust(PlanSearchResult* found) {
   if (!request_.has_reserve()) return absl::OkStatus();
   if (found->cut_short) return Judge(found);
   const int64_t fastest_ns = found->plans[0].outcome.step_time_ns();
   std::vector<VariedStep> steps = request_.VariedSteps(request_.budget_bytes(gpu_));
   int unfit = 0;
-  const absl::Status status = SearchSteady(fastest_ns, &steps, &unfit, found);
+  const absl::Status status = SearchRobust(fastest_ns, &steps, &unfit, found);
   if (GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG && !found->plans.empty()) {
     found->cut_short = true;  // The results so far stand, if they fit.
     device_.set_cut_short(true);
@@ -312,7 +312,7 @@ absl::Status GpuSearch::MakeSteady(PlanSearchResult* found) {
 
 // Plans that fail in a variation are likely to fail in the one that failed last: few simulations
 // show that a plan is not robust.
-absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
+absl::Status GpuSearch::SearchRobust(int64_t fastest_ns, std::vector<VariedStep>* steps, int* unfit,
                                      PlanSearchResult* found) {
   FoundPlan& fastest = found->plans[0];
   auto count = CountUnfit(fastest, kUnlimited, 1, steps);
@@ -320,9 +320,9 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   FoundPlan steady;
   int64_t steady_ns = kUnlimited;
   absl::Status status =
-      TakeSteady({found->plans.begin() + 1, found->plans.end()}, steps, &steady, &steady_ns);
+      TakeRobust({found->plans.begin() + 1, found->plans.end()}, steps, &steady, &steady_ns);
   if (!status.ok()) return status;
-  if (steady_ns <= MostSteadyNs(fastest_ns)) {
+  if (steady_ns <= MaxRobustNs(fastest_ns)) {
     found->plans = {std::move(steady)};
     return absl::OkStatus();
   }
@@ -330,7 +330,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   if (!chained.ok()) return chained.status();
   const bool has_chain = chained->controls.size() > fastest.controls.size();
   if (has_chain) {
-    count = CountUnfit(*chained, MostSteadyNs(fastest_ns), 1, steps, &chained->outcome);
+    count = CountUnfit(*chained, MaxRobustNs(fastest_ns), 1, steps, &chained->outcome);
     if (!count.ok()) return count.status();
     if (*count == 0) {
       fastest = *std::move(chained);
@@ -340,7 +340,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   const int64_t much_slower_ns = fastest_ns + fastest_ns / kMuchSlowerPart;
   std::vector<ControlEdge> chain;
   bool is_chained = false;
-  for (const SteadySearch& search : kSteadySearches) {
+  for (const RobustSearch& search : kRobustSearches) {
     if (steady_ns <= much_slower_ns || (is_chained && steady_ns < kUnlimited)) break;
     if (search.is_chained && !std::exchange(is_chained, true)) {
       auto edges = request_.ChainOf(ordered_.base, ordered_.step, gpu_, needs_, ordered_.ranks);
@@ -350,10 +350,10 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
     PlanSearchTerms terms = TermsOf(ShareOf(usable_, search.share), /*in_other_sizes=*/false);
     terms.varied_steps = *steps;
     if (search.share < 1) terms.max_simulations = kLowSimulations;
-    terms.enough_ns = std::max(terms.enough_ns, MostSteadyNs(fastest_ns));
+    terms.enough_ns = std::max(terms.enough_ns, MaxRobustNs(fastest_ns));
     auto other = Search(terms, chain);
     if (!other.ok()) return other.status();
-    status = TakeSteady(other->plans, steps, &steady, &steady_ns);
+    status = TakeRobust(other->plans, steps, &steady, &steady_ns);
     if (!status.ok()) return status;
   }
   if (steady_ns < kUnlimited) {
@@ -366,7 +366,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
   if (!count.ok()) return count.status();
   *unfit = *count;
   if (has_chain) {
-    count = CountUnfit(*chained, MostSteadyNs(fastest_ns), std::min(*unfit, kMaxUnfit + 1), steps,
+    count = CountUnfit(*chained, MaxRobustNs(fastest_ns), std::min(*unfit, kMaxUnfit + 1), steps,
                        &chained->outcome);
     if (!count.ok()) return count.status();
     if (*count < *unfit) {
@@ -393,7 +393,7 @@ absl::Status GpuSearch::SearchSteady(int64_t fastest_ns, std::vector<VariedStep>
 
 // Takes the first of `plans`, the fastest first, that fits in all variations and sizes, if it takes
 // less than `steady_ns`.
-absl::Status GpuSearch::TakeSteady(std::vector<FoundPlan> plans, std::vector<VariedStep>* steps,
+absl::Status GpuSearch::TakeRobust(std::vector<FoundPlan> plans, std::vector<VariedStep>* steps,
                                    FoundPlan* steady, int64_t* steady_ns) {
   for (FoundPlan& plan : plans) {
     const int64_t time_ns = plan.outcome.step_time_ns();
@@ -411,7 +411,7 @@ absl::Status GpuSearch::TakeSteady(std::vector<FoundPlan> plans, std::vector<Var
 absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
   if (request_.is_one_of_several) return 0;
   const int64_t peak = ordered_.step.peak_bytes(gpu_);
-  auto need = SteadyNeed(peak);
+  auto need = RobustNeed(peak);
   if (!need.ok()) return need.status();
   const auto suffices = [&](int64_t budget) -> absl::StatusOr<bool> {
     PlanSearchTerms terms;
@@ -430,7 +430,7 @@ absl::StatusOr<int64_t> GpuSearch::SmallestBudget() {
   return LeastBudget(low, *need, peak / kSmallestBudgetParts + 1, suffices);
 }
 
-absl::StatusOr<int64_t> GpuSearch::SteadyNeed(int64_t from_bytes) {
+absl::StatusOr<int64_t> GpuSearch::RobustNeed(int64_t from_bytes) {
   for (int tries = 0; tries < kNeedTries; ++tries) {
     auto need = FindNeed(&request_.simulator, ordered_.base, StepTerms::OneGpu(gpu_, 0), from_bytes,
                          request_.stop);
@@ -458,10 +458,10 @@ std::string HostText(const BudgetRequest& request, const StepResult& step, GpuIn
 }
 
 // DOES_NOT_FIT: no plan was found for `gpu`, or none exists. `step`: the one with only order edges.
-// `failure`: that of the plan that got furthest; `is_unsteady`: it fits the budget.
+// `failure`: that of the plan that got furthest; `is_fragile`: it fits the budget.
 // `smallest_budget_bytes`: a budget with which a plan is found; 0: none is known.
 absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, GpuIndex gpu,
-                         const DeviceBounds& bounds, const StepResult& failure, bool is_unsteady,
+                         const DeviceBounds& bounds, const StepResult& failure, bool is_fragile,
                          int64_t smallest_budget_bytes) {
   const StepFacts& facts = request.facts;
   const std::string effect =
@@ -482,9 +482,9 @@ absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, G
   const std::string claim = absl::StrCat(
       is_proven ? "no plan can fit the " : "no plan was found that fits the ",
       BudgetText(hardware, budget), " of ", GpuText(name), HostText(request, step, gpu),
-      is_unsteady ? absl::StrCat(", all of its memory, and ", kNumVariations - kMaxUnfit, " of ",
-                                 kNumVariations, " variations of the step")
-                  : "");
+      is_fragile ? absl::StrCat(", all of its memory, and ", kNumVariations - kMaxUnfit, " of ",
+                                kNumVariations, " variations of the step")
+                 : "");
   return DoesNotFitError(claim, why, hardware, budget, {smallest_budget_bytes, effect});
 }
 
@@ -530,7 +530,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
     if (!smallest.ok()) return smallest.status();
     if (found->plans.empty()) {
       return NoPlanError(*request, ordered.step, gpu, terms.bounds, found->failure,
-                         found->is_unsteady, *smallest);
+                         found->is_fragile, *smallest);
     }
     return TooSlowError(request->objective, request->facts.placement().devices()[gpu],
                         found->plans[0].outcome.step_time_ns(), request->full_speed_ns,

@@ -20,19 +20,19 @@ namespace {
 // finer grid is worth up to 0.03 of full speed; in half it is worth nothing.)
 constexpr size_t kMaxUsual = 6;
 constexpr size_t kMaxAlone = 48;
-// If one fits, but not in all variations, kMaxSteady are tried for one that does. (Each then costs
+// If one fits, but not in all variations, kMaxFragile are tried for one that does. (Each then costs
 // twenty more simulations.)
-constexpr size_t kMaxSteady = 16;
-// Swaps are searched for beside the first kMaxNearly of those that do not fit. (Worth 0.34 of full
-// speed on a 3-D U-Net in a quarter of the memory on PCIe 4, 0.1 on ResNet-50 on two GPUs.)
-constexpr size_t kMaxNearly = 4;
-// This ends if the best plan takes kHopeless times as long as the clones alone promise.
-constexpr int64_t kHopeless = 2;
+constexpr size_t kMaxFragile = 16;
+// Swaps are searched for beside the first kMaxNearMisses of those that do not fit. (Worth 0.34 of
+// full speed on a 3-D U-Net in a quarter of the memory on PCIe 4, 0.1 on ResNet-50 on two GPUs.)
+constexpr size_t kMaxNearMisses = 4;
+// This ends if the best plan takes kGiveUpRatio times as long as the clones alone promise.
+constexpr int64_t kGiveUpRatio = 2;
 // For clones beside swaps: the part of the way from the budget to the peak that is left to swaps;
 // and how many of these are searched for each class, the most promising first. (For the class ALL,
 // they promise more, and do not always keep it.)
 constexpr double kSwappedParts[] = {0.05, 0.1, 0.2, 0.35, 0.5, 0.75};
-constexpr size_t kMaxBoth = 4;
+constexpr size_t kMaxBesideSwaps = 4;
 // To save memory: the shares of the peak that clones are made for; and how many of these are
 // searched, the smallest that are fast enough. (If clones take all of the time that a step may
 // lose, none is left for swaps. Four gave no lower peak than two, on two networks.)
@@ -41,16 +41,16 @@ constexpr double kSmallerShares[] = {0.3, 0.35, 0.4, 0.45, 0.5,  0.55,
 constexpr size_t kMaxSmaller = 2;
 // A class is recommended if a step takes at most 1/kClearlyFaster of the time with it (as the proto
 // says); its first kMaxHinted plans are tried, since a hint may cost only a part of a search, and
-// then, with the least effort, kMaxHintedBoth beside swaps.
+// then, with the least effort, kMaxHintedBesideSwaps beside swaps.
 constexpr double kClearlyFaster = 1.05;
 constexpr size_t kMaxHinted = 12;
-constexpr size_t kMaxHintedBoth = 2;
+constexpr size_t kMaxHintedBesideSwaps = 2;
 // A search is worth its time if it may save more than 1/kWorthPart of the step, with a plan that is
-// up to kNearer times nearer to its bound than the nearest so far. (In fragmented memory, plans
-// take two to ten times their bound. Saves two thirds of the time for Inception on four GPUs in a
-// quarter of the memory, and loses no plan.)
+// up to kMaxBoundGain times nearer to its bound than the nearest so far. (In fragmented memory,
+// plans take two to ten times their bound. Saves two thirds of the time for Inception on four GPUs
+// in a quarter of the memory, and loses no plan.)
 constexpr int64_t kWorthPart = 100;
-constexpr double kNearer = 2;
+constexpr double kMaxBoundGain = 2;
 
 // A class of nodes to clone, and the option that allows it. Classes before it are tried, too.
 struct RecomputeClass {
@@ -96,12 +96,12 @@ class JointSearch {
     for (const RecomputeClass& each : kClasses) {
       if (each.option > beyond && each.option <= up_to) classes_.push_back(each);
     }
-    tried_both_.assign(classes_.size(), 0);
+    tried_beside_swaps_.assign(classes_.size(), 0);
   }
 
   absl::Status Run() {
     const absl::Status status = saves_memory_ ? SearchSmaller() : Search();
-    TakeUnsteady();
+    TakeFragile();
     const bool is_cut = GetErrorReason(status) == v1::ERROR_REASON_SEARCH_TOO_LONG;
     if (!status.ok() && !(is_cut && has_best())) return status;
     if (!has_best()) return swaps_status_;
@@ -111,7 +111,8 @@ class JointSearch {
   }
 
   // The class of the first plan that takes less than `most_ns`, and its time; not set if none of
-  // the first kMaxHinted of clones alone does, and none of the first kMaxHintedBoth beside swaps.
+  // the first kMaxHinted of clones alone does, and none of the first kMaxHintedBesideSwaps beside
+  // swaps.
   absl::StatusOr<v1::MoreRecompute> FindFaster(int64_t most_ns) {
     v1::MoreRecompute found;
     auto grid = MakeGrid();
@@ -126,13 +127,13 @@ class JointSearch {
     if (!has_best()) {
       if (absl::Status s = TryAlone(*grid, most_ns, kMaxUsual); !s.ok()) return s;
     }
-    if (is_any_wanted) TakeUnsteady();
+    if (is_any_wanted) TakeFragile();
     if (best_cost_ >= most_ns && may_swap_) {
-      auto both = PointsOfBoth(*grid);
+      auto both = PointsBesideSwaps(*grid);
       if (!both.ok()) return both.status();
-      for (size_t i = 0; i < std::min(both->size(), kMaxHintedBoth); ++i) {
+      for (size_t i = 0; i < std::min(both->size(), kMaxHintedBesideSwaps); ++i) {
         if ((*both)[i].estimate_ns >= most_ns) break;
-        if (absl::Status s = TryBoth(*grid, (*both)[i].sweeps); !s.ok()) return s;
+        if (absl::Status s = TryBesideSwaps(*grid, (*both)[i].sweeps); !s.ok()) return s;
       }
     }
     if (best_cost_ >= most_ns) return found;
@@ -149,7 +150,7 @@ class JointSearch {
   }
   // Likewise for a search of swaps beside clones.
   bool IsWorthSearching(int64_t bound_ns) const {
-    const double least_ns = static_cast<double>(bound_ns) * least_times_bound_ / kNearer;
+    const double least_ns = static_cast<double>(bound_ns) * least_times_bound_ / kMaxBoundGain;
     return IsWorth(bound_ns) && (saves_memory_ || least_ns < static_cast<double>(best_cost_));
   }
   int64_t CostOf(const BudgetRun& run) const {
@@ -178,11 +179,11 @@ class JointSearch {
     if (!grid.ok()) return grid.status();
     if (absl::Status s = grid->AddWithin(CloneGrid::Fineness::kUsual, &alone_); !s.ok()) return s;
     std::stable_sort(alone_.begin(), alone_.end(), TakesLess);
-    auto both = PointsOfBoth(*grid);
+    auto both = PointsBesideSwaps(*grid);
     if (!both.ok()) return both.status();
     // By lower bound, then by estimate.
     if (absl::Status s = SearchAlone(*grid, run_.BoundNs()); !s.ok()) return s;
-    if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
+    if (absl::Status s = TryNearMisses(*grid); !s.ok()) return s;
     if (!may_swap_) both->clear();
     size_t next = 0;
     for (; next < both->size(); ++next) {
@@ -193,7 +194,7 @@ class JointSearch {
     if (absl::Status s = TrySwaps(); !s.ok() || best_ != nullptr) return s;
     // Swaps do not fit, or may take longer than clones: the first faster clones are taken.
     if (absl::Status s = SearchAlone(*grid, kUnlimited); !s.ok() || best_ != nullptr) return s;
-    if (absl::Status s = TryNearly(*grid); !s.ok()) return s;
+    if (absl::Status s = TryNearMisses(*grid); !s.ok()) return s;
     for (; next < both->size() && best_ == nullptr; ++next) {
       const Point& point = (*both)[next];
       if (!IsWorth(point.estimate_ns)) break;
@@ -214,7 +215,7 @@ class JointSearch {
       for (const CloneSweeps& sweeps : *points) {
         if (run_.request().IsTooSlow(run_.request().full_speed_ns + sweeps.added_ns)) continue;
         if (tries++ == kMaxSmaller) return absl::OkStatus();
-        if (absl::Status s = TryBoth(*grid, sweeps); !s.ok()) return s;
+        if (absl::Status s = TryBesideSwaps(*grid, sweeps); !s.ok()) return s;
       }
     }
     return absl::OkStatus();
@@ -232,17 +233,17 @@ class JointSearch {
   }
 
   // Swaps beside clones for the budget that do not fit: perhaps only because of a few buffers.
-  absl::Status TryNearly(const CloneGrid& grid) {
+  absl::Status TryNearMisses(const CloneGrid& grid) {
     if (!may_swap_) return absl::OkStatus();
-    std::stable_sort(alone_.begin() + static_cast<int64_t>(tried_nearly_),
+    std::stable_sort(alone_.begin() + static_cast<int64_t>(tried_near_misses_),
                      alone_.begin() + static_cast<int64_t>(tried_alone_), TakesLess);
-    while (tried_nearly_ < std::min(tried_alone_, kMaxNearly)) {
-      const CloneSweeps& point = alone_[tried_nearly_];
+    while (tried_near_misses_ < std::min(tried_alone_, kMaxNearMisses)) {
+      const CloneSweeps& point = alone_[tried_near_misses_];
       const int64_t promised_ns = run_.request().full_speed_ns + point.added_ns;
       if (!IsWorth(promised_ns)) break;
-      ++tried_nearly_;
-      if (absl::Status s = TryBoth(grid, point); !s.ok()) return s;
-      if (best_ != nullptr && best_cost_ / kHopeless > promised_ns) break;
+      ++tried_near_misses_;
+      if (absl::Status s = TryBesideSwaps(grid, point); !s.ok()) return s;
+      if (best_ != nullptr && best_cost_ / kGiveUpRatio > promised_ns) break;
     }
     return absl::OkStatus();
   }
@@ -251,7 +252,7 @@ class JointSearch {
   absl::Status SearchAlone(const CloneGrid& grid, int64_t most_ns) {
     if (absl::Status s = TryAlone(grid, most_ns, kMaxUsual); !s.ok()) return s;
     // Not if the rest take too long.
-    const bool is_hard = !has_best() && unsteady_ == nullptr && !alone_.empty() &&
+    const bool is_hard = !has_best() && fragile_ == nullptr && !alone_.empty() &&
                          tried_alone_ == std::min(alone_.size(), kMaxUsual);
     if (is_hard && !std::exchange(is_fine_, true)) {
       absl::Status s = grid.AddWithin(CloneGrid::Fineness::kFine, &alone_);
@@ -266,10 +267,10 @@ class JointSearch {
   }
 
   // Takes the first plan of alone_ that fits, of the first `max_tries` that take less than
-  // `most_ns` with unlimited memory; one that does not fit in all variations is kept in unsteady_.
+  // `most_ns` with unlimited memory; one that does not fit in all variations is kept in fragile_.
   absl::Status TryAlone(const CloneGrid& grid, int64_t most_ns, size_t max_tries) {
     while (tried_alone_ <
-           std::min({alone_.size(), max_tries, unsteady_ ? kMaxSteady : max_tries})) {
+           std::min({alone_.size(), max_tries, fragile_ ? kMaxFragile : max_tries})) {
       const CloneSweeps& point = alone_[tried_alone_];
       const int64_t promised_ns = run_.request().full_speed_ns + point.added_ns;
       if (promised_ns >= most_ns || !IsWorth(promised_ns)) break;
@@ -283,7 +284,7 @@ class JointSearch {
         if (Take(*std::move(cloned))) return absl::OkStatus();
       } else if (*unfit < least_unfit_) {
         least_unfit_ = *unfit;
-        unsteady_ = *std::move(cloned);
+        fragile_ = *std::move(cloned);
       }
     }
     return absl::OkStatus();
@@ -299,12 +300,12 @@ class JointSearch {
   }
 
   // If no plan fits in all variations, takes the one that fits in most, unless too few.
-  void TakeUnsteady() {
-    if (has_best() || unsteady_ == nullptr) return;
+  void TakeFragile() {
+    if (has_best() || fragile_ == nullptr) return;
     least_unfit_ = kNotAtAll;
-    std::unique_ptr<Cloned> cloned = std::move(unsteady_);
+    std::unique_ptr<Cloned> cloned = std::move(fragile_);
     if (!cloned->run.fits_most_variations()) return;
-    cloned->run.TakeUnplanned();
+    cloned->run.AcceptUnplanned();
     Take(std::move(cloned));
   }
 
@@ -318,7 +319,7 @@ class JointSearch {
   // the square of the part that is left to them, as if the memory in use over time were a hill
   // (bounds of 80 steps with clones: 0.7 to 1.5 times that, for parts from 0.2). So an estimate
   // needs no graph.
-  absl::StatusOr<std::vector<Point>> PointsOfBoth(const CloneGrid& grid) {
+  absl::StatusOr<std::vector<Point>> PointsBesideSwaps(const CloneGrid& grid) {
     std::vector<Point> found;
     const int64_t full_ns = run_.request().full_speed_ns;
     const int64_t swaps_ns = run_.BoundNs() == kUnlimited ? 0 : run_.BoundNs() - full_ns;
@@ -335,12 +336,13 @@ class JointSearch {
     return found;
   }
 
-  // One of PointsOfBoth, unless enough of its class were tried.
+  // One of PointsBesideSwaps, unless enough of its class were tried.
   absl::Status TryPoint(const CloneGrid& grid, const CloneSweeps& sweeps) {
-    return tried_both_[sweeps.terms]++ < kMaxBoth ? TryBoth(grid, sweeps) : absl::OkStatus();
+    return tried_beside_swaps_[sweeps.terms]++ < kMaxBesideSwaps ? TryBesideSwaps(grid, sweeps)
+                                                                 : absl::OkStatus();
   }
 
-  absl::Status TryBoth(const CloneGrid& grid, const CloneSweeps& sweeps) {
+  absl::Status TryBesideSwaps(const CloneGrid& grid, const CloneSweeps& sweeps) {
     auto cloned = Simulate(grid, sweeps);
     if (!cloned.ok()) return cloned.status();
     if (*cloned == nullptr || !(*cloned)->run.needs_plan()) return absl::OkStatus();
@@ -411,10 +413,10 @@ class JointSearch {
   std::vector<CloneSweeps> alone_;  // Clones alone: first those that were tried, then by time.
   size_t tried_alone_ = 0;          // How many of them were.
   bool is_fine_ = false;            // The finer grid is among them.
-  size_t tried_nearly_ = 0;         // With how many of them swaps were tried.
-  std::vector<size_t> tried_both_;  // By class: points of PointsOfBoth.
+  size_t tried_near_misses_ = 0;    // With how many of them swaps were tried.
+  std::vector<size_t> tried_beside_swaps_;  // By class: points of PointsBesideSwaps.
   // Clones alone that fit, but not in all variations: those that fit in most.
-  std::unique_ptr<Cloned> unsteady_;
+  std::unique_ptr<Cloned> fragile_;
   int least_unfit_ = kNotAtAll;
   // The best plan so far, if any, and its time, or its peak if memory is to be saved. Null: the one
   // in run_, or none (has_best()).
@@ -468,7 +470,7 @@ absl::Status PlanJointly(const StrategyInput& input, SearchBudget* steps, Budget
   auto bound_ns = FindBoundNs(input.facts, input.options, LaunchOrder(run->plans().ordered().step),
                               input.simulator, input.stop);
   if (!bound_ns.ok()) return bound_ns.status();
-  run->TellBound(*bound_ns);
+  run->ReportBound(*bound_ns);
   return status;
 }
 

@@ -64,7 +64,7 @@ struct PlanSearchResult {
   // Without plans: the outcome of the plan that got furthest, and whether it fits the budget, but
   // not enough of the variations, or not all of the memory.
   StepResult failure;
-  bool is_unsteady = false;
+  bool is_fragile = false;
   int num_simulations = 0;
   int num_fitting = 0;  // Of these; a plan too slow to be simulated to its end counts as fitting.
   bool cut_short = false;  // The request's search steps (max_search_steps) ended it.

@@ -12,9 +12,9 @@
 namespace spillway::core {
 namespace {
 
-// At most kMaxHandedOn operations between an operation and its reader may forward its output
+// At most kMaxForwards operations between an operation and its reader may forward its output
 // (Identity, Reshape, Cast).
-constexpr int kMaxHandedOn = 4;
+constexpr int kMaxForwards = 4;
 
 // Properties of one node are found once: a node may have very many outputs, and one reader may read
 // very many nodes.
@@ -60,7 +60,7 @@ class OrderEdgeFinder {
   NodeId LatestBeside(NodeId node, Slot made) {
     NodeId last = node;
     NodeId reader = OnlyReader(node);
-    for (int i = 0; i < kMaxHandedOn && reader != kNoNode && HandsOn(reader, last); ++i) {
+    for (int i = 0; i < kMaxForwards && reader != kNoNode && ReadsOnly(reader, last); ++i) {
       last = reader;
       reader = OnlyReader(reader);
     }
@@ -93,7 +93,7 @@ class OrderEdgeFinder {
   }
 
   // Whether `id` reads nothing on the GPU except outputs of `of`.
-  bool HandsOn(NodeId id, NodeId of) {
+  bool ReadsOnly(NodeId id, NodeId of) {
     const Reading reading = ReadingOf(id);
     return !reading.several && (reading.only == kNoNode || reading.only == of);
   }

@@ -67,13 +67,13 @@ class ClonePlanner {
     planned.original = node;
     planned.inputs = InputsOf(node, reads);
     planned.updates = rules_.UpdatesOf(node);
-    clones_.push_back(Add(std::move(planned), clone.at, /*hands_on=*/false));
+    clones_.push_back(Add(std::move(planned), clone.at, /*forwards=*/false));
   }
 
-  CloneIndex Add(PlannedClone clone, Slot at, bool hands_on) {
+  CloneIndex Add(PlannedClone clone, Slot at, bool forwards) {
     plan_.clones.push_back(std::move(clone));
     at_.push_back(at);
-    hands_on_.push_back(hands_on);
+    forwards_.push_back(forwards);
     return CloneIndex(plan_.clones.size() - 1);
   }
 
@@ -121,7 +121,7 @@ class ClonePlanner {
       PlannedClone clone;
       clone.original = path.back().node;
       clone.inputs.push_back({path.back().index, from});
-      from = Add(std::move(clone), at_[maker], /*hands_on=*/true);
+      from = Add(std::move(clone), at_[maker], /*forwards=*/true);
       handing_on_[{maker, path.back().node}] = from;
     }
     return from;
@@ -154,7 +154,7 @@ class ClonePlanner {
         if (!read.insert(input.from).second) continue;
         waiting[input.from].insert(waiting[input.from].end(), of.begin(), of.end());
       }
-      if (hands_on_[i]) continue;
+      if (forwards_[i]) continue;
       clone.trigger = TriggerOf(clone, at_[i], of);
       if (clone.trigger == kNoNode) return false;
     }
@@ -203,7 +203,7 @@ class ClonePlanner {
   StopPoller poll_;
   ClonePlan plan_;
   std::vector<Slot> at_;            // By clone of the plan: the slot before which it runs.
-  std::vector<bool> hands_on_;      // By clone of the plan: it forwards another one's output.
+  std::vector<bool> forwards_;      // By clone of the plan: it forwards another one's output.
   std::vector<CloneIndex> clones_;  // By clone of the sweep.
   // The nodes that the step runs even without waiting clones: others, read only by clones'
   // originals, may be postponed (postpone.h), or not run.

@@ -61,7 +61,7 @@ absl::Status RecomputeStep::FindRemade(const RecomputeTerms& terms, const StopTo
   StopPoller poll(stop);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
     if (poll.Tick()) return stop.status("strategy");
-    may_hand_on_.push_back(rules_->MayHandOn(id) && IsWanted(id, terms));
+    may_clone_forwarder_.push_back(rules_->MayCloneForwarder(id) && IsWanted(id, terms));
   }
   std::vector<bool> stays(buffers.buffers().size(), false);
   for (NodeId id(0); id < graph.num_nodes(); ++id) {
@@ -100,7 +100,7 @@ bool RecomputeStep::IsMovable(NodeId reader, Tensor tensor) const {
   // shares its memory: then its own readers do not find their way back to the maker.
   if (tensor.node == maker) return true;
   const int32_t input = buffers.alias_input(tensor);
-  return may_hand_on_[tensor.node] && input >= 0 &&
+  return may_clone_forwarder_[tensor.node] && input >= 0 &&
          buffers.buffer_of(tensor) == buffers.buffer_of(facts_->graph().inputs(tensor.node)[input]);
 }
 

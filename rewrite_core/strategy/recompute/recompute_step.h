@@ -82,7 +82,7 @@ class RecomputeStep {
   std::vector<int32_t> first_read_, first_made_;  // num_slots() + 1 items.
   std::vector<bool> may_clone_;                   // By slot.
   std::vector<Slot> before_;                      // By slot.
-  std::vector<bool> may_hand_on_;                 // By node: if it forwards an input, it may be
+  std::vector<bool> may_clone_forwarder_;         // By node: if it forwards an input, it may be
                                                   // cloned to forward a clone's.
   std::vector<bool> may_remake_;                  // By buffer.
   int64_t least_bytes_ = 0;

@@ -50,13 +50,13 @@ struct TwoBranches : testing::TestRequest {
 };
 
 TEST(BudgetRunTest, AStepThatMayRunOutKeepsItsOrder) {
-  const TwoBranches step(kTimeNs + kTimeNs / kSteadyCostPart);
+  const TwoBranches step(kTimeNs + kTimeNs / kRobustCostPart);
   EXPECT_EQ(step.run.unfit_variations(), 0);
   EXPECT_FALSE(step.run.request().base.controls.empty());
 }
 
 TEST(BudgetRunTest, NotIfThatTakesMuchLonger) {
-  const TwoBranches step(kTimeNs + kTimeNs / kSteadyCostPart + 1);
+  const TwoBranches step(kTimeNs + kTimeNs / kRobustCostPart + 1);
   EXPECT_EQ(step.run.unfit_variations(), kUnfit);
   EXPECT_TRUE(step.run.fits_unplanned());
   EXPECT_TRUE(step.run.request().base.controls.empty());

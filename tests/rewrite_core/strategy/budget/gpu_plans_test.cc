@@ -197,8 +197,8 @@ std::string WithReserve() {
 }
 
 // One tower; its plans do not fit in `unfit` variations, nor in memory of `unfit_bytes`.
-struct UnsteadyTower : TestGpuPlans {
-  UnsteadyTower(int unfit, int64_t unfit_bytes, const std::string& more = "")
+struct FragileTower : TestGpuPlans {
+  FragileTower(int unfit, int64_t unfit_bytes, const std::string& more = "")
       : TestGpuPlans(1, more, WithReserve()) {
     simulator.answer = [=](const SwapPlan& plan, const StepTerms& terms) {
       const bool is_unfit = terms.variation.is_none()
@@ -213,13 +213,13 @@ struct UnsteadyTower : TestGpuPlans {
 TEST(GpuPlansTest, WhatFitsInFewerThanHalfOfTheVariationsIsNoPlan) {
   for (const char* objective :
        {"", "objective: PLANNING_OBJECTIVE_SMALLEST_PEAK max_slowdown: 100"}) {
-    UnsteadyTower half(kNumVariations / 2, 0, objective);
+    FragileTower half(kNumVariations / 2, 0, objective);
     ASSERT_THAT(half.Find(), IsOk());
     EXPECT_EQ(half.report.devices(0).variation_count(), kNumVariations);
     EXPECT_EQ(half.report.devices(0).unfit_variation_count(), kNumVariations / 2);
-    UnsteadyTower fewer(kNumVariations / 2 + 1, 0, objective);
+    FragileTower fewer(kNumVariations / 2 + 1, 0, objective);
     EXPECT_THAT(fewer.Find(), DoesNotFit("10 of 20 variations"));
-    UnsteadyTower none(kNumVariations, 0, objective);
+    FragileTower none(kNumVariations, 0, objective);
     EXPECT_THAT(none.Find(), DoesNotFit("10 of 20 variations"));
   }
 }
@@ -227,7 +227,7 @@ TEST(GpuPlansTest, WhatFitsInFewerThanHalfOfTheVariationsIsNoPlan) {
 // However many variations it fits in.
 TEST(GpuPlansTest, WhatDoesNotFitAllOfTheMemoryIsNoPlan) {
   for (const int unfit : {0, 1, kNumVariations / 2, kNumVariations}) {
-    UnsteadyTower tower(unfit, 2 * kTowerMemory);
+    FragileTower tower(unfit, 2 * kTowerMemory);
     EXPECT_THAT(tower.Find(), DoesNotFit("no plan was found")) << unfit;
   }
 }
@@ -238,7 +238,7 @@ TEST(GpuPlansTest, APlanThatWasCutShortMustFitAllOfTheMemory) {
   for (const bool fits : {true, false}) {
     bool found = false;
     for (int64_t simulations = 1; simulations < 64; ++simulations) {
-      UnsteadyTower tower(0, fits ? 0 : 2 * kTowerMemory);
+      FragileTower tower(0, fits ? 0 : 2 * kTowerMemory);
       tower.steps.Spend(tower.limits.max_search_steps() -
                         simulations * CountedSimulator::kStepsPerNode * tower.graph->num_nodes());
       const absl::Status status = tower.Find();
