@@ -35,8 +35,7 @@ auto Guarded(const Call& call) -> decltype(call()) {
   }
 }
 
-// Calls `call` with the options, and where they leave open for which machine, with that of this
-// one's GPUs.
+// Calls `call` with the options; if they leave the machine open, with that of this one's GPUs.
 template <typename Options, typename Call>
 auto OnMachine(const Options& options, const CallOptions& how, const Call& call)
     -> decltype(call(options)) {

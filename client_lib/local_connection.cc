@@ -32,7 +32,7 @@ class LocalConnection : public Connection {
       return response;
     };
     if (!call.keep_best) return Run(call, rewrite);
-    // What would stop the call ends its search.
+    // Limits of the call end only its search.
     const internal::CallLimits limits(call);
     CallOptions unlimited = call;
     unlimited.timeout = absl::InfiniteDuration();

@@ -196,8 +196,7 @@ class RemoteConnection : public Connection {
     }
   }
 
-  // A call that sends its graphs in chunks, whatever their size: `ask(stub, attempt)` is one
-  // attempt.
+  // A call that sends graphs of any size in chunks: `ask(stub, attempt)` is one attempt.
   template <typename Response, typename Ask>
   absl::StatusOr<Response> InChunks(absl::string_view method, const CallOptions& call,
                                     const Ask& ask) {

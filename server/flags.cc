@@ -423,7 +423,7 @@ void FollowBudget(const CLI::App& app, Options* options) {
   }
 }
 
-// Returns the error about contradicting flags; "" if there are none.
+// Returns the error about contradicting flags; "" without any.
 std::string Conflict(const Options& options) {
   const TlsFiles& tls = options.tls;
   if (tls.cert.empty() != tls.key.empty()) {
@@ -518,7 +518,7 @@ std::string Conflict(const Options& options) {
   return "";
 }
 
-// CLI11's own texts of these mistakes reverse the words, and count without saying what to do.
+// CLI11's own texts of these mistakes reverse the words, and count without a remedy.
 std::string UsageText(const CLI::App& app, const CLI::Error& error) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) {

@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
   const sigset_t signals = BlockStopSignals();
   spillway::server::InitLogging(flags.options->log_level, flags.options->log_format);
   Options options = *flags.options;
-#ifdef SPILLWAY_COUNTED_NEW  // Not with sanitizers, which keep what is freed.
+#ifdef SPILLWAY_COUNTED_NEW  // Not with sanitizers, which keep freed memory.
   options.owns_process = true;
 #endif
   absl::StatusOr<std::unique_ptr<Server>> server = Server::BuildAndStart(options);

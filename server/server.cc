@@ -52,8 +52,8 @@ namespace {
 
 constexpr char kServiceName[] = "spillway.v1.RewriteService";
 
-// Margin above max_unary_bytes within which a too large request gets the server's error, which says
-// what to do, instead of gRPC's.
+// Margin above max_unary_bytes within which a too large request gets the server's error, which has
+// a remedy, instead of gRPC's.
 constexpr int64_t kReceiveSlackBytes = 1 << 20;
 // Memory that gRPC may hold beyond one message of the maximum size: together with the program
 // itself, within kOverheadBytes of memory_budget.h at the default limits.
@@ -69,7 +69,7 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kMaxConnectionIdleMs = 300'000;
 
-// How often what is kept of freed memory is looked at beside requests.
+// How often kept freed memory is checked independently of requests.
 constexpr absl::Duration kRestInterval = absl::Seconds(2);
 
 // For CivetWeb. A scraper that connects and sends nothing holds a thread until the timeout: 64 of
@@ -152,7 +152,7 @@ void WarnOfTokens(const ListenAddress& address, const Options& options) {
       {{"listen", address.text}, {"access_file", options.access_file}});
 }
 
-// The second would be reported as in use, without saying by what.
+// The second would be reported as in use, without naming the first.
 absl::Status CheckGivenOnce(const ListenAddress& address,
                             const std::vector<ListenAddress>& others) {
   if (!address.is_unix()) return absl::OkStatus();  // The system rejects the second.
@@ -192,7 +192,7 @@ struct Server::Parts {
   // Accepts calls. Error: UNAVAILABLE.
   absl::Status StartGrpc();
 
-  // In this order, so that users are destroyed before what they use.
+  // In this order, so that users are destroyed before their dependencies.
   const std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
   Metrics metrics;
   ServiceState state;

@@ -41,25 +41,24 @@ class Server {
 
   // The addresses that it listens on, as given but with the actual ports.
   std::vector<std::string> addresses() const;
-  // The ports in use: of the first HOST:PORT, and of the metrics endpoint. 0 if there is none.
+  // The ports in use: of the first HOST:PORT, and of the metrics endpoint. 0 if none.
   int port() const;
   int metrics_port() const;
 
-  // Returns what a scrape of /metrics returns, in Prometheus' text format, even if metrics_listen
-  // is none.
+  // Returns the answer to a scrape, in Prometheus' text format, even if metrics_listen is none.
   std::string Scrape() const;
 
   // Currently in flight: bytes of graphs, bytes of memory that requests hold, number of requests.
   int64_t inflight_bytes() const;
   int64_t memory_bytes() const;
   int inflight_requests() const;
-  // Those of them that wait for another request's rewrite.
+  // Requests that wait for another one's rewrite.
   int shared_requests() const;
 
   // Stops, in this order: health says NOT_SERVING, options.drain_delay passes with requests still
-  // accepted, new requests are rejected, running ones continue for up to options.drain_timeout, the
-  // rest is cancelled, the listeners close. Blocks until then; returns true if nothing had to be
-  // cancelled. Thread-safe; a second call waits for the first.
+  // accepted, new requests are rejected, running ones continue for up to options.drain_timeout,
+  // remaining ones are cancelled, the listeners close. Blocks until then; returns true if nothing
+  // had to be cancelled. Thread-safe; a second call waits for the first.
   bool Drain();
 
   // Drains on a separate thread, and waits for at most `grace` for work that does not stop when it
@@ -85,7 +84,7 @@ int MaxConnections(const Options& options);
 // Returns the maximum number of open connections of one address, at least 1.
 int MaxHostConnections(const Options& options);
 
-// Returns what one caller may have in flight, in bytes.
+// Returns one caller's maximum bytes in flight.
 int64_t MaxCallerBytes(const Options& options);
 
 // Returns the memory budget of all requests, in bytes.

@@ -80,7 +80,7 @@ struct Loaded {
 Loaded Load() {
   const std::string folder = OwnFolder();
   const std::string path = folder + "/" + kLibrary;
-  // RTLD_NOW: symbols are bound now, whatever the process loads later.
+  // RTLD_NOW: symbols are bound now, regardless of libraries loaded later.
   int mode = RTLD_NOW | RTLD_LOCAL;
   if (SPILLWAY_MAY_BIND_DEEPLY && HasForeignCopies()) mode |= RTLD_DEEPBIND;
   std::string why;

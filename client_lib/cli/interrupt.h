@@ -12,8 +12,8 @@
 namespace spillway::cli {
 
 // While it lives, either signal cancels `token`, and the program ends normally: temporary files are
-// removed, and the exit code is 6. A further SIGINT ends it at once, as without this: what has a
-// temporary name (files/pending_file.h) may stay. Also ignores SIGPIPE and SIGXFSZ permanently: a
+// removed, and the exit code is 6. A further SIGINT ends it at once, as without this: files with
+// temporary names (files/pending_file.h) may stay. Also ignores SIGPIPE and SIGXFSZ permanently: a
 // write to a closed pipe, or beyond the file size limit, is an ordinary error.
 //
 // REQUIRES: created before the process has other threads, which must inherit its signal mask.

@@ -10,7 +10,7 @@
 #include "client_lib/cli/interrupt.h"
 #include "rewrite_core/base/standard_streams.h"
 
-// An allocation that failed where no code catches it: for a new thread, or in one.
+// A failed allocation that no code catches: for a new thread, or in one.
 [[noreturn]] static void EndWithoutMemory() {
   try {
     if (std::current_exception() != nullptr) throw;

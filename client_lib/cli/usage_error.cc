@@ -49,7 +49,7 @@ std::string Elsewhere(const CLI::App& app, const std::string& flag) {
   return absl::StrCat("; it is a flag of ", absl::StrJoin(commands, ", "));
 }
 
-// Of the first flag with one value that is given several times; empty if there is none.
+// For the first flag with one value that is given several times; empty if none.
 std::string Repeated(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     const bool takes_one = option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&

@@ -9,8 +9,8 @@
 
 namespace spillway::cli {
 
-// Returns one sentence for `error`, with suggestions of what was meant and a pointer to the help.
-// `words`: the command line without the program's name.
+// Returns one sentence for `error`, with suggestions and a pointer to the help. `words`: the
+// command line without the program's name.
 std::string UsageText(const CLI::App& app, const CLI::ParseError& error,
                       const std::vector<std::string>& words);
 

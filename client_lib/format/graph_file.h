@@ -1,6 +1,6 @@
 // A file with TensorFlow graphs: a GraphDef, a MetaGraphDef or a SavedModel, in protobuf's binary
-// or text form. The graphs are read as serialized GraphDefs, whatever the format, and can be
-// replaced; everything else in the file stays unchanged, byte for byte.
+// or text form. The graphs are read as serialized GraphDefs, for any format, and can be replaced;
+// everything else in the file stays unchanged, byte for byte.
 //
 //   absl::StatusOr<GraphFile> file = GraphFile::Read(bytes, absl::nullopt);
 //   std::vector<absl::optional<std::string>> graphs(file->graphs().size());

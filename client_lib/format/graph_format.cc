@@ -85,8 +85,8 @@ bool LooksLikeText(absl::string_view bytes) {
   return std::none_of(bytes.begin(), bytes.end(), IsControlCharacter) && StartsLikeText(bytes);
 }
 
-// What the file is if it is none of TensorFlow's graphs but one of the files that people take for
-// one; else empty.
+// Names a file that is not one of TensorFlow's graphs but that people take for one; otherwise
+// empty.
 absl::string_view OtherFile(absl::string_view bytes) {
   // The formats' own signatures: HDF5 File Format Specification, III.A; PKWARE's APPNOTE, 4.3.7;
   // RFC 1952, 2.3.1; kTableMagicNumber in tensorflow/tsl/lib/io/format.h.

@@ -42,7 +42,7 @@ extern const char kFormatNames[];
 //                that is none of the above: reading it as a graph gives a precise error.
 // Bytes that match two of these, or none, are MALFORMED_GRAPH with a message that asks for the
 // format; files that people take for a graph (.keras, .h5, ONNX, a checkpoint, something
-// compressed), one that says what they are and where a training graph comes from.
+// compressed), one that says their kind and how to get a training graph.
 absl::StatusOr<GraphFormat> RecogniseFormat(absl::string_view bytes);
 
 }  // namespace spillway::format

@@ -54,7 +54,7 @@ constexpr absl::string_view kCommonAttributes =
     "DstT N SrcT T Tin Tout data_format dtype padding shape strides";
 
 // Attributes that TensorFlow's own ops share, or training graphs often have: such names reveal
-// nothing about this graph, whatever op has them.
+// nothing about this graph, on any op.
 constexpr absl::string_view kOpAttributes =
     "DstT Index N S SrcT T T1 T2 T3 TI TInput Targs Targuments Taxis Tbias Tcomplex "
     "Tcomponents Tcond Tdense Tdim Tfilter Tidx Tin Tindices Tinput Tinputs Tlabels "

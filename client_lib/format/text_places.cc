@@ -52,7 +52,7 @@ class OffsetFinder {
   TextPosition position_;
 };
 
-// Walks over the fields of a text, whatever their messages, without recursion.
+// Walks over the fields of a text, of any message, without recursion.
 class FieldWalker {
  public:
   explicit FieldWalker(absl::string_view text)

@@ -16,7 +16,7 @@ namespace spillway::format {
 bool StartsLikeText(absl::string_view bytes);
 
 // Returns the format of a text, by its first field that only one of the three messages has;
-// GraphDef if there is none, so that parsing it as one gives the line of the error.
+// otherwise GraphDef, so that parsing it as one gives the line of the error.
 GraphFormat RecogniseText(absl::string_view text);
 
 // Returns the graphs of a text of that format: one per MetaGraph, in file order. MALFORMED_GRAPH

@@ -19,9 +19,9 @@ using CallHeaders = std::vector<std::pair<std::string, std::string>>;
 // those that the call's own metadata do not set. If the call sets one of these twice, only the
 // first is sent; other metadata may repeat.
 //
-// Reads the token file, if there is one and the call has no token of its own. Errors are
-// INVALID_ARGUMENT (BAD_OPTION): a value that cannot be sent; an unreadable token file; a token for
-// one of `addresses` that others could read in transit.
+// Reads the token file, if given and the call has no token of its own. Errors are INVALID_ARGUMENT
+// (BAD_OPTION): a value that cannot be sent; an unreadable token file; a token for one of
+// `addresses` that others could read in transit.
 absl::StatusOr<CallHeaders> MakeCallHeaders(const RemoteOptions& options,
                                             const std::vector<std::string>& addresses,
                                             const CallOptions& call,

@@ -6,10 +6,10 @@
 namespace spillway::internal {
 namespace {
 
-// What a card multiplies float32 with in TensorFlow: TensorFloat-32 from Ampere on, without
-// sparsity; plain float32 before. So many operations for each of its cores and cycles: two, for a
-// multiply-add; tensor cores do as many on GeForce cards, whose rate with sums in float32 NVIDIA
-// halves, twice as many on cards for workstations, and more on those for servers.
+// TensorFlow multiplies float32 in TensorFloat-32 from Ampere on, without sparsity; before, in
+// plain float32. Operations per core and cycle: two, for a multiply-add; tensor cores do as many on
+// GeForce cards, whose rate with sums in float32 NVIDIA halves, twice as many on cards for
+// workstations, and more on those for servers.
 constexpr double kMultiplyAdd = 2;
 constexpr double kWorkstation = 4;
 constexpr double kAmpereServer = 16, kHopperServer = 14;

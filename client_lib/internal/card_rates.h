@@ -1,4 +1,4 @@
-// How fast cards are that are no preset: what nvidia-smi does not say of them.
+// The rates of cards without a preset, which nvidia-smi does not report.
 //
 // Thread safety: a pure function.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_CARD_RATES_H_

@@ -39,8 +39,8 @@ class ChunkStream {
   virtual bool WriteChunk(absl::string_view chunk) = 0;
   virtual void WritesDone() = 0;
 
-  // Reads and handles one message of the answer. Returns false if there is no other, or with an
-  // error in `*fault` if this one is invalid.
+  // Reads and handles one message of the answer. Returns false if none follows, or with an error in
+  // `*fault` if this one is invalid.
   virtual bool Read(absl::Status* fault) = 0;
   virtual grpc::Status Finish() = 0;
 };
@@ -49,9 +49,9 @@ using OpenStream = std::function<std::unique_ptr<ChunkStream>(grpc::ClientContex
 
 // Sends header and graphs on a separate thread while this one reads, as the protocol requires: the
 // server may answer early. Holds one chunk besides the caller's bytes. Graphs are sent one after
-// the other; a chunk belongs to one graph.
+// another; a chunk belongs to one graph.
 //
-// RESOURCE_EXHAUSTED if memory or a thread cannot be had. An invalid message ends the call.
+// RESOURCE_EXHAUSTED if memory or a thread is not available. An invalid message ends the call.
 absl::Status CallInChunks(const std::vector<absl::string_view>& graphs, const OpenStream& open,
                           const Attempt& attempt);
 

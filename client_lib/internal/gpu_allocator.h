@@ -9,7 +9,7 @@
 namespace spillway::internal {
 
 // Returns a warning, one sentence, if this process's environment has TensorFlow use the driver's
-// allocator (GetGPUAllocator in core/common_runtime/gpu/gpu_process_state.cc), else "".
+// allocator (GetGPUAllocator in core/common_runtime/gpu/gpu_process_state.cc), otherwise "".
 // TensorFlow's out-of-memory messages suggest it, but plans are made for TensorFlow's own (BFC),
 // and it suits them less:
 // - It does not wait. BFC lets an op wait up to 10 s for memory (AllocatorRetry), as ops do in each

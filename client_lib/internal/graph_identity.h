@@ -1,5 +1,5 @@
-// Internal. A hash that identifies a graph, whatever its file's name and the serialized order of
-// its maps.
+// Internal. A hash that identifies a graph, regardless of file name and serialized order of its
+// maps.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_IDENTITY_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_GRAPH_IDENTITY_H_
 

@@ -1,5 +1,5 @@
-// The output of another program, run to query or convert something. No shell is involved, and
-// whatever the program does, the wait is bounded.
+// The output of another program, run to query or convert something. No shell is involved, and the
+// wait is always bounded.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_PROGRAM_OUTPUT_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_PROGRAM_OUTPUT_H_
 
@@ -13,7 +13,7 @@
 
 namespace spillway::internal {
 
-// What became of a program.
+// The result of a program.
 struct ProgramRun {
   enum class End { kDone, kNoProgram, kFailed, kLate };
   End end = End::kNoProgram;
@@ -21,8 +21,8 @@ struct ProgramRun {
 };
 
 // Runs `command`, whose first word is looked up in the absolute folders of PATH. It fails if it
-// ends with another exit code than 0 or prints more than 64 KiB, and is late if it has not ended by
-// the deadline. If it prints too much or is late, its whole process group is killed.
+// ends with a nonzero exit code or prints more than 64 KiB, and is late if it has not ended by the
+// deadline. If it prints too much or is late, its whole process group is killed.
 //
 // May be called while other threads run. Returns at most kReapTime after the deadline.
 ProgramRun RunProgram(const std::vector<std::string>& command, const Deadline& deadline);

@@ -31,14 +31,14 @@ struct Tour {
   std::vector<bool> asked;  // By the index of the address in the target; empty at first.
   size_t last = 0;          // The most recent one.
 
-  // Whether an address is left that was not tried yet.
+  // Whether some address was not tried yet.
   bool HasOther() const;
 };
 
 // One channel for each address: gRPC 1.51 accepts lists of IP addresses, but not of names. Calls go
 // round robin from a random start, so that clients spread, and skip addresses that are known not to
-// answer, unless there is no other. If there is more than one server, one that reports that it does
-// not serve (grpc.health.v1) is skipped, too.
+// answer, unless all are. If there is more than one server, one that reports that it does not serve
+// (grpc.health.v1) is skipped, too.
 //
 // Thread-safe.
 class Replicas {
@@ -48,7 +48,7 @@ class Replicas {
 
   // Returns the link for the next attempt of a call: to an address that its tour has not tried, or
   // once all were tried, to another than the last. The first call that needs a channel creates it;
-  // if that fails, the next one tries again, as missing files may be there by then.
+  // if that fails, the next one tries again, as missing files may exist by then.
   std::shared_ptr<const Link> Next(Tour* tour);
 
   // Returns the link for a second attempt while another is in flight: like Next if there is more

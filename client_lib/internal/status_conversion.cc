@@ -13,7 +13,7 @@
 namespace spillway::internal {
 namespace {
 
-// Parts of gRPC 1.51's messages for failed connections, and what they mean to a user. They are
+// Parts of gRPC 1.51's messages for failed connections, and their meaning for users. They are
 // matched as text, since gRPC gives no code.
 struct ConnectionFault {
   const char* says;

@@ -1,6 +1,6 @@
-// What the environment sets in the program's TensorFlow that plans do not assume: by default memory
-// is one piece, an operation waits for it while others run, cuDNN's workspaces are optional, XLA is
-// off and TF32 on. And what plans set there: the limit of these workspaces.
+// Environment settings of the program's TensorFlow that plans do not assume: by default memory is
+// one piece, an operation waits for it while others run, cuDNN's workspaces are optional, XLA is
+// off and TF32 on. And the setting of plans there: the limit of these workspaces.
 #ifndef SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_
 #define SPILLWAY_CLIENT_LIB_INTERNAL_TENSORFLOW_SETTINGS_H_
 
@@ -19,7 +19,7 @@
 
 namespace spillway::internal {
 
-// As TensorFlow reads it (ReadBoolFromEnvVar in tsl/util/env_var.cc): what is no bool is the
+// As TensorFlow reads it (ReadBoolFromEnvVar in tsl/util/env_var.cc): a non-bool value means the
 // default.
 inline bool BoolVariable(const char* name, bool otherwise) {
   const char* const value = std::getenv(name);
@@ -35,9 +35,9 @@ inline bool VariableIs(const char* name, std::string_view wanted) {
   return value != nullptr && value == wanted;
 }
 
-// Whether TF_XLA_FLAGS has XLA choose what it compiles (SetterForXlaAutoJitFlag in
+// Whether TF_XLA_FLAGS lets XLA choose clusters to compile (SetterForXlaAutoJitFlag in
 // compiler/jit/flags.cc): a level above 0, for all graphs or those of one GPU, or `fusible`; the
-// last flag counts. What does not begin with `-` is a file's name, which is not read here.
+// last flag counts. A value without a leading `-` names a file, which is not read here.
 inline bool XlaClusters() {
   constexpr std::string_view kFlag = "--tf_xla_auto_jit=", kOneGpu = "single-gpu(";
   const char* const flags = std::getenv("TF_XLA_FLAGS");
@@ -73,25 +73,24 @@ inline int WorkspaceLimitMib(std::string_view variable) {
   return mib > (1 << 30) ? 0 : static_cast<int>(mib);
 }
 
-// Whether convolutions run without a workspace where none is free. Else a limit makes them fail.
+// Whether convolutions run without a workspace if none is free. Otherwise a limit makes them fail.
 inline bool WorkspacesAreOptional() {
   return !BoolVariable("TF_DETERMINISTIC_OPS", false) &&
          BoolVariable("TF_CUDNN_USE_AUTOTUNE", true);
 }
 
-// Makes place in the environment for the limit, which TensorFlow takes for unset
+// Reserves the limit's place in the environment; TensorFlow takes it for unset
 // (GetDnnWorkspaceLimit in core/kernels/gpu_utils.cc).
 inline void ReserveWorkspaceLimit() { setenv(kWorkspaceLimit, "", /*overwrite=*/0); }
 
-// Limits cuDNN's workspaces in this process to what a plan was made with, `mib` (0: it has no
-// limit), unless the site or the job did (`spillway run` is neither). TensorFlow reads it once,
-// before its first convolution: for a plan that comes later and has a smaller one, returns a
-// warning, else "". Python has the same in spillway/tensorflow/_settings.py. Thread safety: any
-// number of calls at once; as setenv, not beside a getenv, unless ReserveWorkspaceLimit was called
-// before there were threads.
+// Limits cuDNN's workspaces in this process to a plan's limit, `mib` (0: it has no limit), unless
+// the site or the job did (`spillway run` is neither). TensorFlow reads it once, before its first
+// convolution: for a later plan with a smaller one, returns a warning, otherwise "". Python has the
+// same in spillway/tensorflow/_settings.py. Thread safety: any number of calls at once; as setenv,
+// not beside a getenv, unless ReserveWorkspaceLimit was called before there were threads.
 inline std::string LimitWorkspaces(int mib) {
   static std::mutex mutex;
-  static int limit = 0;  // What was set here.
+  static int limit = 0;  // Set here before.
   const std::lock_guard<std::mutex> lock(mutex);
   if (mib <= 0 || !WorkspacesAreOptional()) return "";
   const char* const set = std::getenv(kWorkspaceLimit);
@@ -111,11 +110,11 @@ inline std::string LimitWorkspaces(int mib) {
          std::to_string(mib) + " before the program starts";
 }
 
-// Returns a warning, one sentence, for each: what it does to a plan, and what to do. Python has the
+// Returns a warning, one sentence, for each: its effect on a plan, and a remedy. Python has the
 // same in spillway/tensorflow/_settings.py; tests/testing/tensorflow_settings.txt binds both.
 inline std::vector<std::string> SettingWarnings() {
   // AllocateScratchOrFallback and AutotuneUnfusedConv in kernels/conv_ops_gpu.{h,cc}: without a
-  // measurement, or if the first algorithm that works is taken, there is none without a workspace.
+  // measurement, or if the first algorithm that works is taken, none works without a workspace.
   constexpr char kWorkspaces[] =
       ": cuDNN's convolutions then fail where memory for their workspaces is short, which plans "
       "take for optional, so a plan that fits may run out of memory; unset it, or plan for the "

@@ -89,7 +89,7 @@ constexpr struct {
 
 // For other cards, the preset of the most similar machine: by compute capability, from these on
 // (https://developer.nvidia.com/cuda-gpus: 6.1 is GeForce 10 and P40, 7.5 GeForce 20, 8.6 GeForce
-// 30 and A10G, 8.9 GeForce 40, and 10 and 12 are Blackwell). Estimates: where their rates are not
+// 30 and A10G, 8.9 GeForce 40, and 10 and 12 are Blackwell). Estimates: if their rates are not
 // known either (card_rates.h), cards of one architecture differ by a factor of two and more.
 constexpr struct {
   double capability;
@@ -99,10 +99,10 @@ constexpr struct {
     {7.5, "t4"},         {7.0, "v100_pcie"}, {6.0, "p100_pcie"},
 };
 
-// Less than this is what drivers differ by, and what is planned for is a multiple of it.
+// Drivers differ by less than this, and planned memory is a multiple of it.
 constexpr int64_t kFreeStep = 256 * kMiB;
 
-// Of free memory, what TensorFlow's allocator takes.
+// The allocator's share of free memory.
 int64_t LessReserve(int64_t free, int compute_major) {
   if (free < kSmallGpuBytes) return free - kReserveOfSmallGpu;
   return free - std::max({free / kReserveShare1, kReserveMin1, Reserve2(compute_major)});
@@ -120,7 +120,7 @@ struct Gpu {
 // Of AskMachine.
 absl::Status Unknown(absl::string_view why) { return absl::FailedPreconditionError(why); }
 
-// Where the preset is `auto`.
+// If the preset is `auto`.
 absl::Status CannotTell(absl::string_view why) {
   return core::InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
@@ -242,7 +242,7 @@ std::string GpusText(const std::vector<Gpu>& gpus) {
   });
 }
 
-// The compute capability of a preset; 0 if there is none of that name.
+// The compute capability of a preset; 0 if none has that name.
 double CapabilityOf(absl::string_view preset) {
   for (const core::HardwarePreset& known : core::HardwarePresets()) {
     if (known.hardware.preset == preset) return known.hardware.compute_capability;
@@ -250,7 +250,7 @@ double CapabilityOf(absl::string_view preset) {
   return 0;
 }
 
-// Sets the preset, or why there is none.
+// Sets the preset, or why none applies.
 void FindPreset(const std::vector<Gpu>& gpus, const Gpu& least, Host host, ThisMachine* machine) {
   if (std::any_of(gpus.begin(), gpus.end(),
                   [&](const Gpu& gpu) { return gpu.name != least.name; })) {
@@ -278,7 +278,7 @@ void FindPreset(const std::vector<Gpu>& gpus, const Gpu& least, Host host, ThisM
 int64_t CgroupBytes() {
   std::ifstream file("/sys/fs/cgroup/memory.max");
   int64_t bytes = 0;
-  return file >> bytes ? bytes : 0;  // "max" is no number.
+  return file >> bytes ? bytes : 0;  // "max": not a number.
 }
 
 int64_t HostBytes() {
@@ -299,7 +299,7 @@ std::string OutputIfDone(const ProgramRun& run) {
   return run.end == ProgramRun::End::kDone ? run.output : "";
 }
 
-// Longer than what nvidia-smi says of a driver that is missing or of another version.
+// Longer than nvidia-smi's errors about a driver that is missing or of another version.
 constexpr size_t kMaxLine = 200;
 
 // The first line with something in it, fit for a terminal, without a full stop.
@@ -323,13 +323,13 @@ std::string FailureText(const ProgramRun& run, const Deadline& deadline) {
       break;
   }
   const std::string line = FirstLine(run.output);
-  if (line == "No devices were found") return "";  // A login node: nobody expects a GPU there.
+  if (line == "No devices were found") return "";  // A login node: no GPU is expected there.
   return absl::StrCat("nvidia-smi failed", line.empty() ? "" : absl::StrCat(": ", line));
 }
 
 bool IsAuto(const v1::Hardware& hardware) { return hardware.preset() == kAuto; }
 
-// Whether the machine is that of this process: `auto`, or else the core would assume one.
+// Whether the machine is that of this process: `auto`, or one that the core would assume.
 bool IsOpen(const v1::Hardware& hardware) {
   if (IsAuto(hardware)) return true;
   if (!hardware.preset().empty()) return false;

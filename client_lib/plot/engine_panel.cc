@@ -194,7 +194,7 @@ std::vector<EngineRow> EngineRows(const GpuStep& step, const GpuStep& before) {
       {both ? "after: compute" : "compute", "compute", SpansOf(step, v1::ENGINE_COMPUTE)});
   rows.push_back({"copy out", "copy-out", SpansOf(step, v1::ENGINE_COPY_OUT)});
   rows.push_back({"copy in", "copy-in", SpansOf(step, v1::ENGINE_COPY_IN)});
-  // There is one host, whatever the number of GPUs.
+  // All GPUs share one host.
   EngineRow host{"host", "host", SpansOf(step, v1::ENGINE_HOST)};
   if (step.gpu == 0 && !host.spans.empty()) rows.push_back(std::move(host));
   return rows;

@@ -32,7 +32,7 @@ double SwapsHeight(size_t trips);
 void DrawSwaps(const PlotArea& area, const std::vector<SwapTrip>& trips, double names_width,
                Svg* svg);
 
-// Whether the span is of a node that runs a second time in the step, and the style of such spans.
+// Whether the span is of a recomputation, and the style of such spans.
 bool RunsAgain(const v1::TraceSpan& span);
 inline constexpr char kAgainStyle[] = "again";
 

@@ -11,8 +11,8 @@
 
 namespace spillway::plot {
 
-// `svg`: a picture of svg.h. The page loads nothing (its policy forbids it), and inserts what it
-// shows about the element under the pointer as text, never as markup.
+// `svg`: a picture of svg.h. The page loads nothing (its policy forbids it), and inserts facts
+// about the element under the pointer as text, never as markup.
 std::string HtmlPage(absl::string_view title, absl::string_view svg, Theme theme);
 
 }  // namespace spillway::plot

@@ -60,14 +60,14 @@ void DrawPeak(const PlotArea& area, const GpuStep& step, const std::string& text
                                   Data("peak-ns", memory.peak_ns()))});
 }
 
-// The execution model of the lines. Empty if they differ: the heading then says it of each.
+// The execution model of the lines. Empty if they differ: the heading then names both.
 std::string ExecutionName(const GpuStep& step, const GpuStep& before) {
   const v1::Execution execution = step.report->simulated().execution();
   if (before.has_memory() && before.report->simulated().execution() != execution) return "";
   return execution == v1::EXECUTION_SYNCHRONOUS ? "synchronous" : "launched ahead";
 }
 
-// What the lines are, above the panel, where no label lies on a curve or on another one.
+// Labels of the lines, above the panel, so that none lies on a curve or on another one.
 void DrawLabels(const PlotArea& area, const std::string& execution, const std::string& before,
                 const std::string& after, int64_t budget, int64_t resident, Svg* svg) {
   using Shape = LegendEntry::Shape;

@@ -23,7 +23,7 @@ enum class Format {
 struct PictureOptions {
   Format format = Format::kSvg;
   Theme theme = Theme::kAuto;
-  std::string title;               // Empty: a default that says what the picture shows.
+  std::string title;               // Empty: a default that describes the picture.
   std::vector<std::string> notes;  // Sentences below it.
 };
 

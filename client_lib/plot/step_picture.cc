@@ -40,8 +40,8 @@ const char* ExecutionText(v1::Execution execution) {
              : "launched ahead, as TensorFlow runs it: memory is taken when a kernel is launched";
 }
 
-// What a step that is drawn synchronously takes as TensorFlow runs it, which may be more. Empty if
-// it is drawn that way, or is not known to fit.
+// Memory and time of a synchronously drawn step as TensorFlow runs it, which may be more. Empty if
+// drawn as TensorFlow runs it, or not known to fit.
 std::string LaunchedAheadText(const v1::SimulateReport& report) {
   const v1::Forecast& forecast = report.forecast();
   if (report.simulated().execution() != v1::EXECUTION_SYNCHRONOUS ||

@@ -9,7 +9,7 @@
 namespace spillway::plot {
 
 enum class Theme {
-  kAuto,  // The viewer's preference (prefers-color-scheme); light if there is none.
+  kAuto,  // The viewer's preference (prefers-color-scheme); light if none.
   kLight,
   kDark,
 };

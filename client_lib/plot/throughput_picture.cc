@@ -41,7 +41,7 @@ void AddRate(double size, double per_s, Series* series) {
   if (size > 0 && std::isfinite(per_s) && per_s > 0) series->rates.push_back({size, per_s});
 }
 
-// Examples per second if the size counts them, else steps.
+// Examples per second if the size counts them, otherwise steps.
 std::vector<Series> SeriesOf(const v1::ExploreReport& report) {
   Series full{"full speed, if memory were no matter", "full", nullptr, {}};
   Series bound{"no plan of swaps is faster", "bound", nullptr, {}};

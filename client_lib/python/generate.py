@@ -331,12 +331,12 @@ FLAG_FIELDS = {"RewriteOptions": None, "Step": None, "Hardware": None, "BudgetSt
                "LevelStrategy": None, "ScopeStrategy": None,
                "SimulateOptions": {"no_budget", "execution"},
                "ExploreOptions": {"multiple_of", "swapping"}}
-# What files and other flags say, and what is not for users to say.
+# Set by files and other flags, or not for users to set.
 NOT_FLAGS = {"outputs", "step", "hardware", "gpu_memory_source"}
 # Of fields that are given one by one, or have a shorter name.
 FLAG_NAMES = {"feeds": "--feed", "loop_counts": "--loop-count", "gpu_memories": "--gpu-memory",
               "efficiencies": "--efficiency", "preset": "--hardware"}
-# Fields that are no ordinary words although they have no underscore.
+# Fields that are not ordinary words although they have no underscore.
 NO_WORDS = {"lb", "ub"}
 
 

@@ -65,7 +65,7 @@ def make(folder, proto=PROTO):
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if done.returncode != 0:
             raise StubsError("%s made no stubs: %s" % (protoc, done.stdout.strip()))
-        # A module that another is gone from is not left over.
+        # Modules removed since the last time must not remain.
         shutil.rmtree(package, ignore_errors=True)
         (package / "v1").mkdir(parents=True)
         for path in sorted((pathlib.Path(made) / "spillway" / "v1").iterdir()):

@@ -19,7 +19,7 @@ constexpr uint32_t kSignatureControlOutput = 20, kAttrValue = 2;
 // tensorflow/compiler/jit/defs.cc), and an AttrValue that is true.
 constexpr std::string_view kXlaAttribute = "_XlaMustCompile", kTrue = "\x28\x01";
 
-// What every node edited by Spillway has; how swap nodes of TFLMS (and ours) are named.
+// The attribute of every node edited by Spillway; names of swap nodes of TFLMS (and ours).
 constexpr std::string_view kUndoAttribute = "_spillway_undo";
 constexpr std::string_view kSwapName = "lms/swap";
 
@@ -143,7 +143,7 @@ GraphFacts ReadGraph(std::string_view graph, const std::set<std::string>& kept,
     if (!result) facts.fed_ops.push_back(name);
   }
   facts.ok = facts.ok && reader.ok();
-  // In a function these are the nodes with effects, which run whatever is fetched.
+  // In a function these are the nodes with effects, which run for any fetches.
   if (facts.is_function) facts.fed_ops.clear();
   return facts;
 }

@@ -36,7 +36,7 @@ GraphFacts ReadGraph(std::string_view graph, const std::set<std::string>& kept,
 bool IsOfType(std::string_view device, std::string_view type);
 bool IsDevice(std::string_view device, std::string_view name);
 
-// Returns the job, replica and task before the device's type and number; "" if there are none.
+// Returns the job, replica and task before the device's type and number; "" if none.
 std::string_view TaskOf(std::string_view device);
 
 // Returns the graph with every node of device `from` (as in IsDevice) moved to `to` of the same

@@ -42,7 +42,7 @@ void LogOnce(const std::string& line) {
 
 void FailClosed(const std::string& line) {
   Log(line);
-  // Not exit(): other threads run, and would find static objects gone.
+  // Not exit(): other threads run, and would use destroyed static objects.
   _exit(EXIT_FAILURE);
 }
 

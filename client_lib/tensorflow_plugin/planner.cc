@@ -16,7 +16,7 @@ namespace spillway::tensorflow_plugin {
 namespace {
 
 constexpr char kCpu[] = "CPU", kGpu[] = "GPU";
-// What stands for a GPU in a trial run is this one while Spillway looks at the graph.
+// The name of the GPU's stand-in in a trial run while Spillway looks at the graph.
 constexpr char kFirstGpu[] = "GPU:0";
 // In a report as JSON.
 constexpr std::string_view kUnknownFit = "\"FIT_UNKNOWN\"";
@@ -29,7 +29,7 @@ int WorkspaceLimitOf(const std::string& report) {
   return internal::WorkspaceLimitMib(rest.substr(0, rest.find('"')));
 }
 
-// For people: TensorFlow does not tell an optimizer the name of a function.
+// For people: TensorFlow does not pass function names to optimizers.
 std::string NameOf(const GraphToPlan& item, const GraphFacts& facts) {
   std::string name;
   if (!item.fetched.empty()) {
@@ -57,7 +57,7 @@ class Planner {
         "itself where there is a GPU)");
   }
 
-  // `unknown`: as of PlanGraph.
+  // `unknown`: as in PlanGraph.
   std::optional<std::string> Plan(bool has_gpu, bool* unknown) {
     if (!settings_.problem.empty()) return Refuse(settings_.problem);
     const bool rehearsal = !settings_.gpu_stand_in.empty();
@@ -102,7 +102,7 @@ class Planner {
 
  private:
   std::nullopt_t Refuse(const std::string& why) const {
-    // Where the settings are to blame, their names are those of the variables.
+    // If the settings are the cause, their names are those of the variables.
     std::string line = why;
     if (why.find("batch_size") != why.npos && settings_.batch_size == 0) {
       line += "; batch_size is SPILLWAY_JOB_BATCH_SIZE here";
@@ -114,8 +114,8 @@ class Planner {
     return std::nullopt;
   }
 
-  // The rewritten graph, the report as JSON, and what the rewrite costs, or why there is none, in
-  // words. Returns what went wrong, or "".
+  // The rewritten graph, the report as JSON, and the rewrite's cost, or why it was not made, in
+  // words. Returns the problem, or "".
   std::string Rewrite(const Library& library, std::string_view graph, const std::string& options,
                       std::string* rewritten, std::string* report, std::string* cost) const {
     const Owner<spillway_client_options> where(library.client_options_new(),

@@ -24,7 +24,7 @@ struct GraphToPlan {
   std::string_view graph;         // A serialized GraphDef.
   std::set<std::string> kept;     // Nodes that TensorFlow requires to be kept.
   std::set<std::string> fetched;  // The results, nodes or tensors.
-  // It was said before that it stays unchanged because sizes are unknown: not to be said again.
+  // Already reported that it stays unchanged because sizes are unknown: not reported again.
   bool said_unknown = false;
 };
 
@@ -34,7 +34,7 @@ struct GraphToPlan {
 std::optional<std::string> PlanGraph(const Settings& settings, std::string_view registered_for,
                                      const GraphToPlan& item, bool* unknown = nullptr);
 
-// What one optimizer of TensorFlow is shown: each graph again after another iteration of all
+// The graphs shown to one optimizer of TensorFlow: each again after another iteration of all
 // passes. A graph that stayed unchanged stays so, unless sizes were unknown and passes have changed
 // it since: constants that the layout pass leaves are folded in the next iteration.
 class ShownGraphs {

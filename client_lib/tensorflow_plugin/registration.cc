@@ -1,7 +1,7 @@
-// What TensorFlow calls: TF_InitGraph, once for each plug-in library it loads, and the optimizer
-// for each graph that has a node on a device of the registered type (PluginGraphOptimizerRegistry::
-// CreateOptimizers), last of all optimizers and twice (MetaOptimizer::OptimizeGraph in
-// meta_optimizer.cc).
+// TensorFlow's entry points: TF_InitGraph, once for each plug-in library it loads, and the
+// optimizer for each graph that has a node on a device of the registered type
+// (PluginGraphOptimizerRegistry::CreateOptimizers), last of all optimizers and twice
+// (MetaOptimizer::OptimizeGraph in meta_optimizer.cc).
 //
 // No exception leaves, and no error: TensorFlow takes one from TF_InitGraph for a failed import.
 #include <dlfcn.h>
@@ -24,8 +24,8 @@
 namespace spillway::tensorflow_plugin {
 namespace {
 
-// What this library is built for. A library registers for one type, and a graph may lie on the GPU
-// whole or in part: so there are two of them.
+// The device type of this library. A library registers for one type, and a graph may lie on the GPU
+// whole or in part: so two are built.
 constexpr char kDeviceType[] = SPILLWAY_PLUGIN_DEVICE_TYPE;
 
 // No device is of this type: so registered, the plug-in is never called. Each is another one, as no
@@ -43,7 +43,7 @@ void Destroy(void* optimizer) { delete static_cast<ShownGraphs*>(optimizer); }
 
 void Fill(const void* data, size_t size, TF_Buffer* out) {
   void* const copy = std::malloc(size == 0 ? 1 : size);
-  if (copy == nullptr) return;  // An empty graph: TensorFlow goes on with its own.
+  if (copy == nullptr) return;  // An empty graph: TensorFlow continues with its own.
   std::memcpy(copy, data, size);
   out->data = copy;
   out->length = size;
@@ -112,7 +112,7 @@ bool WantsSameBits() {
     const Settings settings = ReadSettings();
     return settings.enabled && settings.same_bits;
   } catch (const std::exception&) {
-    return false;  // What is wrong is told with the first graph.
+    return false;  // Problems are reported with the first graph.
   }
 }
 
@@ -125,12 +125,12 @@ extern "C" __attribute__((visibility("default"))) void TF_InitGraph(
   const bool again = IsSecondCopy();
   std::string problem;
   if (!again) problem = FindTensorFlow(__builtin_return_address(0), *params);
-  // Both libraries find the same: one of them says it.
+  // Both libraries find the same: one reports it.
   if (!problem.empty() && kDeviceType == std::string("CPU")) {
     Log(problem + "; the program runs without swaps");
   }
   // The struct sizes stay as TensorFlow has set them, and so do the toggles of its own optimizers,
-  // but for one. An optimizer is off if a plug-in or the session says so (BOTH_NOT_OFF in
+  // except one. An optimizer is off if a plug-in or the session says so (BOTH_NOT_OFF in
   // meta_optimizer.cc), in each graph with a node on a device of the plug-in's type.
   if (!again && problem.empty() && WantsSameBits()) {
     params->optimizer_configs->arithmetic_optimization = TF_TriState_Off;

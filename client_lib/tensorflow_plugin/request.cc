@@ -8,10 +8,10 @@ namespace {
 
 using nlohmann::json;
 
-// The strategy, of those in the oneof RewriteOptions.strategy, that does without a budget.
+// The strategy, of those in the oneof RewriteOptions.strategy, that needs no budget.
 constexpr char kWithoutBudget[] = "scope";
 
-// The object at `key`, made where there is none.
+// The object at `key`, made if missing.
 json& ObjectAt(json& parent, const char* key) {
   json& child = parent[key];
   if (!child.is_object()) child = json::object();
@@ -32,7 +32,7 @@ bool FillMemory(const Library& library, json& options) {
 }
 
 // A CPU device with the job, replica and task of the graph's: the graph is placed already, and a
-// node with less than a full name could not be.
+// node without a full name could not be.
 std::string FullName(const std::string& device, const GraphFacts& facts) {
   if (device.find("/job:") != device.npos || facts.devices.empty()) return device;
   const std::string task(TaskOf(*facts.devices.begin()));
@@ -62,7 +62,7 @@ std::string MakeOptions(const Library& library, const Settings& settings, const 
   // TensorFlow has already inlined calls.
   if (!options.contains("inline_calls")) options["inline_calls"] = "INLINE_CALLS_NEVER";
   if (settings.report_dir.empty()) options["decision_detail"] = "DECISION_DETAIL_NONE";
-  // The environment may have any bytes; the library names what it cannot use.
+  // The environment may have any bytes; the library names unusable values.
   const std::string text = options.dump(-1, ' ', false, json::error_handler_t::replace);
   spillway_buffer* message = nullptr;
   *problem = TakeMessage(

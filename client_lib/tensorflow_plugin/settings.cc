@@ -23,8 +23,8 @@ constexpr std::streamoff kMaxFileBytes = 1 << 20;
 constexpr int64_t kMaxBatch = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxTimeoutS = int64_t{24} * 3600;
 
-// One setting: where it is said, and what takes its text. `take` gives what the value has to be, or
-// "" if it took it.
+// One setting: its sources, and the parser of its text. `take` returns the requirement on the
+// value, or "" if it is valid.
 struct Setting {
   const char* key;       // In the file.
   const char* variable;  // In the environment.
@@ -46,7 +46,7 @@ std::string TakeBool(const std::string& text, Settings* settings) {
   return "";
 }
 
-// A whole number; `rest` is what follows it.
+// A whole number; `rest`: the text after it.
 bool Number(const std::string& text, int64_t* value, std::string* rest) {
   if (text.empty() || text[0] < '0' || text[0] > '9') return false;
   char* end = nullptr;
@@ -67,8 +67,8 @@ std::string TakeNumber(const std::string& text, Settings* settings) {
   return "";
 }
 
-// A size as all programs of Spillway take it (rewrite_core/base/byte_text.h, which the plug-in does
-// not link; tests/testing/sizes.txt binds both): 1536, 1.5GiB, 16 GB. Below 0: it is none.
+// A size as all programs of Spillway read it (rewrite_core/base/byte_text.h, which the plug-in does
+// not link; tests/testing/sizes.txt binds both): 1536, 1.5GiB, 16 GB. Below 0: not a size.
 int64_t Bytes(std::string text) {
   const std::vector<std::pair<std::string, int64_t>> units = {{"", 1},
                                                               {"b", 1},
@@ -181,7 +181,7 @@ std::string TextOf(const json& value) {
 
 Settings ReadSettings() {
   Settings settings;
-  std::string first;  // The first problem is told.
+  std::string first;  // The first problem is reported.
   const auto tell = [&first](const std::string& problem) {
     if (first.empty()) first = problem;
   };

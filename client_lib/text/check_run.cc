@@ -140,7 +140,7 @@ std::string SeenAs(const std::string& device, const Swaps& swaps, const CheckTra
     if (!wanted.empty() && PlaceOf(name) == wanted) return std::string(name);
     if (absl::StartsWith(PlaceOf(name), "gpu")) gpus.push_back(name);
   }
-  // TensorFlow places nodes without a device on the first GPU, or on the CPU if there is none.
+  // TensorFlow places nodes without a device on the first GPU, if any, otherwise on the CPU.
   if (!device.empty() || trace.devices.empty()) return "";
   return std::string(gpus.empty() ? trace.devices[0] : gpus[0]);
 }

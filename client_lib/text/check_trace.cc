@@ -45,17 +45,17 @@ int64_t ElementBytes(uint64_t dtype) {
   return dtype < std::size(kBytes) ? kBytes[dtype] : 0;
 }
 
-// What TensorFlow says of a step that found no memory. Of cuDNN's workspaces it says it in other
-// words than of tensors: NotFoundError where no engine's workspace could be had when it chose one
+// TensorFlow's errors of a step that found no memory. Those for cuDNN's workspaces differ from
+// those for tensors: NotFoundError if no engine's workspace was available when it chose one
 // (AutotuneUnfusedConv), then UnknownError or InternalError (AllocateScratchOrFallback; both in
 // core/kernels/conv_ops_gpu.h).
 constexpr absl::string_view kOutOfMemory[] = {
     "OOM when allocating", "ResourceExhaustedError",     "RESOURCE_EXHAUSTED",
     "No algorithm worked", "allocate the scratch space", "No-scratch fallback runner"};
-// More than a reader needs of an error with the names of its nodes.
+// More than readers need of an error with the names of its nodes.
 constexpr size_t kMaxQuoted = 160;
 
-// The first line that says so, from there on; empty: none does.
+// The first line with such an error, from there on; empty: none.
 std::string OutOfMemoryLine(absl::string_view text) {
   size_t first = text.npos;
   for (const absl::string_view words : kOutOfMemory) first = std::min(first, text.find(words));
@@ -65,7 +65,7 @@ std::string OutOfMemoryLine(absl::string_view text) {
       absl::StripAsciiWhitespace(text.substr(0, text.find('\n')).substr(0, kMaxQuoted)));
 }
 
-// `bytes`: what was given, which may be the error of the step, or a log with it.
+// `bytes`: the input, which may be the error of the step, or a log with it.
 absl::Status BadTrace(absl::string_view what, absl::string_view bytes = "") {
   if (const std::string line = OutOfMemoryLine(bytes); !line.empty()) {
     return core::InvalidError(

@@ -1,6 +1,6 @@
 // Reads a step of TensorFlow from a RunMetadata (or StepStats) of a full trace: where each node
-// ran, what it copied, the length of the step and its memory. Times of single nodes are read by the
-// core (analysis/machine/profile.h).
+// ran, its copied bytes, the length of the step and its memory. Times of single nodes are read by
+// the core (analysis/machine/profile.h).
 //
 // The bytes are untrusted.
 #ifndef SPILLWAY_CLIENT_LIB_TEXT_CHECK_TRACE_H_
@@ -25,7 +25,7 @@ struct CheckTrace {
     absl::optional<int64_t> output_bytes;
   };
 
-  // What ran, kernels and copies of GPUs included, in nanoseconds of the machine's clock.
+  // An execution, kernels and copies of GPUs included, in nanoseconds of the machine's clock.
   struct Span {
     absl::string_view device, name;
     int64_t start_ns;

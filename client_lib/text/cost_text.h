@@ -1,4 +1,4 @@
-// What a rewrite costs, in one line.
+// A rewrite's cost, in one line.
 #ifndef SPILLWAY_CLIENT_LIB_TEXT_COST_TEXT_H_
 #define SPILLWAY_CLIENT_LIB_TEXT_COST_TEXT_H_
 

@@ -42,7 +42,7 @@ std::string ByOp(const Nodes& nodes) {
   });
 }
 
-// Whether neither a swap nor a node that runs again explains it.
+// Whether neither a swap nor a clone explains it.
 bool IsOther(const v1::DiffNode& node) { return !node.in_swap() && node.runs_again().empty(); }
 bool IsOther(const v1::InputChange& change) { return !change.in_swap() && !change.made_again(); }
 
@@ -52,7 +52,7 @@ int64_t CountOthers(const Entries& entries) {
                        [](const auto& entry) { return IsOther(entry); });
 }
 
-// Control inputs that have nothing to do with swaps, or with nodes that run again.
+// Control inputs unrelated to swaps and clones.
 int64_t CountOtherControls(const v1::GraphDiff& diff) {
   absl::flat_hash_set<absl::string_view> again;
   for (const v1::DiffNode& node : diff.added()) {
@@ -212,7 +212,7 @@ std::string ControlText(const v1::ControlChange& change) {
   return absl::StrCat(change.node(), " waits for ", change.control());
 }
 
-// A table with a heading of the `entries` that `shown` accepts; empty if there are none.
+// A table with a heading of the `entries` that `shown` accepts; empty without any.
 template <typename Entries, typename Shown, typename Text>
 std::string List(const char* head, const Entries& entries, Style style, Shown shown, Text text) {
   std::string list;
@@ -222,7 +222,7 @@ std::string List(const char* head, const Entries& entries, Style style, Shown sh
   return list.empty() ? "" : absl::StrCat("\n", style.Heading(head), "\n", list);
 }
 
-// The number of differences that neither swaps nor nodes that run again explain.
+// The number of differences that neither swaps nor clones explain.
 int64_t CountOtherDifferences(const v1::GraphDiff& diff) {
   return CountOthers(diff.added()) + diff.removed_size() + diff.changed_size() +
          CountOthers(diff.rewired()) + CountOtherControls(diff) + diff.library_changed() +

@@ -15,7 +15,7 @@
 namespace spillway::text {
 namespace {
 
-// Of full speed, rounded as it is printed: the larger sizes beyond are paid for with time.
+// Of full speed, rounded as it is printed: sizes beyond cost more time.
 constexpr double kNearFullSpeedPercent = 95;
 
 const char* WhatVaries(bool size_is_batch) { return size_is_batch ? "batch" : "size"; }
@@ -30,7 +30,7 @@ std::string PeakText(const v1::Forecast& forecast) {
   return core::BytesText(peak);
 }
 
-// Examples per second if the size counts them, else steps.
+// Examples per second if the size counts them, otherwise steps.
 std::string RateText(bool size_is_batch, const v1::ExploredSize& size) {
   if (!size.has_steps_per_s()) return kNotKnown;
   return absl::StrFormat("%.1f", size_is_batch ? size.sizes_per_s() : size.steps_per_s());
@@ -64,7 +64,7 @@ bool HasSwapping(const Sizes& sizes) {
   });
 }
 
-// The speed at a size: of its step as it is if that fits, else of the step with swapping.
+// The speed at a size: of its unchanged step if that fits, otherwise with swapping.
 struct Speed {
   double sizes_per_s = 0;
   bool swapped = false;
@@ -103,7 +103,7 @@ const v1::ExploredSize* FindSize(const v1::ExploreReport& report, int64_t size) 
 
 bool IsSmaller(const v1::ExploredSize& a, const v1::ExploredSize& b) { return a.size() < b.size(); }
 
-// What people ask: how large a size may be, which is the fastest, and which is large and fast.
+// The common questions: how large a size may be, which is the fastest, and which is large and fast.
 void AddBest(const v1::ExploreReport& report, Rows* facts) {
   const v1::ExploredSize *fastest = nullptr, *near_full_speed = nullptr;
   double most = 0;
@@ -139,7 +139,7 @@ void AddBest(const v1::ExploreReport& report, Rows* facts) {
   }
 }
 
-// What to do for the speed that the plan of another size gives; empty if none does.
+// How to get the speed that another size's plan gives; empty if none does.
 std::string OtherPlansText(const v1::ExploreReport& report) {
   int64_t count = 0;
   const v1::ExploredSize* last = nullptr;  // The largest, which is nearest to full memory.

@@ -15,8 +15,8 @@ namespace spillway::text {
 std::string FormatSizes(std::vector<v1::ExploredSize> sizes, bool size_is_batch, Style style);
 
 // The output of `spillway explore`: the sizes that were tried, then the largest that fits, the
-// fastest, and the largest near full speed; and what more recomputation may gain, unless
-// `recompute` was given.
+// fastest, and the largest near full speed; and the gain of more recomputation, unless `recompute`
+// was given.
 std::string FormatExploration(const v1::ExploreReport& report, Style style,
                               RecomputeChoice recompute);
 

@@ -1,4 +1,4 @@
-// What texts about forecasts have in common: forecast_text and explore_text.
+// The common parts of texts about forecasts: forecast_text and explore_text.
 #ifndef SPILLWAY_CLIENT_LIB_TEXT_FORECAST_PARTS_H_
 #define SPILLWAY_CLIENT_LIB_TEXT_FORECAST_PARTS_H_
 
@@ -74,7 +74,7 @@ std::string TargetsText(const Names& targets) {
   return absl::StrCat(text, targets.size() == 1 ? " needs" : " need");
 }
 
-// The warning that TensorFlow may run out of memory; empty if there is none.
+// The warning that TensorFlow may run out of memory; empty if none.
 template <typename Report>
 std::string MayRunOutText(const Report& report) {
   for (const v1::Warning& warning : report.warnings()) {
@@ -83,7 +83,7 @@ std::string MayRunOutText(const Report& report) {
   return "";
 }
 
-// The same as the line below a heading, where there is always room for it.
+// The same as the line below a heading, which always has room for it.
 template <typename Report>
 std::string MayRunOutLine(const Report& report, Style style) {
   const std::string text = style.WithOptions(MayRunOutText(report));

@@ -27,7 +27,7 @@ constexpr int kBarWidth = 60;
 // GPUs side by side; further ones go below.
 constexpr int kMaxColumns = 4;
 
-// Variables on CPUs are printed from this size on: every graph has a counter there.
+// Variables on CPUs are printed from this size on: every graph has a small counter.
 constexpr int64_t kToldBytes = 1 << 20;
 
 constexpr char kNoGpu[] = "no node of this step runs on a GPU";
@@ -45,7 +45,7 @@ std::string StepText(const v1::SimulateReport& report) {
                       TargetsText(report.targets()));
 }
 
-// What was simulated in place of the graph's calls.
+// The simulated replacement of the graph's calls.
 std::string InliningText(const v1::Inlining& inlining) {
   std::string text;
   if (inlining.inlined_call_count() > 0) {
@@ -155,7 +155,7 @@ Rows StepFacts(const v1::Forecast& forecast) {
              core::BytesText(forecast.convolution_workspace_limit_bytes()), ", and may take ",
              core::DurationText(absl::Nanoseconds(forecast.without_workspace_ns())), " more")});
   }
-  // A row only where it says something new.
+  // A row only if it adds information.
   const int64_t in_all_ns = forecast.step_time_in_all_memory_ns();
   if (in_all_ns > 0 && std::abs(in_all_ns - forecast.step_time_ns()) > in_all_ns / 100) {
     facts.push_back({"in all memory", absl::StrCat(core::DurationText(absl::Nanoseconds(in_all_ns)),
@@ -170,7 +170,7 @@ Rows StepFacts(const v1::Forecast& forecast) {
   return facts;
 }
 
-// The potential of swapping: lower bounds are no promises. Lists only what matters: the GPU with
+// The potential of swapping: lower bounds are no promises. Lists only relevant GPUs: the one with
 // the greatest need if the step fits, otherwise those that lack memory. Empty if host memory is the
 // limit.
 void AddSwapping(const v1::SimulateReport& report, Rows* facts) {

@@ -24,8 +24,8 @@ std::vector<std::vector<std::string>> ForecastFacts(const v1::RewriteReport& rep
 // The same in short: whether the returned graph fits, if that is not sure, and the machine.
 std::vector<std::vector<std::string>> ShortForecastFacts(const v1::RewriteReport& report);
 
-// The output of `spillway simulate`: whether the step fits, its memory and time, and what swapping
-// can do.
+// The output of `spillway simulate`: whether the step fits, its memory and time, and the potential
+// of swapping.
 std::string FormatSimulation(const v1::SimulateReport& report, Style style);
 
 // The output of `spillway simulate --verbose`.

@@ -111,7 +111,7 @@ Rows Facts(const v1::GraphSummary& summary, Style style) {
   return rows;
 }
 
-// A table with a heading of the first `top` of `entries`; empty if there are none.
+// A table with a heading of the first `top` of `entries`; empty without any.
 template <typename Entries, typename RowOf>
 std::string Table(std::vector<std::string> head, const Entries& entries, int top, Style style,
                   RowOf row_of) {

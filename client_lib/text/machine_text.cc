@@ -30,7 +30,7 @@ std::string PresetText(const v1::Hardware& hardware) {
   return hardware.preset().empty() ? "custom" : hardware.preset();
 }
 
-// Behind the memory of GPUs: who said it, and what is left free of it.
+// After the memory of GPUs: its source, and the part left free.
 std::string MemoryRemarks(const v1::Hardware& hardware) {
   return absl::StrCat(
       hardware.gpu_memory_source() == v1::MEMORY_SOURCE_NVIDIA_SMI ? " by nvidia-smi" : "",
@@ -48,7 +48,7 @@ std::string LinkText(const v1::Hardware& hardware) {
 
 std::string AssumedText(const v1::HardwareReport& hardware) {
   if (!hardware.preset_assumed()) return "";
-  // nvidia-smi may be there, and name GPUs that are no machine with a preset.
+  // nvidia-smi may exist, and name GPUs without a preset.
   return absl::StrCat(hardware.hardware().preset(),
                       " is assumed: no hardware is named, and nvidia-smi does not tell it here "
                       "(spillway capabilities lists the presets)");

@@ -8,14 +8,14 @@
 
 namespace spillway::text {
 
-// The warning that nobody named the machine; empty if it was named.
+// The warning that the machine was not named; empty if it was.
 std::string AssumedText(const v1::HardwareReport& hardware);
 
 // "p100_pcie, 14.86 GiB per GPU less 10%, 64.00 GiB of host memory, 11.5 GB/s out and 11.7 GB/s
 // in".
 std::string HardwareText(const v1::HardwareReport& report);
 
-// Without what a table of memory beside it says.
+// Without values of a memory table beside it.
 std::string ShortHardwareText(const v1::Hardware& hardware);
 
 // "13.37 GiB per GPU": the budget of a step.

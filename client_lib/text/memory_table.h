@@ -1,4 +1,4 @@
-// A table of what GPUs and their host need, for short answers.
+// A memory table of GPUs and their host, for short answers.
 #ifndef SPILLWAY_CLIENT_LIB_TEXT_MEMORY_TABLE_H_
 #define SPILLWAY_CLIENT_LIB_TEXT_MEMORY_TABLE_H_
 
@@ -11,7 +11,7 @@
 
 namespace spillway::text {
 
-// Bytes, one for each column; without a value what is not known.
+// Bytes, one for each column; without a value: unknown.
 struct MemoryRow {
   std::string name;  // Of the GPU, as spelled in the nodes; empty if they have none.
   std::vector<std::optional<int64_t>> bytes;

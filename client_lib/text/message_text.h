@@ -11,7 +11,7 @@
 
 namespace spillway::text {
 
-// The names, and what `content` must be, are those of spillway_text (spillway.h). Options are named
+// The names, and the types of `content`, are those of spillway_text (spillway.h). Options are named
 // as in options.proto.
 //
 // Errors: BAD_OPTION for another name or content.

@@ -43,7 +43,7 @@ std::string OutcomeText(v1::Outcome outcome) {
   }
 }
 
-// What more recomputation would gain. Empty if nothing was found.
+// The gain of more recomputation. Empty if nothing was found.
 std::string RecomputeAdvice(const v1::RewriteReport& report, Style style) {
   if (!report.budget().has_more_recompute()) return "";
   const v1::MoreRecompute& more = report.budget().more_recompute();
@@ -57,7 +57,7 @@ std::string RecomputeAdvice(const v1::RewriteReport& report, Style style) {
                                             now_ns / static_cast<double>(more.step_time_ns())));
 }
 
-// What was done, in a line and a sentence, with `advice` between them.
+// The outcome, in a line and a sentence, with `advice` between them.
 std::string HeadingText(const v1::RewriteReport& report, absl::string_view name,
                         const std::string& advice, Style style) {
   std::string heading =
@@ -102,7 +102,7 @@ std::string MemoryTable(const v1::RewriteReport& report, Style style) {
   return FormatMemoryTable(heading, gpus, host, style);
 }
 
-// The time of a step, its share of full speed, and what no plan can beat. Empty if unknown.
+// The time of a step, its share of full speed, and every plan's lower bound. Empty if unknown.
 std::string StepText(const v1::RewriteReport& report) {
   const core::RewriteFigures figures = core::FiguresOf(report);
   if (!figures.step_after_ns.has_value()) return "";
@@ -213,10 +213,10 @@ void AddBits(const v1::RewriteReport& report, Style style,
                    : with});
 }
 
-// What has to be set in the training job; `detail` also says why.
+// Settings for the training job; `detail` also says why.
 void AddAdvice(const v1::Advice& advice, bool detail,
                std::vector<std::vector<std::string>>* facts) {
-  // Of a server of the API's release: host_memory_variable alone.
+  // A server of the API's release sends host_memory_variable alone.
   const std::string variables = advice.environment().empty()
                                     ? advice.host_memory_variable()
                                     : absl::StrJoin(advice.environment(), " and ");
@@ -236,14 +236,14 @@ void AddAdvice(const v1::Advice& advice, bool detail,
   }
 }
 
-// A clone computes its output from the graph, whatever a session feeds in place of its original's.
+// A clone computes its output from the graph, even if a session feeds its original's output.
 void AddFeeds(const v1::RewriteReport& report, std::vector<std::vector<std::string>>* facts) {
   if (report.recomputation().nodes().empty()) return;
   facts->push_back(
       {"feeds", "feed clones what their originals are fed (recomputation.nodes in the report)"});
 }
 
-// What the reader has to know or to set, in the order of its weight.
+// Facts and settings for the reader, in order of importance.
 std::vector<std::vector<std::string>> Remarks(const v1::RewriteReport& report, Style style) {
   std::vector<std::vector<std::string>> remarks;
   AddWarnings(report, style, &remarks);

@@ -16,9 +16,9 @@ inline constexpr int kSummaryLines = 13;
 
 // Returns lines of at most the style's width: the outcome, whether more recomputation would be
 // clearly faster (unless `recompute` was given), the memory of each GPU before and after
-// against its limit, the step's time, the machine, warnings and advice; what does not find room is
-// counted. Values missing from the report are omitted. `name`: the MetaGraph's, empty if there is
-// only one graph.
+// against its limit, the step's time, the machine, warnings and advice; omitted ones are counted.
+// Values missing from the report are omitted. `name`: the MetaGraph's, empty if there is only one
+// graph.
 std::string FormatSummary(const v1::RewriteReport& report, absl::string_view name = "",
                           Style style = Style(),
                           RecomputeChoice recompute = RecomputeChoice::kDefault);

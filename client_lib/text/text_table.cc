@@ -16,7 +16,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Cells may have text from outside.
+// Cells may have untrusted text.
 Rows Plain(Rows rows) {
   for (auto& row : rows) {
     for (std::string& cell : row) cell = core::PlainText(cell);

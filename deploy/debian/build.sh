@@ -56,11 +56,11 @@ elif [[ -e $work ]]; then
 fi
 readonly work out jobs source=$work/spillway
 
-# Not .git and not what was built here: neither may matter.
+# Without .git and build outputs: neither may matter.
 copy_source() {
   mkdir -p "$source"
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
-    # A file that is deleted here and not yet in a commit is still listed.
+    # Files deleted here but not yet in a commit are still listed.
     git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
       [[ ! -e $file && ! -L $file ]] || printf '%s\0' "$file"
     done | tar --null --no-recursion -T - -c

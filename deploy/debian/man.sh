@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Writes the man pages, from what the programs say with --help-all, by help2man: spillwayd(1),
+# Writes the man pages, from the programs' output with --help-all, by help2man: spillwayd(1),
 # spillway(1), and one of each command, spillway-rewrite(1) and so on.
 # Usage: man.sh BIN FOLDER. BIN has the programs. The date is that of SOURCE_DATE_EPOCH.
 set -euo pipefail
 
 readonly bin=$1 folder=$2
-# Lines as they are, since help2man fills them; no colours.
+# Lines unwrapped, since help2man fills them; no colours.
 export LC_ALL=C.UTF-8 COLUMNS=10000 NO_COLOR=1
 work=$(mktemp -d)
 readonly work
@@ -14,8 +14,8 @@ mkdir -p "$folder"
 version=$("$bin/spillway" --version | sed 's/.* //')
 readonly version
 
-# page NAME TITLE PROGRAM [ARGUMENT...]: of what PROGRAM prints. help2man fills lines, so the examples
-# are taken out and put in as they stand.
+# page NAME TITLE PROGRAM [ARGUMENT...]: from PROGRAM's output. help2man fills lines, so the
+# examples are taken out and inserted unchanged.
 page() {
   local name=$1 title=$2
   shift 2
@@ -24,7 +24,7 @@ page() {
     /^[^ ].*:$/ && last == "" { in_examples = /^Examples?:$/ }
     { print > (in_examples ? examples : help); last = $0 }
     END { printf "" >> examples }' "$work/help"
-  # Commands below a heading, backslashes and leading dots as they are.
+  # Commands below a heading, with backslashes and leading dots unchanged.
   {
     if [[ -s $work/examples ]]; then
       printf '[examples]\n.EX\n'
@@ -37,7 +37,7 @@ page() {
     printf 'the README.md of the source, and of its folders client_lib and server.\n'
   } >"$work/include"
   rm -f "$work/examples"
-  # What help2man takes the page's name from.
+  # help2man takes the page's name from this.
   printf '#!/bin/sh\nexec cat "%s"\n' "$work/$name.txt" >"$work/$name"
   chmod +x "$work/$name"
   help2man --no-info --section=1 --source="Spillway $version" --manual=Spillway \
@@ -52,7 +52,7 @@ page spillway "rewrites TensorFlow graphs so that training fits into less GPU me
 commands=0
 while read -r command title; do
   case $command in
-    help|version) continue ;;  # What they print is in the others.
+    help|version) continue ;;  # Their output is in the others.
   esac
   # As a part of a sentence: no capital, no full stop.
   title=${title%%. *}

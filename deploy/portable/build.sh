@@ -59,17 +59,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source deploy/steps.sh
 readonly root=$PWD folder=$PWD/build-portable tensorflow jobs
 readonly prefix=$folder/prefix sysroot=$folder/sysroot logs=$folder/logs dist=$folder/dist
-# Where the C library is of: the oldest Debian that the mirrors have. Its glibc is 2.31.
+# The source of the C library: the oldest Debian on the mirrors. Its glibc is 2.31.
 readonly old_suite=bullseye
 readonly old_packages=(libc6 libc6-dev linux-libc-dev libcrypt1 libcrypt-dev libstdc++-10-dev
   libgcc-10-dev gcc-10-base)
-# Where the sources are of: what the programs are otherwise built with.
+# The suite of the sources: that of other builds.
 readonly suite=bookworm
 readonly sources=(abseil c-ares civetweb grpc openssl prometheus-cpp protobuf re2 zlib)
 # Headers alone, as deploy/install_deps.sh installs them.
 readonly headers=(CLI fmt nlohmann spdlog)
 readonly header_configs=(CLI11 nlohmann_json)
-# What a library may need of the system: all are glibc's.
+# Libraries of the system that may be needed: all are glibc's.
 readonly glibc='^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|ld-linux-x86-64\.so\.2)$'
 
 for tool in clang-14 clang++-14 cmake ninja dpkg-source apt-get protoc grpc_cpp_plugin \
@@ -86,7 +86,7 @@ if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
   export CCACHE_DEPEND=${CCACHE_DEPEND-1}
   export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
-  # The compiler is a script here, which is written anew with each sysroot.
+  # The compiler is a script here, rewritten with each sysroot.
   export CCACHE_COMPILERCHECK='%compiler% -v'
 fi
 
@@ -110,7 +110,7 @@ once() {
   end_section "$name"
 }
 
-# apt with lists and a cache of its own: the machine's stay as they are.
+# apt with its own lists and cache: the machine's stay unchanged.
 own_apt() {
   local tool=$1
   shift
@@ -169,7 +169,7 @@ fetch_sources() {
   cd "$folder/src/packages"
   local name
   for name in "${sources[@]}"; do
-    # apt checks the sums that the lists have, signed. What a mirror announces it may not have yet.
+    # apt checks the sums of the signed lists. Mirrors may not yet have sources that they announce.
     if ! own_apt apt-get source --download-only "$name"; then
       echo "$name: no newer one than that of the last point release can be had" >>"$folder/src/older"
       rm -f "${name}"_*
@@ -237,14 +237,14 @@ build_zlib() {
 }
 
 build_re2() {
-  # Debian's sources leave out what is generated, of Debian's Unicode data.
+  # Debian's sources lack files generated from Debian's Unicode data.
   local unicode=$folder/src/unicode
   mkdir -p "$unicode"
   (cd "$unicode" && own_apt apt-get download "unicode-data/$suite" && dpkg-deb -x unicode-data_*.deb .)
   sed -i "s|^_UNICODE_DIR = .*|_UNICODE_DIR = '$unicode/usr/share/unicode'|" "$folder/src/re2/re2/unicode.py"
   make -C "$folder/src/re2" REBUILD_TABLES=1 re2/{perl_groups,unicode_casefold,unicode_groups}.cc
   library re2 -DRE2_BUILD_TESTING=OFF
-  # Its CMake files write none.
+  # CMake writes no .pc here.
   cat >"$prefix/lib/pkgconfig/re2.pc" <<PC
 Name: re2
 Description: RE2 is a fast, safe, thread-friendly regular expression engine.
@@ -261,8 +261,8 @@ build_protobuf() {
   rm -rf "$prefix/lib/cmake/protobuf"
 }
 
-# What Spillway links and no more; cmake/gRPCConfig.cmake finds it. protoc's library, which it does not
-# link, has to be named all the same.
+# Only libraries that Spillway links; cmake/gRPCConfig.cmake finds them. protoc's library, which it
+# does not link, must be named, too.
 build_grpc() {
   local provider plugin flags=()
   for provider in ABSL CARES PROTOBUF RE2 SSL ZLIB; do
@@ -306,7 +306,7 @@ take() {
   strip --strip-unneeded "$to"
 }
 
-# What the licenses of all that is linked in ask for.
+# The files that licenses of linked libraries require.
 copy_licenses() {
   local name
   mkdir -p "$1"
@@ -325,8 +325,8 @@ make_venv() {
   "$folder/venv/bin/pip" install --disable-pip-version-check -r "$root/deploy/portable/requirements.txt"
 }
 
-# wheel NAME: from a copy, so that the tree stays as it is. auditwheel names the oldest glibc that will
-# do, by the versions of the symbols, and refuses a library that needs more.
+# wheel NAME: from a copy, so that the tree stays unchanged. auditwheel names the oldest sufficient
+# glibc, by the versions of the symbols, and refuses a library that needs more.
 wheel() {
   local tree=$folder/tree raw=$folder/raw-wheels
   rm -rf "$tree" "$raw"
@@ -378,7 +378,7 @@ make_tar() {
     --mtime="@$(git log -1 --format=%ct 2>/dev/null || echo 0)" -c "$name" | gzip -n -9 >"$dist/$name.tar.gz"
 }
 
-# again NAME COMMAND...: as once, but each time.
+# again NAME COMMAND...: like once, but each time.
 again() {
   rm -f "$folder/stamps/$1"
   once "$@"

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd /try
 
-# Bare: nothing of what is linked in is installed.
+# Bare: no linked library is installed.
 if dpkg-query -W -f '${Package}\n' | grep -E '^lib(grpc|protobuf|absl|re2|prometheus|stdc\+\+)' |
     grep -v '^libstdc++6$'; then
   echo "this Debian has libraries that could be used instead of what is linked in" >&2

@@ -38,7 +38,7 @@ done
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly dist=build-portable/dist
-# A folder of this name is complete and was tried: what an earlier run left is not taken for this one's.
+# A folder of this name means complete and tested: an earlier run's must not count as this one's.
 rm -rf build-portable/spillway-*
 
 deploy/portable/build.sh "${build_options[@]}"

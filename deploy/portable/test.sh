@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries what build.sh made. `test.sh --help` says how. The last line is `N passed, N failed`.
+# Tests build.sh's output. `test.sh --help` says how. The last line is `N passed, N failed`.
 set -euo pipefail
 
 usage() {
@@ -103,7 +103,7 @@ needs_glibc_alone() {
   ! grep -vE '^(lib(c|m|pthread|dl|rt)\.so\.[0-9]|ld-linux-x86-64\.so\.2)$' <<<"$needed"
 }
 
-# The newest version of a symbol that it asks for.
+# The newest version of a symbol that it requires.
 glibc_of() {
   readelf -VW "$1" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n 1 | sed 's/GLIBC_//'
 }
@@ -128,7 +128,7 @@ same_bytes() {
   ! cmp -s "$work/ours.pb" "$1" || { echo "nothing was rewritten"; return 1; }
 }
 
-# OpenSSL and c-ares as they are linked in: a server by its name, with a certificate.
+# The linked OpenSSL and c-ares: a server by its name, with a certificate.
 speaks_tls() {
   local place=$work/tls code=0
   mkdir "$place"
@@ -143,7 +143,7 @@ speaks_tls() {
   "$programs/spillway" rewrite "$small" -o "$place/tls.pb" "${options[@]}" \
     --server "localhost:${line##*:}" --tls-ca "$place/cert.pem" &&
     cmp "$place/tls.pb" "$work/expected.pb" || code=1
-  # The certificate is looked at: without, there is no call.
+  # The certificate is checked: without it, no call is made.
   ! "$programs/spillway" rewrite "$small" -o "$place/none.pb" "${options[@]}" --timeout 5s \
     --server "localhost:${line##*:}" --tls >"$place/refused" 2>&1 || { echo "it trusts anybody"; code=1; }
   kill "$pid"
@@ -151,8 +151,8 @@ speaks_tls() {
   return "$code"
 }
 
-# The tests of the Python package, with this library and these programs. What is about the library's
-# other half has to fail: there is none.
+# The tests of the Python package, with this library and these programs. Tests of the library's
+# other half must fail: it is missing.
 passes_the_package_tests() {
   local build=$work/build
   mkdir -p "$build/lib"
@@ -169,7 +169,7 @@ test_without_the_client_library_beside_it
 HALVES
 }
 
-# A root of SUITE with Python, as it was made before or new.
+# A root of SUITE with Python, made before or new.
 bare_root() {
   local suite=$1 root=$folder/roots/$1 from=$mirror
   [[ ! -e $root/etc/os-release || ! -x $root/usr/bin/python3 ]] || return 0
@@ -205,7 +205,7 @@ beside_tensorflow() {
     TF_ENABLE_ONEDNN_OPTS=0 "$tensorflow" "$here/beside_tensorflow.py" "$1" "$address"
 }
 
-# The session of tests/, as it is, with nothing set but what a machine without a GPU takes.
+# The session of tests/, unchanged, with only the settings for a machine without a GPU.
 plugin_plans() {
   local program=tests/client_lib/tensorflow_plugin/programs/session.py
   local variables=(PYTHONPATH="$work/site-packages" CUDA_VISIBLE_DEVICES=-1 TF_CPP_MIN_LOG_LEVEL=2

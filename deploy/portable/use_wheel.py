@@ -14,7 +14,7 @@ here = spillway.rewrite(graph, **keywords).graph_def
 there = spillway.rewrite(graph, server=sys.argv[3], **keywords).graph_def
 assert here == there == expected, "other bytes than the program's"
 assert spillway.strip(here).graph_def == graph
-# The library is the wheel's, and brought nothing of the system's along.
+# The library is the wheel's, and loaded nothing from the system.
 with open("/proc/self/maps") as maps:
     files = {line.split()[-1] for line in maps if "/" in line.split()[-1]}
 used = [path for path in files if os.path.basename(path).startswith("libspillway")]

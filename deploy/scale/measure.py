@@ -39,7 +39,7 @@ ROUNDS = 3
 ENOUGH_NS = 8 * SECOND_NS
 # After an answer, the server still has to put things away.
 SETTLE_S = 0.02
-# How often the memory of a request is looked at.
+# How often the memory of a request is read.
 POLL_S = 0.002
 STOP_S = 60  # A server ends within --drain-timeout.
 
@@ -230,7 +230,7 @@ def row(name, kind, folder):
             memory = max(memory, peak_memory_bytes(server, numbered(base, 1000 + number), options))
             if sum(new) > ENOUGH_NS:
                 break
-        # All are about equal: the first, and four requests in each round, of which one is not kept anew.
+        # All are about equal: the first, and four requests in each round, of which one adds none.
         kept = server.metrics()["spillway_cache_bytes"] / (1 + 3 * len(new))
 
     def seconds(costs, digits):

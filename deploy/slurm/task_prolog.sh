@@ -4,22 +4,22 @@
 #
 #   sbatch --export=ALL,SPILLWAY_JOB_GRAPH=/data/graph.pb job.sbatch
 #
-# SPILLWAY_RECOMPUTE (off, cheap or all), for a job or exported here for a whole site, says what may
-# run again in a step; else the server's --default-recompute does. With SPILLWAY_DRY_RUN=1 nothing is
-# rewritten: jobs run as they are, and the journal and the metrics say what they would swap.
+# SPILLWAY_RECOMPUTE (off, cheap or all), for a job or exported here for a whole site, says which
+# nodes may be recomputed; otherwise the server's --default-recompute does. With SPILLWAY_DRY_RUN=1
+# nothing is rewritten: jobs run unchanged, and the journal and the metrics show the omitted swaps.
 #
 # A graph that leaves its batch open needs SPILLWAY_JOB_BATCH_SIZE too, in examples: the default
 # strategy is tuned, and tuning needs sizes.
 #
-# Slurm runs this as the user, for the batch script and again for each task; what it prints is a
-# protocol (`export NAME=VALUE`, `unset NAME`), and a failure cancels the task. So: nothing else goes
-# to standard output, the exit code is 0 whatever happens, and a graph that is rewritten already
-# comes from the cache.
+# Slurm runs this as the user, for the batch script and again for each task; its output is a
+# protocol (`export NAME=VALUE`, `unset NAME`), and a failure cancels the task. So: nothing else
+# goes to standard output, the exit code is always 0, and a graph that is rewritten already comes
+# from the cache.
 [ -n "${SPILLWAY_JOB_GRAPH:-}" ] || exit 0
 
 # A task's share of the memory that Slurm gives the job on a node (--mem, --mem-per-cpu), in MiB:
-# TensorFlow may pin that much, and the plan may use half of it, for its allocator rounds up to powers
-# of two. Empty where Slurm does not say. In a shell of its own, which odd values may end.
+# TensorFlow may pin that much, and the plan may use half of it, as its allocator rounds up to
+# powers of two. Empty if Slurm does not say. In a separate shell, which odd values may end.
 share_mib=$(
   if [ "${SLURM_MEM_PER_NODE:-0}" -gt 0 ]; then
     tasks=$(echo "$SLURM_TASKS_PER_NODE" | tr ',' '\n' | sed 's/(.*//' | sort -n | tail -n 1)
@@ -32,7 +32,7 @@ if [ -n "$share_mib" ]; then
   export TF_GPU_HOST_MEM_LIMIT_IN_MB="${TF_GPU_HOST_MEM_LIMIT_IN_MB:-$share_mib}"
 fi
 
-# The job's own graph, whatever becomes of `spillway`: missing, killed, or older than a flag here.
+# The job's own graph, if `spillway` fails: missing, killed, or older than a flag here.
 # A value with a line break would be lines of the protocol, and is refused.
 newline='
 '
@@ -42,7 +42,7 @@ case $SPILLWAY_JOB_GRAPH in
     exit 0 ;;
 esac
 
-# Give the absolute path of `spillway` where it is not in the PATH of jobs.
+# Give the absolute path of `spillway` if it is not in the PATH of jobs.
 lines=$(spillway run --graph "$SPILLWAY_JOB_GRAPH" --timeout 30s \
   ${SPILLWAY_JOB_BATCH_SIZE:+"--batch-size=$SPILLWAY_JOB_BATCH_SIZE"} \
   ${SPILLWAY_RECOMPUTE:+"--recompute=$SPILLWAY_RECOMPUTE"} ${SPILLWAY_DRY_RUN:+--dry-run} \

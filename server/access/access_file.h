@@ -1,7 +1,7 @@
 // Reads and validates the file that says who may call (access_file.proto).
 //
-// Every error is FAILED_PRECONDITION, one sentence with the flag, the file and, if there is one,
-// the line. It never quotes the file: a token may have been written there instead of its digest.
+// Every error is FAILED_PRECONDITION, one sentence with the flag, the file and, if any, the line.
+// It never quotes the file: a token may have been written there instead of its digest.
 //
 // Thread safety: pure functions except for the file system.
 #ifndef SPILLWAY_SERVER_ACCESS_ACCESS_FILE_H_

@@ -53,8 +53,8 @@ class CallerAccount {
   // Charges the bytes of its graphs, unless the byte quota is overdrawn.
   Verdict ChargeGraphs(int64_t bytes, absl::Time now);
 
-  // Refunds what Begin and ChargeGraphs took from the quotas, for a request that the server had no
-  // capacity for. The counters still count it.
+  // Refunds the charges of Begin and ChargeGraphs, for a request that the server had no capacity
+  // for. The counters still count it.
   void Refund(int64_t graph_bytes, absl::Time now);
 
   // Called before the request's work begins: whether the CPU quota is overdrawn by now.

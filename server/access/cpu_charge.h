@@ -29,7 +29,7 @@ class CpuCharge {
   CpuCharge(const CpuCharge&) = delete;
   CpuCharge& operator=(const CpuCharge&) = delete;
 
-  // Charges what this thread has used so far, so that the next answer is based on current quotas.
+  // Charges this thread's CPU time so far, so that the next answer is based on current quotas.
   static void Settle();
 
  private:

@@ -13,8 +13,8 @@ namespace spillway::server {
 
 struct Credentials {
   // For its certificate, signed by --tls-client-ca: the DNS names and URIs among the subject
-  // alternative names, or the common name if there are none. For a certificate that a proxy has
-  // verified: the common name.
+  // alternative names, otherwise the common name. For a certificate that a proxy has verified: the
+  // common name.
   std::vector<std::string> certificate_names;
   // All values of the metadata `authorization`. Secret.
   std::vector<std::string> authorization;

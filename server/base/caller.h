@@ -25,7 +25,7 @@ struct Caller {
   std::string peer;         // As gRPC spells it: `ipv4:127.0.0.1:50412`; or as the proxy does.
   std::string certificate;  // The common name; empty without one.
 
-  // HostOf the peer; the peer itself if it is no address: all on Unix sockets, who are one user.
+  // HostOf the peer; the peer itself without an address: all on Unix sockets, who are one user.
   std::string host() const;
 };
 

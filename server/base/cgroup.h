@@ -1,4 +1,4 @@
-// What the cgroups (v2 or v1) of this process allow it.
+// The limits that its cgroups (v2 or v1) set this process.
 #ifndef SPILLWAY_SERVER_BASE_CGROUP_H_
 #define SPILLWAY_SERVER_BASE_CGROUP_H_
 

@@ -1,9 +1,9 @@
-// How the server measures the passage of time: for timeouts, quotas and intervals. Tests pass a
-// clock of their own (tests/server/manual_clock.h), so that none of them has to sleep.
+// How the server measures the passage of time: for timeouts, quotas and intervals. Tests pass their
+// own clock (tests/server/manual_clock.h), so that none of them has to sleep.
 //
 // Monotonic, with an arbitrary epoch: its times are not dates. Deadlines and durations of requests
-// are by core::SteadyNow(), which the real clock shows; absl::Now() is for dates in log and
-// journal, and for times that gRPC takes and gives.
+// use core::SteadyNow(), which the real clock shows; absl::Now() is for dates in log and journal,
+// and for times that gRPC takes and returns.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_BASE_CLOCK_H_
@@ -40,7 +40,7 @@ class Clock {
   void SleepFor(absl::Duration duration);
 };
 
-// The steady clock of this machine, with gRPC's alarms as timers. Never destroyed.
+// The monotonic clock of this machine, with gRPC's alarms as timers. Never destroyed.
 Clock& RealClock();
 
 }  // namespace spillway::server

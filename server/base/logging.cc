@@ -69,14 +69,14 @@ std::string JsonMembers(absl::string_view message, const LogFields& fields) {
   return object.substr(1, object.size() - 2);
 }
 
-// gRPC logs as errors what the server reports itself, in one sentence (a port in use) or as the
-// code of a request, so its messages are only for debugging.
+// gRPC logs errors that the server reports itself, in one sentence (a port in use) or as a
+// request's code, so its messages are only for debugging.
 void LogGrpcMessage(gpr_log_func_args* args) {
   Log(LogLevel::kDebug, absl::StrCat("grpc: ", args->message));
 }
 
-// protobuf writes a line to stderr for each invalid string of a request, whose sender is told
-// anyway. Only what it is about to end the program for is written at once.
+// protobuf writes a line to stderr for each invalid string of a request, whose sender gets an error
+// anyway. Only messages that end the program are written at once.
 void LogProtobufMessage(google::protobuf::LogLevel level, const char* file, int line,
                         const std::string& message) {
   if (level == google::protobuf::LOGLEVEL_FATAL) {

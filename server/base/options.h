@@ -71,7 +71,7 @@ struct Options {
   // (memory_budget.h).
   int64_t memory_budget_bytes = 0;
 
-  // Bytes of graphs that one caller (its account in access_file, or else its address) may have
+  // Bytes of graphs that one caller (its account in access_file, otherwise its address) may have
   // in flight, a part of limits.max_inflight_bytes; a single request may have more while no other
   // caller needs it. 0: half of it.
   int64_t max_caller_bytes = 0;
@@ -142,8 +142,7 @@ struct Options {
   // The clock for timeouts, quotas and intervals. Must outlive the server.
   Clock* clock = &RealClock();
   // Set by spillwayd: whether the process is this server's alone, with its operator new
-  // (counted_new.cc), so that what is resident can be compared with what is charged
-  // (resident_memory.h).
+  // (counted_new.cc), so that resident memory can be compared with the charges (resident_memory.h).
   bool owns_process = false;
   // Set by tests: the functions that do the work.
   RewriteFunction rewrite = &core::Rewrite;

@@ -27,7 +27,7 @@ void AppendVarint(uint64_t value, std::string* to) {
   to->append(reinterpret_cast<const char*>(buffer), end - buffer);
 }
 
-// Reads a varint and removes it from `bytes`; false if there is none.
+// Reads a varint and removes it from `bytes`; false without one.
 bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {

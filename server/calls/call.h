@@ -64,9 +64,9 @@ class Call {
   // All of them count as rejections.
   absl::Status Admit(v1::Strategy strategy, int64_t graph_bytes, int64_t first_bytes);
 
-  // Reserves what is missing to `bytes` of the graphs, as they arrive. An error (OVERLOADED) gives
-  // back all that is held of them: they do not fit any more, or others need what the caller holds
-  // above its share.
+  // Raises the reservation for the graphs to `bytes`, as they arrive. An error (OVERLOADED)
+  // releases all that is held for them: they no longer fit, or others need the bytes above the
+  // caller's share.
   absl::Status HoldGraphs(int64_t bytes);
 
   // Reserves memory for the request's options. Errors: those of Admission::Reserve.
@@ -120,7 +120,7 @@ class Call {
   // Identifies the call within the server. Never 0.
   uint64_t id() const { return id_; }
   const std::atomic<bool>& cancelled() const { return cancelled_; }
-  // By SteadyNow, as start_ and deadline_: when it must have ended, regardless of the caller's
+  // In SteadyNow's time, like start_ and deadline_: its latest end, regardless of the caller's
   // deadline.
   absl::Time latest() const { return start_ + state_.options.max_request_time; }
   const core::StopToken& stop() const { return stop_; }
@@ -129,12 +129,12 @@ class Call {
 
  private:
   Work NewWork() const;  // For this call, without a function to run yet.
-  // Who calls, for what one caller may hold and take: the account, or else the address (behind a
-  // proxy, the one it says).
+  // The key of the caller's limits: the account, otherwise the address (behind a proxy, the one
+  // that it reports).
   std::string CallerKey() const;
   // Returns `work` with its CPU time charged to the caller.
   std::function<void()> Charged(std::function<void()> work) const;
-  // Reserves what a small request needs where all else is taken. Error: `shared`.
+  // Reserves memory for a small request if the rest is taken. Error: `shared`.
   absl::StatusOr<Admission::Ticket> ReserveSmall(const absl::Status& shared, int64_t bytes,
                                                  int64_t first_bytes, CallerShares::Share* share);
   // Refunds the caller's quota charges for a request that the server has no capacity for.

@@ -1,10 +1,10 @@
-// Calls whose first message has not come. They cost a client a few bytes each, and are outside the
-// memory budget: so an address has few of them, and none lasts. (gRPC would read the message of a
-// unary method before it tells of the call, and wait for ever: raw_service.h.)
+// Calls whose first message has not arrived. They cost a client a few bytes each, and are outside
+// the memory budget: so an address has few of them, and none lasts. (gRPC would read a unary
+// method's message before it reports the call, and wait for ever: raw_service.h.)
 //
-// gRPC 1.51 shows a message only when it is whole. So a call whose message may be large goes on
-// while its connection receives bytes as fast as an upload must, for as long as the largest message
-// may take.
+// gRPC 1.51 shows a message only when it is complete. So a call whose message may be large
+// continues while its connection receives bytes as fast as an upload must, for as long as the
+// largest message may take.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_CALLS_HALF_OPEN_CALLS_H_
@@ -31,7 +31,7 @@ namespace spillway::server {
 
 class HalfOpenCalls {
  public:
-  // As long as a silent connection: the handshake timeout of server.cc.
+  // As for a silent connection: the handshake timeout of server.cc.
   static constexpr absl::Duration kTimeout = absl::Seconds(10);
   // Of one address; each takes some 12 KiB of gRPC's memory (measured).
   static constexpr int kMostOfHost = 4000;
@@ -46,8 +46,8 @@ class HalfOpenCalls {
     std::string peer, host;
     std::function<void()> cancel;
     absl::Time due;
-    absl::Time last_due;  // Whatever the connection receives.
-    int64_t received;     // When it was last looked at.
+    absl::Time last_due;  // Regardless of received bytes.
+    int64_t received;     // At the last check.
     bool is_late;         // Cancelled.
   };
 
@@ -70,7 +70,7 @@ class HalfOpenCalls {
     // call must end.
     const absl::Status& status() const { return status_; }
 
-    // The message has come. Idempotent.
+    // The message has arrived. Idempotent.
     void End();
 
    private:
@@ -84,7 +84,7 @@ class HalfOpenCalls {
   // Both references must outlive it.
   HalfOpenCalls(Clock& clock, Metrics& metrics, int64_t max_message_bytes, int64_t min_rate);
 
-  // The status of a wait that would begin now: for calls whose reactors are dear to make.
+  // The status of a wait that would begin now: for calls whose reactors are costly to make.
   absl::Status Check(const grpc::CallbackServerContext& context);
 
   // Called at most once, before there are calls.

@@ -91,7 +91,7 @@ class HealthService::Watcher final : public OneMessageCall {
     });
   }
 
-  // Makes a change, and what follows from it, outside the lock: after Finish this may be gone.
+  // Makes a change, then writes or finishes outside the lock: after Finish this may be destroyed.
   template <typename Change>
   void Act(const Change& change) {
     bool write = false, finish = false;
@@ -117,8 +117,8 @@ class HealthService::Watcher final : public OneMessageCall {
   const std::string caller_;
   std::string name_;
   bool is_added_ = false;
-  std::mutex mu_;              // Guards the rest but timer_.
-  grpc::ByteBuffer response_;  // What is sent, which is, or was last, `sent_`.
+  std::mutex mu_;              // Guards the rest except timer_.
+  grpc::ByteBuffer response_;  // The message with `sent_`, during and after its write.
   Status sent_ = HealthCheckResponse::UNKNOWN;
   Status wanted_ = HealthCheckResponse::UNKNOWN;
   bool writing_ = false, ending_ = false, ended_;

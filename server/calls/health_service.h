@@ -1,10 +1,10 @@
 // grpc.health.v1.Health for the server as a whole, and for its service.
 //
 // In place of gRPC's own, which lets anyone who connects keep any number of watches open for ever:
-// health is asked without credentials and outside the memory budget. Here each caller may always
-// have one watch (gRPC's clients hold one per connection, and take a server that refuses it for an
-// unhealthy one), few have more, and each ends after kMaxWatchAge with OK, upon which gRPC's
-// clients ask again at once.
+// health checks need no credentials and no memory budget. Here each caller may always have one
+// watch (gRPC's clients hold one per connection, and take a server that refuses it for an unhealthy
+// one), few have more, and each ends after kMaxWatchAge with OK, upon which gRPC's clients ask
+// again at once.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_CALLS_HEALTH_SERVICE_H_

@@ -82,7 +82,8 @@ class MessageQueue {
   }
 
   // Ends the queue. Returns true if the sender was asleep: the calling thread must then act as the
-  // sender. Otherwise the sender will find the end, and the queue may be gone when this returns.
+  // sender. Otherwise the sender will find the end, and the queue may be destroyed when this
+  // returns.
   bool Close() {
     const std::lock_guard lock(mu_);
     closed_ = true;

@@ -1,6 +1,6 @@
 // Methods as gRPC's callback API takes them from generated classes, but whose calls are all seen
-// when their headers arrive, as streams of bytes: of a method with a single request gRPC otherwise
-// reads the message before it tells of the call (PayloadHandlingForMethod in server_cc.cc), so that
+// when their headers arrive, as streams of bytes: for a method with a single request gRPC otherwise
+// reads the message before it reports the call (PayloadHandlingForMethod in server_cc.cc), so that
 // nothing could end a call that never sends one.
 #ifndef SPILLWAY_SERVER_CALLS_RAW_SERVICE_H_
 #define SPILLWAY_SERVER_CALLS_RAW_SERVICE_H_
@@ -17,7 +17,7 @@ namespace spillway::server {
 // Reactors delete themselves when gRPC is done with them.
 using RawReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// Of a call that is refused.
+// For a refused call.
 class RefusedCall final : public RawReactor {
  public:
   explicit RefusedCall(const grpc::Status& status) { Finish(status); }

@@ -22,7 +22,7 @@ using google::protobuf::FileDescriptor;
 using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 
-// Of a question, which is the name of a file or of what is in one.
+// Of a question, which names a file or a symbol in one.
 constexpr size_t kMaxRequestBytes = 16 << 10;
 
 // Each of these files defines one service.
@@ -34,7 +34,7 @@ const FileDescriptor* const* ServiceFiles() {
   return files;
 }
 
-// Adds `file`, then what it imports, each once.
+// Adds `file`, then its imports, each once.
 void AddFiles(const FileDescriptor* file, ServerReflectionResponse* response) {
   std::vector<const FileDescriptor*> files = {file};
   absl::flat_hash_set<const FileDescriptor*> seen = {file};
@@ -105,7 +105,7 @@ void Answer(const ServerReflectionRequest& request, ServerReflectionResponse* re
 
 }  // namespace
 
-// Answers one question after the other.
+// Answers one question after another.
 class ReflectionService::Stream final
     : public grpc::ServerBidiReactor<ServerReflectionRequest, ServerReflectionResponse> {
  public:

@@ -15,7 +15,7 @@ namespace spillway::server {
 RewriteService::RewriteService(ServiceState& state) : state_(state) {
   const google::protobuf::ServiceDescriptor& service =
       *v1::RewriteRequest::descriptor()->file()->FindServiceByName("RewriteService");
-  // Reactors of calls that are refused would be dear to make.
+  // Reactors of refused calls would be costly to make.
   const auto serve = [&](const std::string& name, const auto& make) {
     Serve(service.FindMethodByName(name)->index(),
           [this, make](grpc::CallbackServerContext* context) -> RawReactor* {
@@ -36,7 +36,7 @@ RewriteService::RewriteService(ServiceState& state) : state_(state) {
 }
 
 RawReactor* RewriteService::GetCapabilities(grpc::CallbackServerContext& context) {
-  // The request says nothing.
+  // The request is empty.
   return new QuestionCall(context, state_.half_open,
                           [this, &context](const grpc::ByteBuffer&, grpc::ByteBuffer* response) {
                             const absl::Status status =

@@ -21,7 +21,7 @@
 namespace spillway::server {
 
 struct ServiceState {
-  // `all_options` with what depends on the machine resolved (at least 1).
+  // `all_options`: machine-dependent values are resolved (at least 1).
   ServiceState(const Options& all_options, Metrics& shared_metrics)
       : options(all_options),
         metrics(shared_metrics),
@@ -44,7 +44,7 @@ struct ServiceState {
   std::unique_ptr<Journal> journal;    // Null: no journal.
   Admission admission;
   CallerShares shares;
-  CallerShares small_shares;  // For small requests that find all else taken.
+  CallerShares small_shares;  // For small requests if the rest is taken.
   AnswerCache answers;
   RequestTracker tracker;
   CostEstimate costs;

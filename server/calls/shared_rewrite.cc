@@ -126,7 +126,7 @@ void SharedRewrite::Lead() {
     }
   }
   const std::vector<Flights::Landed> waiting = server.flights.Land(call_.id());
-  // What is in the cache is shared already, and may be being read.
+  // An answer in the cache is shared already; others may be reading it.
   if (!waiting.empty() && !made->is_shared) made->is_shared = true;
   for (const Flights::Landed& landed : waiting) landed(made, graph_);
   Finish(made, reuses ? AnsweredFrom::kPlan : AnsweredFrom::kWork);

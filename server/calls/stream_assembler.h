@@ -8,8 +8,7 @@
 // (LIMIT_EXCEEDED) if a size exceeds a limit. With two graphs, errors say which: "graph A: ...".
 // Nothing else may be called after an error.
 //
-// Memory: at most twice the bytes that have arrived (GrowingBuffer), regardless of what was
-// announced.
+// Memory: at most twice the bytes that have arrived (GrowingBuffer), regardless of announced sizes.
 //
 // Not thread-safe.
 #ifndef SPILLWAY_SERVER_CALLS_STREAM_ASSEMBLER_H_
@@ -46,8 +45,8 @@ absl::string_view ChunkOf(const google::protobuf::Message& request);
 class GrowingBuffer {
  public:
   // Appends `bytes`. `expected_size` is the announced total: capacity doubles up to it and not
-  // beyond, so it is never more than twice what has actually arrived (or kFirstBytes), whatever was
-  // announced.
+  // beyond, so it never exceeds twice the bytes that have arrived (or kFirstBytes), for any
+  // announced size.
   void Append(absl::string_view bytes, size_t expected_size);
 
   // Frees the memory.

@@ -264,7 +264,7 @@ void StreamedCall::Write() {
 
 void StreamedCall::OnWriteDone(bool ok) {
   idle_timer_.Pause();
-  response_.Clear();  // Here, where no account is charged.
+  response_.Clear();  // Here, as no account is charged.
   call_.GiveBack(std::exchange(sent_bytes_, 0));
   gone_ = !ok;
   if (!ok) call_.Cancel();

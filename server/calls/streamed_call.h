@@ -1,13 +1,13 @@
 // The reactor of every call that takes graphs in chunks (stream_methods.h): reads the upload,
 // admits the request when its header has arrived, has a worker answer it once everything has
-// arrived, and sends the answer, which is a stream: of one message where the method has a single
+// arrived, and sends the answer, which is a stream: of one message if the method has a single
 // answer.
 //
 // A message is sent as soon as it is made, while the worker makes the next ones; message_queue.h
-// lies between them. Bytes that are handed over with SendBytes no longer need a worker.
+// connects them. Bytes that are handed over with SendBytes no longer need a worker.
 //
-// Memory: the graphs, from their first bytes as they arrive until the work has ended, then what it
-// left to send; and waiting messages of at most as many bytes as the graphs, or one message.
+// Memory: the graphs, from their first bytes as they arrive until the work has ended, then the
+// unsent rest; and waiting messages of at most as many bytes as the graphs, or one message.
 //
 // Created at the call's start; deletes itself at its end. The phases are sequential, so only one
 // thread at a time runs anything except OnCancel, the timers, and the sender of the answer
@@ -59,7 +59,7 @@ class StreamedCall final : public RawReactor, private AnswerSink {
   absl::Status TakeMessage();
   // Handles a header or an invalid message.
   absl::Status TakeOther();
-  // Reserves what the graphs take by now; an error also frees them.
+  // Reserves the graphs' memory so far; an error also frees them.
   absl::Status HoldGraphs();
   // Ends the upload as soon as it is behind the minimum rate; otherwise it could hold its part of
   // the budget for as long as the whole graph may take.
@@ -74,7 +74,7 @@ class StreamedCall final : public RawReactor, private AnswerSink {
   WorkContext Context() const;
   // The header of a rewrite; null for other methods, and before it has arrived.
   const v1::StreamRewriteHeader* rewrite_header() const;
-  // The work has ended: what it left to send follows, then the end.
+  // The work has ended: the unsent rest follows, then the end.
   void EndAnswer(const absl::Status& status);
 
   absl::Status Send(const google::protobuf::Message& message) override;
@@ -94,7 +94,8 @@ class StreamedCall final : public RawReactor, private AnswerSink {
   std::unique_ptr<google::protobuf::Message> header_;  // The message with the header.
   StreamAssembler assembler_;
   std::atomic<bool> uploading_{true};
-  // The client's next message is waited for. Whoever ends the wait, a message or a timer, goes on.
+  // The client's next message is waited for. The message or timer that ends the wait continues the
+  // call.
   std::atomic<bool> reading_{false};
   std::atomic<int64_t> uploaded_bytes_{0};  // Read by upload_timer_.
 

@@ -11,7 +11,7 @@
 namespace spillway::server {
 namespace {
 
-// What small requests may have beyond the graphs' budget: by default the shares of four callers.
+// The part for small requests beyond the graphs' budget: by default the shares of four callers.
 constexpr int64_t kPartForSmall = 8;
 
 absl::Status Full(absl::string_view holds, int64_t held, int64_t budget, int64_t bytes) {
@@ -96,7 +96,7 @@ absl::StatusOr<Admission::Ticket> Admission::Reserve(int64_t bytes, int64_t firs
   }
   const int64_t more = room == Room::kForSmall ? budget_->graph_bytes / kPartForSmall : 0;
   Ticket ticket(budget_, budget_->graph_bytes + more);
-  // What cannot be received is refused before it is sent.
+  // Graphs without room are refused before they are sent.
   if (bytes > ticket.limit_ - inflight_bytes()) {
     return Full("requests in flight hold", inflight_bytes(), ticket.limit_, bytes);
   }

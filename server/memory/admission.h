@@ -4,11 +4,10 @@
 // requests are rejected, so that the server says "later" instead of running out of memory.
 //
 // Graphs may take only a part of the budget, so that waiting graphs leave room for the work on
-// running ones. Whatever large ones take, an eighth of that part is there in addition for small
-// ones (Room).
+// running ones. An eighth of that part is always available in addition for small ones (Room).
 //
-// No request waits for bytes, so uploads that each hold what the other lacks cannot deadlock:
-// the first whose next bytes do not fit is refused and gives back what it holds.
+// No request waits for bytes, so uploads that each hold the other's missing bytes cannot deadlock:
+// the first whose next bytes do not fit is refused and releases its own.
 //
 // Thread-safe, lock-free. A ticket may outlive its Admission, as does the part of an answer that
 // gRPC still holds.
@@ -65,8 +64,8 @@ class Admission {
     // Releases the bytes now. Idempotent.
     void Release();
 
-    // Reserves what is missing to `bytes` of graphs. Error: RESOURCE_EXHAUSTED, OVERLOADED.
-    // REQUIRES: a ticket from Reserve.
+    // Raises the reservation to `bytes` of graphs. Error: RESOURCE_EXHAUSTED, OVERLOADED. REQUIRES:
+    // a ticket from Reserve.
     absl::Status GrowTo(int64_t bytes);
 
     // Adds `bytes` (not negative) of work. Returns false and adds nothing if the budget has fewer
@@ -104,8 +103,8 @@ class Admission {
   // be called while requests are in flight.
   void ReclaimWith(Reclaim reclaim) { budget_->reclaim = std::move(reclaim); }
 
-  // What is resident beside all charges: counts against the memory budget beyond what the server
-  // itself needs.
+  // Resident memory beside all charges: counts against the memory budget beyond the server's own
+  // needs.
   ResidentMemory& resident() { return budget_->resident; }
 
   // Reserves `bytes` (not negative). Errors: RESOURCE_EXHAUSTED, with OVERLOADED if they do not fit
@@ -127,8 +126,8 @@ class Admission {
  private:
   // Adds to `counter` unless that would exceed `budget`.
   static bool TryAdd(int64_t bytes, int64_t budget, std::atomic<int64_t>& counter);
-  // The same for the memory of `budget`, of which what is resident without a charge is taken;
-  // reclaims memory if needed.
+  // The same for the memory of `budget`, minus resident memory without a charge; reclaims memory if
+  // needed.
   static bool TryAddMemory(int64_t bytes, Budget& budget);
 
   const std::shared_ptr<Budget> budget_;

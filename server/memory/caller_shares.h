@@ -1,8 +1,8 @@
-// What each caller has in flight, so that none takes the whole budget of graphs from the others.
+// Each caller's bytes in flight, so that none takes the whole budget of graphs from the others.
 //
 // A single request may be larger than its caller's share until another caller is refused for lack
-// of bytes: then an upload that has not ended yet has to yield (AskToYield). Small requests have a
-// share of their own, in case all is held (kPartOfShare).
+// of bytes: then an upload that has not ended yet has to yield (AskToYield). Small requests have
+// their own share, in case all is held (kPartOfShare).
 //
 // Thread-safe. Must outlive its shares.
 #ifndef SPILLWAY_SERVER_MEMORY_CALLER_SHARES_H_
@@ -20,7 +20,7 @@ namespace spillway::server {
 
 class CallerShares {
  public:
-  // What one request has taken. Gives it back when it is destroyed. Movable; not thread-safe.
+  // The bytes of one request. Releases them when it is destroyed. Movable; not thread-safe.
   class Share {
    public:
     Share() = default;
@@ -37,10 +37,10 @@ class CallerShares {
     }
     ~Share() { Release(); }
 
-    // Gives it back now. Idempotent.
+    // Releases them now. Idempotent.
     void Release();
 
-    // Whether it is above what one caller may hold, and others need it.
+    // Whether its caller is above its share, and others need bytes.
     bool yields() const;
 
    private:
@@ -53,13 +53,13 @@ class CallerShares {
     int64_t bytes_ = 0;
   };
 
-  // Small: of a caller's requests at most this part of its share. Most graphs are below a hundredth
-  // of what a server is made for.
+  // Small: a caller's requests of at most this part of its share. Most graphs are below a hundredth
+  // of a server's capacity.
   static constexpr int64_t kPartOfShare = 16;
 
   enum class Single { kMayHaveMore, kMayNot };
 
-  // `max_bytes`: what one caller may hold in all, but for a single request, if that may have more.
+  // `max_bytes`: one caller's maximum in all, except for a single request, if that may have more.
   explicit CallerShares(int64_t max_bytes, Single single = Single::kMayHaveMore)
       : max_bytes_(max_bytes), single_(single) {}
   CallerShares(const CallerShares&) = delete;

@@ -1,5 +1,5 @@
 // Charges the allocations of a request on a worker to its ticket (admission.h) as they are made, so
-// that memory is bounded without predicting what a request needs.
+// that memory is bounded without predicting a request's needs.
 //
 // The program's operator new and delete (counted_new.cc) report to the account of their thread. A
 // request that exceeds the budget is stopped through the flag of its stop token, and ends when it
@@ -59,10 +59,10 @@ class MemoryAccount {
   // Null: no flag is set.
   void StopWith(std::atomic<bool>* stopped) { stopped_ = stopped; }
 
-  // Leaves in the ticket only what is still allocated, i.e. the answer.
+  // Leaves in the ticket only memory still allocated, i.e. the answer.
   void Settle();
 
-  // The same, and moves what is still allocated into a ticket for the owner of the answer.
+  // The same, and moves that memory into a ticket for the owner of the answer.
   Admission::Ticket TakeWork();
 
   // Returns the bytes of the first charge that exceeded the budget since the last call; 0: none.

@@ -12,10 +12,11 @@
 namespace spillway::server {
 namespace {
 
-// Charges between two looks while requests work: few enough that the budget is not far exceeded.
+// Charges between two checks while requests work: few enough that the budget is not far exceeded.
 constexpr int64_t kLookAfterBytes = int64_t{16} << 20;
 
-// Less than this since the last time is not worth the milliseconds, even to a request without room.
+// Less than this since the last trim is not worth the milliseconds, even for a request without
+// room.
 constexpr int64_t kLeastTrimmed = int64_t{4} << 20;
 
 }  // namespace
@@ -38,7 +39,7 @@ void ResidentMemory::Note(int64_t excess) {
 void ResidentMemory::Trim() {
   asked_.store(false);
   process_.trim();
-  // What requests freed meanwhile, in arenas that were done: much, with many workers.
+  // Requests freed more meanwhile, in arenas already trimmed: much, with many workers.
   if (asked_.exchange(false)) process_.trim();
   least_ = Excess();
   Note(least_);
@@ -47,7 +48,7 @@ void ResidentMemory::Trim() {
 void ResidentMemory::Look() {
   if (process_.resident_bytes == nullptr) return;
   since_look_.store(0, std::memory_order_relaxed);
-  // No thread waits for the one that hands memory back: that one looks again.
+  // No thread waits for the one that trims: that one checks again.
   for (asked_.store(true); asked_.load();) {
     const std::unique_lock lock(mu_, std::try_to_lock);
     if (!lock.owns_lock()) return;
@@ -79,7 +80,7 @@ bool ResidentMemory::TrimForRoom() {
   const std::lock_guard lock(mu_);
   const int64_t excess = Excess();
   Note(excess);
-  // What was just handed back would be looked for by each request that finds no room.
+  // Otherwise each request without room would trim again right after a trim.
   if (excess - least_ >= kLeastTrimmed) Trim();
   return counted_bytes() < before;
 }
@@ -89,7 +90,7 @@ ResidentMemory::Process ThisProcess() {
   static const int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   static const int64_t page_bytes = sysconf(_SC_PAGE_SIZE);
   const auto resident_bytes = [] {
-    char text[128] = {};  // Pages: of the address space, resident, and others.
+    char text[128] = {};  // Pages: address space, resident, and others.
     int64_t resident = 0;
     if (pread(statm, text, sizeof(text) - 1, 0) <= 0 ||
         std::sscanf(text, "%*s %" SCNd64, &resident) != 1) {

@@ -1,6 +1,6 @@
 #include "server/net/acceptor.h"
 
-#include <linux/tcp.h>  // Of netinet/tcp.h, tcp_info lacks what was received.
+#include <linux/tcp.h>  // The tcp_info of netinet/tcp.h lacks received bytes.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -42,7 +42,7 @@ constexpr absl::Duration kCheckInterval = absl::Milliseconds(100);
 // Minimum interval between log lines of one kind.
 constexpr absl::Duration kLogInterval = absl::Seconds(10);
 
-// The address of the other end; AF_UNSPEC if that has gone.
+// The address of the other end; AF_UNSPEC if it has disconnected.
 sockaddr_storage PeerOf(int connection) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);

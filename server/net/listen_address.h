@@ -25,7 +25,7 @@ struct ListenAddress {
   bool is_unix() const { return !path.empty(); }
 };
 
-// Parses `text`. Error: INVALID_ARGUMENT, saying what is wrong with it.
+// Parses `text`. Error: INVALID_ARGUMENT, with the reason.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view text);
 
 // Returns "HOST:PORT" with the port replaced, e.g. by the one assigned for port 0.

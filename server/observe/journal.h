@@ -1,6 +1,6 @@
-// The journal: a line for each answered request, successful or not, to find out later which jobs
-// swapped what (README.md; `spillway stats` reads it). A JournalSink takes the lines; servers use
-// that of journal_file.h.
+// The journal: a line for each answered request, successful or not, to find later which jobs
+// swapped how much (README.md; `spillway stats` reads it). A JournalSink takes the lines; servers
+// use that of journal_file.h.
 //
 // Requests never wait for the disk: lines go through a queue to a separate thread. Lines that do
 // not fit into the queue, or cannot be written, are lost and counted. A warning is logged once, and
@@ -57,7 +57,7 @@ class Journal {
   void Run();
   // Counts lost lines, and warns if they are the first since writing last worked.
   void Lose(int64_t lines, absl::string_view why);
-  // Logs that writing works again, if a warning has said otherwise.
+  // Logs that writing works again, if a warning preceded.
   void Recover();
 
   const std::unique_ptr<JournalSink> sink_;

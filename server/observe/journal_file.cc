@@ -40,7 +40,7 @@ absl::optional<absl::Time> FullTime(absl::string_view name) {
   const absl::string_view digits =
       absl::StripSuffix(absl::StripPrefix(name, journal::kFullPrefix), journal::kSuffix);
   if (digits.size() != kTimeBytes) return absl::nullopt;
-  // With separators that tell absl::ParseTime where a number ends.
+  // With separators, so that absl::ParseTime finds each number's end.
   const std::string text =
       absl::StrCat(digits.substr(0, 4), "-", digits.substr(4, 2), "-", digits.substr(6, 5), ":",
                    digits.substr(11, 2), ":", digits.substr(13));

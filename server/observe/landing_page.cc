@@ -11,7 +11,7 @@
 namespace spillway::server {
 namespace {
 
-// Nothing of the request or the options is in it: whoever reaches the port may read it.
+// Contains nothing of the request or the options: anyone who reaches the port may read it.
 std::string Page() {
   return absl::StrCat(
       "spillwayd ", core::Version(),
@@ -23,8 +23,8 @@ std::string Page() {
       "grpc.health.v1.Health, as a gRPC probe of Kubernetes does.\n");
 }
 
-// Returns 0 to leave a request to the handlers of the exposer, which know no other addresses than
-// those of metrics.
+// Returns 0 to leave a request to the handlers of the exposer, which know only the addresses of
+// metrics.
 int BeginRequest(mg_connection* connection) {
   const mg_request_info& request = *mg_get_request_info(connection);
   if (absl::string_view(request.request_method) != "GET" ||

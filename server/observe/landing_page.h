@@ -1,5 +1,4 @@
-// The page at / of the metrics port, for whoever opens it in a browser: what this is, and where to
-// look.
+// The page at / of the metrics port, for people with a browser: an explanation, and where to look.
 #ifndef SPILLWAY_SERVER_OBSERVE_LANDING_PAGE_H_
 #define SPILLWAY_SERVER_OBSERVE_LANDING_PAGE_H_
 

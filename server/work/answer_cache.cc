@@ -15,7 +15,7 @@ int64_t BytesOf(const RewriteAnswer& answer) {
       static_cast<int64_t>(answer.graph.capacity() + answer.response.SpaceUsedLong() +
                            answer.figures.SpaceUsedLong()) +
       (answer.plan == nullptr ? 0 : answer.plan->SpaceUsed());
-  return std::max(found, answer.memory.work_bytes());  // The latter where allocations are counted.
+  return std::max(found, answer.memory.work_bytes());  // The latter if allocations are counted.
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class AnswerCache {
   // Returns the answer to this request; null on a miss.
   std::shared_ptr<RewriteAnswer> Find(absl::string_view graph, absl::string_view options);
 
-  // Returns the plan of an answer with this plan key; null if there is none.
+  // Returns the plan of an answer with this plan key; null if none.
   std::shared_ptr<const core::PlannedStep> FindPlan(const std::string& plan_key);
 
   // Adds `answer`, whose plan key may be empty, if the capacity and the budget have room. Sets its

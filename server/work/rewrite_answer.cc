@@ -39,10 +39,10 @@ absl::Status CheckSize(const RewriteAnswer& answer, Framing framing, int64_t lim
 }  // namespace
 
 void SetDefaults(const Options& server, v1::RewriteOptions* options) {
-  // Removing edits is no rewrite, and stays possible where nothing is to be rewritten yet.
+  // Removing edits is not a rewrite, and stays possible while nothing may be rewritten.
   if (server.dry_run && !options->has_strip()) options->set_dry_run(true);
   if (core::StrategyOf(*options) != v1::STRATEGY_BUDGET) return;
-  // What the core does by default: requests that say nothing stay as short as they were.
+  // The core's default: requests that leave it open stay as short as they were.
   if (server.default_recompute == v1::RECOMPUTE_CHEAP) return;
   if (options->budget().recompute() == v1::RECOMPUTE_UNSPECIFIED) {
     options->mutable_budget()->set_recompute(server.default_recompute);

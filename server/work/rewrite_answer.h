@@ -31,7 +31,7 @@ enum class Framing {
 // The result of a rewrite. Several calls may share one, and then only read it.
 struct RewriteAnswer {
   RewriteAnswer() = default;
-  ~RewriteAnswer();  // Credits no account for what it frees.
+  ~RewriteAnswer();  // Credits no account for its memory.
 
   enum class Digests { kCrc32c, kCrc32cAndSha256 };
   // Fills in the graph's size and digests, which are kept for later calls. Errors: those of `stop`
@@ -75,7 +75,7 @@ inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer>
   return {std::move(answer), graph};
 }
 
-// Fills in what this server decides: dry_run, and default_recompute if the request does not say.
+// Fills in this server's defaults: dry_run, and default_recompute if the request does not say.
 void SetDefaults(const Options& server, v1::RewriteOptions* options);
 void SetDefaults(const Options& server, v1::ExploreOptions* options);
 

@@ -1,5 +1,5 @@
-// The methods that take graphs in chunks: one row for each, with which streamed_call.h serves it.
-// What a row runs is independent of gRPC.
+// The methods that take graphs in chunks: one row for each, with which streamed_call.h serves it. A
+// row's function is independent of gRPC.
 //
 // Thread-safe.
 #ifndef SPILLWAY_SERVER_WORK_STREAM_METHODS_H_
@@ -19,7 +19,7 @@
 
 namespace spillway::server {
 
-// What a method works with besides its request.
+// The inputs of a method besides its request.
 struct WorkContext {
   std::vector<absl::string_view> graphs;  // As announced by the header.
   const Options& options;

@@ -40,7 +40,7 @@ class WorkQueue {
  public:
   enum class Verdict { kWaits, kFull, kOverloaded };
 
-  // Which work a thread takes.
+  // Selects work for threads.
   using Filter = absl::FunctionRef<bool(const Work&)>;
 
   // How long waits must have been too long before requests are rejected, and short enough before
@@ -54,13 +54,13 @@ class WorkQueue {
       : workers_(workers), max_waiting_(max_waiting), target_wait_(target_wait) {}
 
   // Adds `work`. `idle_workers` are about to take work, so that many more may wait;
-  // `taken_at_once`: some thread takes this work, whatever else waits. Unless the verdict is
+  // `taken_at_once`: some thread takes it, regardless of waiting work. Unless the verdict is
   // kWaits, `work` is dropped. `now` must never decrease.
   [[nodiscard]] Verdict Push(Work work, size_t idle_workers, bool taken_at_once, absl::Time now);
 
   // Whether there is a request that `takes`.
   bool Has(Filter takes) const;
-  // Takes the next one. Returns false if there is none.
+  // Takes the next one. Returns false if none.
   bool Pop(Filter takes, absl::Time now, Work* work);
   // Reports that work from Pop has ended.
   void Done(const Work& work) { running_ -= work.expected; }

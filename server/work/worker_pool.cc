@@ -26,7 +26,7 @@ WorkerPool::~WorkerPool() {
 
 WorkQueue::Verdict WorkerPool::TrySubmit(Work work) {
   const std::lock_guard lock(mu_);
-  // What an idle worker is about to take does not wait.
+  // Work about to go to an idle worker does not wait.
   const auto idle = std::count_if(turns_.begin(), turns_.begin() + workers_,
                                   [](const Turn& turn) { return !turn.busy; });
   bool at_once = false;
@@ -36,7 +36,7 @@ WorkQueue::Verdict WorkerPool::TrySubmit(Work work) {
         at_once || (!turns_[i].busy && takes(work) && (!Runs(work.caller) || !queue_.Has(takes)));
   }
   const WorkQueue::Verdict verdict = queue_.Push(std::move(work), idle, at_once, clock_.Now());
-  // All of them: the one that wakes must be one that may take this.
+  // All threads: a single one that wakes might not take this.
   if (verdict == WorkQueue::Verdict::kWaits) changed_.notify_all();
   return verdict;
 }
@@ -95,7 +95,7 @@ void WorkerPool::Run(size_t thread) {
   std::unique_lock lock(mu_);
   while (true) {
     if (!queue_.Has(takes)) {
-      // Stopping: the workers do what is left.
+      // Stopping: the workers do the rest.
       if (stopping_) return;
       // Work of others turns out to be long as time passes.
       if (is_extra && queue_.size() > 0) {

@@ -2,10 +2,10 @@
 // move messages. work_queue.h decides which request is next, and which are rejected.
 //
 // Two extra threads keep one caller, or long work, from holding up everyone else. One takes short
-// work while the workers are busy with what is long, or has turned out to be: then only work that
-// is much shorter than that was expected to be, which may turn out alike. The other takes work of
-// callers that have none running: any while one caller has all workers; and short work while the
-// workers are busy with what is long, or has turned out to be.
+// work while the workers are busy with work that is long, or has turned out so: then only work much
+// shorter than that was expected to be, as it may turn out alike. The other takes work of callers
+// that have none running: any while one caller has all workers; and short work while the workers
+// are busy with long work of either kind.
 //
 // Thread-safe. Work must not throw. (std::mutex and not Abseil's, here and in request_tracker.h:
 // Debian's Abseil is not built for ThreadSanitizer, which then cannot track its mutexes.)
@@ -35,7 +35,7 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Runs what is still queued, then ends the threads.
+  // Runs the queued work, then ends the threads.
   ~WorkerPool();
 
   // Returns a new id for work that Remove may remove. Never 0.
@@ -47,13 +47,13 @@ class WorkerPool {
   // queued.
   bool Remove(uint64_t id);
 
-  // Number of requests waiting for a thread, and the expected wait of one more. Thread-safe, as all
-  // else.
+  // Number of requests waiting for a thread, and the expected wait of one more. Thread-safe, like
+  // the rest.
   size_t queued() const;
   absl::Duration expected_wait() const;
 
  private:
-  // What a thread is at.
+  // The state of a thread.
   struct Turn {
     bool busy = false;
     bool is_long = false;  // Expected to be.
@@ -67,7 +67,7 @@ class WorkerPool {
   bool MayTake(size_t thread, const Work& work) const;
   // Whether all workers are busy with work that is expected to be long, or has lasted as long.
   bool AllLong() const;
-  // Whether what workers are busy with was expected to be long, or much longer than `work`.
+  // Whether all work of the workers was expected to be long, or much longer than `work`.
   bool IsMuchShorter(const Work& work) const;
   bool AllOfOneCaller() const;
   bool Runs(const std::string& caller) const;

@@ -1,4 +1,4 @@
-// Memory that cannot be had: an error like others, where the standard library throws.
+// Failed allocations, for which the standard library throws, as ordinary errors.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_BASE_OUT_OF_MEMORY_H_
 #define SPILLWAY_CLIENT_LIB_CLI_BASE_OUT_OF_MEMORY_H_
 

@@ -19,8 +19,8 @@ struct Session {
   // `run` only: the command line after "--", of another program.
   std::vector<std::string> command;
 
-  // `run` only: what is wrong with its command line, of which then only its RestOfCommandLine is
-  // known. OK: all of it is.
+  // `run` only: the error of its command line, of which then only its RestOfCommandLine is known.
+  // OK: all of it is.
   absl::Status usage;
 
   // Runs the command; set by the command that the command line names. app.cc prints an error, whose

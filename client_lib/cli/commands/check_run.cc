@@ -54,7 +54,7 @@ void AddSwaps(const v1::GraphDiff& diff, v1::RewriteReport* report) {
   }
 }
 
-// The sizes of what is swapped that the graph alone does not say, but the step's batch and feeds.
+// Adds sizes of swapped tensors that depend on the step's batch and feeds.
 absl::Status AddSizes(const Client& client, absl::string_view graph_def, const v1::Step& step,
                       const CallOptions& call, v1::RewriteReport* report) {
   absl::flat_hash_map<absl::string_view, v1::TensorSwap*> unknown;

@@ -28,8 +28,8 @@ using Rows = std::vector<std::vector<std::string>>;
 // For a command on a machine that is busy: Python takes a second to start there.
 constexpr absl::Duration kPythonTime = absl::Seconds(10);
 
-// What another process can tell without loading TensorFlow, or the library into this one: a line
-// each, `-` for what is not there.
+// Facts from another process, without loading TensorFlow, or the library into this one: a line
+// each, `-` for a missing one.
 constexpr char kAskPython[] = R"(
 import ctypes, sys
 from importlib import metadata

@@ -105,7 +105,7 @@ absl::StatusOr<ExitCode> RunOnGraph(GraphFiles files, v1::RewriteOptions options
     absl::Status status = CheckNotBinaryOnTerminal(files.output);
     if (!status.ok()) return status;
   }
-  // What ends a search is not to end the writing of its best plan.
+  // A cancelled search must still write its best plan.
   const auto outputs =
       CreateOutputs(files.Outputs(), keep_best ? CancellationToken() : session.cancellation);
   if (!outputs.ok()) return outputs.status();

@@ -56,7 +56,7 @@ struct PlotFlags {
   const ConnectionFlags connection;
 };
 
-// Of the plan, where one is made.
+// Of the plan, if one is made.
 OptionRow RecomputeRow() { return RowOf(v1::BudgetStrategy::descriptor(), "recompute"); }
 
 absl::Status PlotConflict(absl::string_view message, absl::string_view flag) {
@@ -175,7 +175,7 @@ class Plotter {
     return DrawOne(drawn);
   }
 
-  // What to warn of, if a graph was drawn for a machine that nobody named; otherwise empty.
+  // The warning if a graph was drawn for an assumed machine; otherwise empty.
   const std::string& assumed() const { return assumed_; }
 
  private:
@@ -191,7 +191,7 @@ class Plotter {
     return status.ok() ? status : WithInputName(input.file->WithName(0, status), input.from);
   }
 
-  // With the profile beside the file, if there is one, as in `simulate`.
+  // With the profile beside the file, if any, as in `simulate`.
   v1::SimulateOptions OptionsFor(absl::string_view graph, const PlotInput& input) const {
     v1::SimulateOptions options = options_;
     if (!flags_.without_stored_profile) {
@@ -384,7 +384,7 @@ void AddPlotCommand(CLI::App* app, Session* session) {
       ->group(kWhatToDraw);
   flags->recompute = AddFieldFlag(command, RecomputeRow(), kWhatToDraw);
   CLI::Option* execution = AddExecutionFlag(command, kWhatToDraw);
-  // Another default than that of the field.
+  // The default differs from the field's.
   execution->description(
       "The way of running the step that is drawn. synchronous: memory is taken when an operation "
       "runs. launched_ahead: as TensorFlow does it: memory is taken when a kernel is launched, "

@@ -24,8 +24,8 @@ enum class Comparison { kNone, kPlan };
 
 // `options`: the step and its execution model; memory and trace are always requested. For a
 // rewritten graph, `before` is the result of strip; any other graph is planned with the default
-// strategy, or by `budget` if it is given what may run again, unless `comparison` is kNone. If
-// there is nothing before or after, the notes say why. Errors: those of Client::Simulate.
+// strategy, or by `budget` if `recompute` is given, unless `comparison` is kNone. If there is no
+// step before or after, the notes say why. Errors: those of Client::Simulate.
 absl::StatusOr<DrawnStep> SimulateToDraw(absl::string_view graph, v1::SimulateOptions options,
                                          Comparison comparison, v1::Recompute recompute,
                                          const Client& client, const CallOptions& call);

@@ -262,7 +262,7 @@ void SetEnvironment(const RunCommandFlags& flags, const PreparedGraph* prepared)
   for (const std::string& variable : variables) {
     const std::pair<std::string, std::string> set =
         absl::StrSplit(variable, absl::MaxSplits('=', 1));
-    // No server decides what else a job's environment has.
+    // A server sets no other variables of jobs.
     const bool limits_workspaces =
         internal::WorkspaceLimitMib(variable) > 0 && internal::WorkspacesAreOptional();
     if (!limits_workspaces && set.first != kHostMemoryLimit) continue;
@@ -312,7 +312,7 @@ HookRun CountedRun(const absl::StatusOr<PreparedGraph>& prepared, const PrepareR
 }
 
 // Counts the run in the metrics file, if one was requested. Returns a warning rather than an error:
-// failed metrics are no reason not to run a job.
+// a job runs even if metrics fail.
 std::string WriteMetrics(const RunCommandFlags& flags, const HookRun& run,
                          const internal::Deadline& deadline) {
   if (flags.metrics.empty()) return "";

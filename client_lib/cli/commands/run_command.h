@@ -21,7 +21,7 @@ bool IsRunCommand(int argc, char** argv);
 // number of arguments left.
 int TakeCommand(int argc, char** argv, Session* session);
 
-// Of a command line of `run` that cannot be parsed: the words that say what to do then, for another
+// Of a command line of `run` that cannot be parsed: the words that still apply, for another
 // attempt. A flag may be misspelled, or of a newer version, and the job runs nevertheless. Empty if
 // no command or no graph is given: nothing can run.
 std::vector<std::string> RestOfCommandLine(const std::vector<std::string>& words,

@@ -33,7 +33,7 @@ constexpr int kMaxTop = 1'000'000;
 // With names of 128 bytes, about 40 MB.
 constexpr size_t kMaxJournalNames = 100'000;
 
-// A column where there were some.
+// A column if there were some.
 constexpr char kDryRuns[] = "dry_runs";
 // The columns of the table: a member of the JSON, and its heading.
 constexpr std::pair<const char*, const char*> kColumns[] = {{"requests", "requests"},
@@ -190,7 +190,7 @@ std::string StatsText(const ordered_json& stats, text::Style style) {
       names > shown ? absl::StrCat("  and ", names - shown, " more (--top)\n") : "");
 }
 
-// Sets `time` to what `text` says, unless it is empty: RFC 3339, or a duration before `newest`:
+// Sets `time` to that of `text`, unless it is empty: RFC 3339, or a duration before `newest`:
 // `24h`, `90m`, `7d`.
 absl::Status ParseMoment(const char* flag, const std::string& text, absl::Time newest,
                          absl::Time* time) {

@@ -32,7 +32,7 @@ class UniqueFd {
   int fd_;
 };
 
-// An open folder: later changes of what its path names have no effect.
+// An open folder: later changes of its path have no effect.
 struct Folder {
   std::string path;  // For messages, and for opening files in it by path.
   UniqueFd fd;
@@ -40,7 +40,7 @@ struct Folder {
   std::string PathOf(const std::string& name) const;
 };
 
-// Opens the folder at `path`, following links. A FileError if there is none.
+// Opens the folder at `path`, following links. A FileError if it is missing.
 absl::StatusOr<Folder> OpenFolder(const std::string& path);
 
 // Writes `folder`/`name`: syncs the file to disk, then gives it its name, replacing any file of

@@ -36,7 +36,7 @@ constexpr size_t kReadBytes = 4 << 20;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// The limits of files, by FileKind, and where they come from.
+// The limits of files, by FileKind, and their origin.
 constexpr struct {
   absl::string_view name;
   int64_t max_bytes;
@@ -50,7 +50,7 @@ constexpr struct {
     // TensorFlow writes 200 bytes for each node that runs on a CPU, several times that on a GPU: a
     // million nodes fit.
     {"a profile", 1024 * kMiB},
-    // Of one file: 32 times what spillwayd writes into one by default (--journal-file-bytes).
+    // Of one file: 32 times spillwayd's default for one (--journal-file-bytes).
     {"a journal", 2048 * kMiB},
 };
 

@@ -1,4 +1,4 @@
-// The program's input: what a name on the command line stands for, and reading it.
+// The program's input: the meaning of a name on the command line, and reading it.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FILES_INPUT_FILE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FILES_INPUT_FILE_H_
 
@@ -12,15 +12,14 @@
 
 namespace spillway::cli {
 
-// An input that the command line names. The name is looked at once, when the value is made. A
-// value.
+// An input that the command line names. The name is resolved once, when the value is made. A value.
 class InputPath {
  public:
   InputPath() = default;
   // Standard input for "-", otherwise the file of that name.
   InputPath(std::string name);  // NOLINT(google-explicit-constructor): a name is an input.
-  // The same for a graph. For the folder of a SavedModel, its saved_model.pb, or if there is none,
-  // its saved_model.pbtxt.
+  // The same for a graph. For the folder of a SavedModel, its saved_model.pb, or without one, its
+  // saved_model.pbtxt.
   static InputPath Graph(const std::string& name);
 
   // As given; empty: not given.
@@ -39,8 +38,8 @@ class InputPath {
   bool is_folder_ = false;
 };
 
-// What a file is says how large it may be: a name may stand for anything, also for a file without
-// an end. Machines and tokens are small files (rewrite_core/base/small_file.h).
+// A file's kind determines its maximum size: a name may stand for anything, even a file without an
+// end. Machines and tokens are small files (rewrite_core/base/small_file.h).
 enum class FileKind { kGraph, kGraphOrReport, kReport, kPlan, kProfile, kJournal };
 
 // Whether a file with these bytes is JSON, such as a report, rather than a graph: no graph begins
@@ -54,13 +53,13 @@ bool IsJson(absl::string_view bytes);
 absl::StatusOr<std::string> ReadBytes(const InputPath& input, FileKind kind,
                                       absl::string_view advice, const CancellationToken& token);
 
-// Reads a graph, or where a report may stand for one, that. Errors: those of ReadBytes, and
-// EMPTY_GRAPH if it is empty.
+// Reads a graph, or a report if one is allowed. Errors: those of ReadBytes, and EMPTY_GRAPH if it
+// is empty.
 absl::StatusOr<std::string> ReadInput(const InputPath& graph, const CancellationToken& token,
                                       FileKind kind = FileKind::kGraph);
 
-// Reads and parses a graph, in `format`, or without one in the format that is recognised. Errors:
-// those of ReadInput and GraphFile::Read, the latter prefixed with the file's name.
+// Reads and parses a graph, in `format`, or without one in the recognised format. Errors: those of
+// ReadInput and GraphFile::Read, the latter prefixed with the file's name.
 absl::StatusOr<format::GraphFile> ReadGraphFile(const InputPath& graph,
                                                 absl::optional<format::GraphFormat> format,
                                                 const CancellationToken& token);

@@ -37,7 +37,7 @@ constexpr absl::string_view kNumbers[] = {fields::kSwappedTensors, fields::kSwap
 }  // namespace
 
 absl::optional<JournalEntry> ParseJournalLine(absl::string_view line) {
-  // The fields are not nested: what a value contains is skipped without building it.
+  // The fields are not nested: the contents of values are skipped without building them.
   const auto is_member = [](int depth, json::parse_event_t, const json&) { return depth <= 1; };
   const json object = json::parse(line.begin(), line.end(), is_member, /*allow_exceptions=*/false);
   if (!object.is_object()) return absl::nullopt;
@@ -56,7 +56,7 @@ absl::optional<JournalEntry> ParseJournalLine(absl::string_view line) {
       entry.texts[*text] =
           value.get_ref<const std::string&>().substr(0, core::kMaxRequestNameBytes);
     } else if (const auto* number = absl::c_find(kNumbers, key); number != std::end(kNumbers)) {
-      // Negative and fractional numbers are none of the server's.
+      // The server writes no negative and fractional numbers.
       if (!value.is_number_unsigned() || value.get<uint64_t>() > INT64_MAX) return absl::nullopt;
       entry.numbers[*number] = value.get<int64_t>();
     }

@@ -64,7 +64,7 @@ class JournalReader {
 
   CancellationToken token_;
   std::vector<std::string> paths_;
-  std::map<std::string, std::string> kept_;  // What can be read only once, such as pipes.
+  std::map<std::string, std::string> kept_;  // Of files readable only once, such as pipes.
   Damage damage_;
 };
 

@@ -76,7 +76,7 @@ class OutputFile {
   absl::Status Begin();
   int fd() const { return direct() ? fd_ : pending_->fd(); }
 
-  std::string path_;  // As given, or what that links to.
+  std::string path_;  // As given, or its link target.
   int fd_ = -1;       // If written directly.
   // Of a file: its folder, and its mode.
   Folder folder_;

@@ -15,16 +15,16 @@
 
 namespace spillway::cli {
 
-// What the commands that rewrite read and write.
+// Input and outputs of the commands that rewrite.
 struct GraphFiles {
   InputPath input;
   OutputPath output;  // The graph.
-  OutputPath report;  // JSON, as all that follow.
+  OutputPath report;  // JSON, like all that follow.
   OutputPath patch;
   OutputPath plan;
   OutputPath trace;      // Of a step of the graph after the rewrite.
   bool quiet = false;    // No summary on standard error.
-  bool verbose = false;  // With all that the report says.
+  bool verbose = false;  // With the whole report.
   // The format of input and output; absent: recognised.
   absl::optional<format::GraphFormat> format = absl::nullopt;
 

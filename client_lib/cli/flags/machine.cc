@@ -31,7 +31,7 @@ absl::StatusOr<std::string> FillHardware(absl::Duration limit, v1::ExploreOption
 }
 
 std::string LimitToFreeMemory(v1::RewriteOptions* options) {
-  // Without a memory from nvidia-smi that was not asked, and the options stay as they are.
+  // Without memory from nvidia-smi, it was not queried, and the options stay unchanged.
   if (options->step().hardware().gpu_memory_source() != v1::MEMORY_SOURCE_NVIDIA_SMI) return "";
   return internal::LimitToFreeMemory(internal::MachineOfProcess(),
                                      options->mutable_step()->mutable_hardware());

@@ -15,7 +15,7 @@ struct FieldText {
   const char* text;
 };
 
-// The strategies, strongest first, and what each does.
+// The strategies, strongest first, and their descriptions.
 constexpr FieldText kStrategies[] = {
     {"budget",
      "swaps and recomputes single buffers until the step fits, with the fastest plan found"},
@@ -23,7 +23,7 @@ constexpr FieldText kStrategies[] = {
     {"scope", "swaps tensors from the forward part that the backward part reads (TFLMS v1)"},
 };
 
-// What only the command line has to say: how values are written, and where they are from.
+// Texts for the command line only: how values are written, and their sources.
 constexpr FieldText kSyntax[] = {
     {"feeds",
      "--feed images=128,224,224,3 gives a shape, --feed rate= a scalar. Integers and bools may "
@@ -41,7 +41,7 @@ constexpr FieldText kSyntax[] = {
     {"efficiencies", "--efficiency transpose=0.6. Give the flag once for each class."},
 };
 
-// Fields that are of use with another alone.
+// Fields that require another.
 constexpr FieldText kNeeds[] = {{"debug_level", "--debug"}};
 
 struct Help {

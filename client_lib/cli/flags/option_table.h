@@ -1,10 +1,10 @@
 // The flags that set options: one for each field of v1::RewriteOptions, v1::Step, v1::Hardware and
-// of the strategies' messages, but for those that files and other flags determine.
+// of the strategies' messages, except those that files and other flags determine.
 //
 // A flag's type and values come from the field's descriptor; its name, help and default from the
-// field's comment, by option_help.inc, which client_lib/python/generate.py writes at every build. A
-// new field has its flag by that; a new strategy is a name in option_table.cc, as is what only the
-// command line has to say of a field.
+// field's comment, by option_help.inc, which client_lib/python/generate.py writes at every build.
+// So a new field has its flag; a new strategy needs its name in option_table.cc, which also has
+// texts of fields for the command line only.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_TABLE_H_
 #define SPILLWAY_CLIENT_LIB_CLI_FLAGS_OPTION_TABLE_H_
 
@@ -28,7 +28,7 @@ struct OptionRow {
 // A strategy: the name of its field in the oneof `strategy`, and its parameters.
 struct StrategyTable {
   std::string name;
-  std::string help;  // What it does, without a full stop.
+  std::string help;  // Its description, without a full stop.
   std::vector<OptionRow> rows;
 };
 

@@ -145,7 +145,7 @@ bool IsFeed(const FieldDescriptor* field) {
   return field->message_type() == v1::Feed::descriptor();
 }
 
-// What is before and behind the last '='; nullopt if there is none, or nothing before it.
+// The parts before and after the last '='; nullopt without one, or with nothing before it.
 absl::optional<std::pair<std::string, absl::string_view>> SplitEntry(absl::string_view text) {
   const size_t equals = text.rfind('=');
   if (equals == absl::string_view::npos || equals == 0) return absl::nullopt;

@@ -29,7 +29,7 @@ class StepFlags {
   bool no_budget() const { return no_budget_; }
 
   // Returns the first given flag other than those for shapes (`--feed`, `--batch-size`); empty if
-  // there is none.
+  // none.
   std::string FirstBeyondShapes() const;
 
  private:

@@ -64,7 +64,7 @@ std::string InShort(const std::string& text, const std::string& type) {
     absl::StrAppend(&first, i == 0 ? "" : " ",
                     FirstSentences(said.substr(starts[i], end - starts[i]), i == 0 ? kEnough : 0));
   }
-  // A flag that says what happens without it.
+  // A flag that is the default.
   constexpr absl::string_view kIsDefault = " [default]";
   if (absl::EndsWith(text, kIsDefault)) return absl::StrCat(first, kIsDefault);
   if (default_at == std::string::npos) return first;

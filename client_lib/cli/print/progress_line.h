@@ -71,8 +71,7 @@ void ShowProgress(std::string doing);
 // same terminal.
 void PrintBesideProgress(const std::function<void()>& print);
 
-// Writes `line`, which ends with a newline, to standard error, above the progress line if there is
-// one.
+// Writes `line`, which ends with a newline, to standard error, above the progress line, if any.
 void PrintAboveProgress(absl::string_view line);
 
 }  // namespace spillway::cli

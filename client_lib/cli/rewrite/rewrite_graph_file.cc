@@ -16,8 +16,8 @@ namespace {
 using format::GraphFile;
 using Json = nlohmann::ordered_json;
 
-// Whether the options do not fit this graph. That is no error in the file if they fit another graph
-// of it: a file may hold a MetaGraph for serving beside the one for training.
+// Whether the options do not fit this graph. That is not an error if they fit another graph of the
+// file: a file may hold a MetaGraph for serving beside the one for training.
 bool OptionsAreForAnother(const absl::Status& status) {
   switch (core::GetErrorReason(status)) {
     case v1::ERROR_REASON_NO_BACKWARD_PART:

@@ -19,8 +19,8 @@ class SavedPlans {
   // {"meta_graphs": [{"index": 0, "plan": PLAN}, ...]}. INVALID_ARGUMENT (BAD_PLAN) otherwise.
   static absl::StatusOr<SavedPlans> FromJson(absl::string_view json);
 
-  // Returns the plan for the graph at `index` of a file, or null if there is none. A single Plan is
-  // returned for every graph: the core decides which graph it is for.
+  // Returns the plan for the graph at `index` of a file, or null if none. A single Plan is returned
+  // for every graph: the core decides which graph it is for.
   const std::string* Of(size_t index) const;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::string_view kProfilePrefix = "spillway-profile-";
 constexpr absl::string_view kProfileSuffix = ".pb";
-// Digits of the hash in a file's name: enough to tell the graphs of a folder apart.
+// Digits of the hash in a file's name: enough to distinguish the graphs of a folder.
 constexpr size_t kProfileHashDigits = 16;
 
 std::string FileNameOf(absl::string_view sha256) {

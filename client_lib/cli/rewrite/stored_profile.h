@@ -32,12 +32,12 @@ class StoredProfiles {
   // opens no file.
   static StoredProfiles Beside(const InputPath& input);
 
-  // Puts the profile of `graph_def` into `step`, unless it has one or there is none for this graph
+  // Puts the profile of `graph_def` into `step`, unless it has one or none exists for this graph
   // and the feeds of the step. Returns a line for the user, or empty. An unreadable or damaged file
   // is reported in the line and otherwise ignored.
   std::string AddTo(absl::string_view graph_def, v1::Step* step) const;
 
-  // Returns the content of the files, for a key that changes with them; empty if there are none.
+  // Returns the content of the files, for a key that changes with them; empty without files.
   std::string Contents() const;
 
  private:

@@ -1,8 +1,8 @@
 // Runs work in a child process, with a deadline that always holds.
 //
-// A thread would not suffice. `spillway run` becomes another program at its deadline, whatever
-// happens; exec waits for every thread, and a thread that hangs in a file system whose server is
-// gone does not end. A child can be left behind.
+// A thread would not suffice. `spillway run` always becomes another program at its deadline; exec
+// waits for every thread, and a thread that hangs in a file system whose server is gone does not
+// end. A child can be left behind.
 #ifndef SPILLWAY_CLIENT_LIB_CLI_RUN_CHILD_H_
 #define SPILLWAY_CLIENT_LIB_CLI_RUN_CHILD_H_
 

@@ -25,7 +25,7 @@ class IgnoredSigpipe {
 };
 
 // Looks up the program `name` like execvp. Returns 0 if it is found, otherwise the errno: ENOENT if
-// there is none, EACCES if it may not be executed.
+// it is missing, EACCES if it may not be executed.
 int FindProgram(const std::string& name);
 
 // Replaces this process by `command` (not empty), with the same environment. Returns only on

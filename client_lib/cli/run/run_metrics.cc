@@ -111,7 +111,7 @@ std::string Labels(absl::string_view strategy, absl::string_view outcome) {
   return absl::StrCat("{strategy=\"", strategy, "\",outcome=\"", outcome, "\"}");
 }
 
-// A label limited to these names is bounded, whatever a server calls its machine.
+// A label limited to these names is bounded, for any server's machine name.
 std::vector<std::string> Machines() {
   std::vector<std::string> names = {kNoMachine, core::kCustomMachine.data()};
   const auto capabilities = Client(MakeLocalConnection()).GetCapabilities();

@@ -272,7 +272,7 @@ absl::StatusOr<PreparedGraph> Prepare(const PrepareRequest& request,
   if (!entry.ok()) return entry.status();
   stage = "reading the cache";
   absl::StatusOr<PreparedGraph> prepared = PreparedGraph();
-  // That the server made a dry run is asked for again each time: it may rewrite by now.
+  // After a server's dry run it is asked again each time: it may rewrite by now.
   if (!TakeFromCache(*entry, &*prepared) ||
       (prepared->report.outcome() == v1::OUTCOME_DRY_RUN && !request.options.dry_run())) {
     if (absl::Status status = SharedFailure(request, *entry); !status.ok()) {

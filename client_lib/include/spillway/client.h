@@ -1,5 +1,5 @@
 // The C++ client of Spillway: rewrites TensorFlow graphs so that tensors wait in host memory, and
-// reports what a graph contains, whether a step of it fits a GPU, and how large it may be.
+// reports a graph's contents, whether a step of it fits a GPU, and how large it may be.
 //
 //   #include "spillway/client.h"
 //   #include "spillway/local_connection.h"
@@ -84,9 +84,9 @@ class SPILLWAY_EXPORT Client {
   absl::StatusOr<v1::RewriteResponse> Apply(absl::string_view graph_def, const v1::Plan& plan,
                                             const CallOptions& call = CallOptions()) const;
 
-  // Reports what `graph_def` contains. options.tensors has no effect: see InspectTensors. The
-  // errors of this and the next four calls are those of Rewrite; to a server, their graphs always
-  // go in a stream, whatever their size.
+  // Reports `graph_def`'s contents. options.tensors has no effect: see InspectTensors. The errors
+  // of this and the next four calls are those of Rewrite; to a server, graphs of any size always go
+  // in a stream.
   absl::StatusOr<v1::GraphSummary> Inspect(absl::string_view graph_def,
                                            const v1::InspectOptions& options,
                                            const CallOptions& call = CallOptions()) const;
@@ -115,7 +115,7 @@ class SPILLWAY_EXPORT Client {
                                             const SizeCallback& on_size = nullptr,
                                             const CallOptions& call = CallOptions()) const;
 
-  // Reports how `graph_b` differs from `graph_a`: what a rewrite did, by any program.
+  // Reports how `graph_b` differs from `graph_a`: the changes of any program's rewrite.
   absl::StatusOr<v1::GraphDiff> Diff(absl::string_view graph_a, absl::string_view graph_b,
                                      const CallOptions& call = CallOptions()) const;
 

@@ -30,7 +30,7 @@ enum class Stage {
 };
 
 // The progress of a call. Bytes are those of the graph, or of both graphs of a Diff; both fields
-// are 0 where there is nothing to count.
+// are 0 if nothing is counted.
 struct Progress {
   Stage stage = Stage::kRewriting;
   int64_t done_bytes = 0;
@@ -59,8 +59,8 @@ struct CallOptions {
 
   // In process only, for rewrites of the strategy `budget`: when the time is up or `cancellation`
   // is cancelled during the search, the best plan so far is returned (RewriteReport.stopped_early);
-  // it has passed all checks but the trial in variations. If there is none yet, the call fails as
-  // it would without this. On a server: INVALID_ARGUMENT (CONFLICTING_OPTIONS).
+  // it has passed all checks except the trial in variations. Without one yet, the call fails as it
+  // would without this. On a server: INVALID_ARGUMENT (CONFLICTING_OPTIONS).
   bool keep_best = false;
 
   // The following are sent to the server with the call; empty: not sent. They have no effect in
@@ -92,7 +92,7 @@ enum class ServingStatus {
   kUnknown,
   kServing,
   kNotServing,
-  kServiceUnknown,  // There is no service of that name.
+  kServiceUnknown,  // No service has that name.
 };
 
 // Returns SERVING, NOT_SERVING, SERVICE_UNKNOWN or UNKNOWN.
@@ -103,8 +103,8 @@ SPILLWAY_EXPORT absl::string_view ServingStatusName(ServingStatus status);
 //
 // This and SizeCallback are called on the calling thread, before the call returns. A call that is
 // retried, on the same or another server, continues where it left off: nothing is delivered twice.
-// The callbacks MUST NOT throw, and may cancel CallOptions::cancellation to receive no more. What
-// was delivered remains valid even if the call then fails.
+// The callbacks MUST NOT throw, and may cancel CallOptions::cancellation to receive no more.
+// Delivered pieces remain valid even if the call then fails.
 using TensorsCallback = std::function<void(const v1::TensorList&)>;
 
 // Receives each size of an Explore once, as it is found: in no particular order, but always the

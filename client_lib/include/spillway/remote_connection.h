@@ -89,7 +89,7 @@ struct RemoteOptions {
   // server's limit max_chunk_bytes the call fails.
   int64_t chunk_bytes = 512 << 10;
 
-  // Applies to all calls but CheckHealth, which is never retried, since it reports the present
+  // Applies to all calls except CheckHealth, which is never retried, since it reports the present
   // state. With several servers, CheckHealth asks each in turn until one serves.
   RetryOptions retry = {};
 
@@ -98,13 +98,13 @@ struct RemoteOptions {
   // stripped. Empty: none.
   std::string token_file = {};
 
-  // Also sends tokens where others can read them: without TLS, to an address that is neither a Unix
+  // Also sends tokens if others can read them: without TLS, to an address that is neither a Unix
   // socket nor on this machine (`localhost`, 127.0.0.0/8, ::1). Otherwise such a call fails with
   // INVALID_ARGUMENT (BAD_OPTION), and nothing is sent.
   bool token_in_clear = false;
 
   // A rewrite or strip without an answer after this time is sent a second time, to another server
-  // if there is one, otherwise on a new connection. The first answer wins, and the other attempt is
+  // if any, otherwise on a new connection. The first answer wins, and the other attempt is
   // cancelled; there are never more than two. A server computes identical concurrent requests once.
   // Above zero. Infinite, the default: never.
   absl::Duration hedge_after = absl::InfiniteDuration();

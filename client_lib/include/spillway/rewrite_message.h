@@ -48,7 +48,7 @@ struct RewriteMessageResult {
   // A sentence for people, and an ErrorReason of error.proto without its prefix (or "").
   std::string message;
   std::string reason;
-  // spillway.v1.RewriteReport as JSON: what was swapped and why.
+  // spillway.v1.RewriteReport as JSON: swapped tensors and reasons.
   std::string report_json;
 
   bool ok() const { return code == 0; }

@@ -23,7 +23,7 @@ MIB = 1 << 20
 def add_swaps(flags):
     """The only lines that swapping needs."""
     from spillway.tensorflow import rewrite_graph
-    # Half of what the process may pin: TensorFlow's allocator rounds up to powers of two.
+    # Half of the memory that may be pinned: TensorFlow's allocator rounds up to powers of two.
     os.environ.setdefault("TF_GPU_HOST_MEM_LIMIT_IN_MB", str(flags.host_memory // MIB))
     return rewrite_graph(gpu_memory_bytes=flags.gpu_memory, server=flags.server,
                          host_memory_bytes=flags.host_memory // 2)

@@ -196,5 +196,5 @@ class Call:
 
 
 def _text(value: Any) -> Optional[bytes]:
-    # What stands for a byte in a file's name becomes it again.
+    # Surrogates for bytes in a file's name become bytes again.
     return None if value is None else value.encode("utf-8", "surrogateescape")

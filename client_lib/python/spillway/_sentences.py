@@ -16,7 +16,7 @@ _FIELD = re.compile(r"\b(?:step\.)?hardware\.(\w+)|\b(?:step|budget|level|scope)
 # `already_rewritten = REPLAN`, `inline_calls is ALWAYS`, `the objective FREE_SWAPS_ONLY`, `with
 # recompute = ALL`.
 _VALUE = re.compile(r"\b(with )?(%s)( = | is | )([A-Z_]{2,})\b" % "|".join(_keywords.ENUMS))
-# A value that is no other word.
+# Values that are not ordinary words.
 _LONG_VALUES = re.compile(r"\b(%s)\b" % "|".join(sorted(
     value.upper() for _, values in _keywords.ENUMS.values() for value in values if "_" in value)))
 

@@ -17,7 +17,7 @@ from spillway.patch import Patch
 _NODE = 1
 _NAME, _OP, _INPUT, _DEVICE, _ATTR = 1, 2, 3, 4, 5
 _KEY = 1
-# What the core notes on a node that it edits, for `strip`.
+# The core's note on a node that it edits, for `strip`.
 _UNDO = b"_spillway_undo"
 
 _Bytes = Union[bytes, memoryview]
@@ -59,7 +59,7 @@ def applied(graph: bytes, patch: Patch, nodes: bytes) -> bytes:
         controls.setdefault(wait.node, []).append(wait.source)
     edited = _edited(patch)
     out: List[_Bytes] = []
-    behind: List[_Bytes] = []  # What comes after the last node, where new ones go.
+    behind: List[_Bytes] = []  # Fields after the last node, where new ones go.
     for number, whole, node in _wire.parts(graph):
         if number != _NODE or not isinstance(node, memoryview):
             behind.append(whole)
@@ -128,6 +128,6 @@ def _digest(node: memoryview) -> bytes:
             fields[number].append(bytes(value))
     data = [name for name in fields[_INPUT] if name[:1] != b"^"]
     controls = sorted(name for name in fields[_INPUT] if name[:1] == b"^")
-    # Python's spelling keeps apart what lies side by side.
+    # repr separates adjacent fields unambiguously.
     text = repr([fields[_NAME][-1:], fields[_OP][-1:], data, controls, fields[_DEVICE][-1:]])
     return hashlib.sha256(text.encode()).digest()

@@ -14,7 +14,7 @@ _UNITS = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgt", start=1):
     _UNITS[_letter + "b"] = 1000 ** _power
     _UNITS[_letter + "ib"] = 1024 ** _power
-# Far above 2^63, and below what Python makes a number of.
+# Far above 2^63, and below Python's limit for numbers in text.
 _MAX_TEXT = 100
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 

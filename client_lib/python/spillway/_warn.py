@@ -8,7 +8,7 @@ from typing import Type
 
 from spillway import errors
 
-# The top packages of what a program calls.
+# Top-level packages of libraries that a program calls.
 _LIBRARIES = frozenset(("spillway", "tensorflow", "keras", "tf_keras", "importlib"))
 
 

@@ -33,7 +33,7 @@ def watch() -> None:
 
     @functools.wraps(whole)
     def compile_and_note(self: Any, *values: Any, **keywords: Any) -> Any:
-        result = whole(self, *values, **keywords)  # Raises for arguments that are none.
+        result = whole(self, *values, **keywords)  # Raises for invalid arguments.
         given = signature.bind(self, *values, **keywords)
         given.apply_defaults()
         chosen = given.arguments[_OPTION] == "auto" and self.jit_compile
@@ -49,7 +49,7 @@ def switch_off(model: Any) -> None:
     if not getattr(model, _OPTION, False) or model not in _AUTO:
         return
     model.jit_compile = False
-    # Made with XLA, they are made again, as after `compile`.
+    # Those with XLA are discarded, as after `compile`.
     model.train_function = model.test_function = model.predict_function = None
     _warn.warn("Keras chose XLA for this model (jit_compile=\"auto\", where there is a GPU), and XLA "
                "knows no swaps, so the model runs without XLA, as after jit_compile=False; pass that to "

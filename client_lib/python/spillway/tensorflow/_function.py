@@ -118,7 +118,7 @@ def _rewritten(function: Any, keywords: Dict[str, Any]) -> Any:
             raise
     try:
         made = _from_graph_def(function, graph_def)
-    except Exception as error:  # TensorFlow raises what it likes.
+    except Exception as error:  # TensorFlow may raise anything.
         raise _not_taken(error) from error
     made._spillway_bodies = bodies.kept_alive  # pylint: disable=protected-access
     made.spillway_reports = reports
@@ -174,7 +174,7 @@ def _instantiate(call: Callable[[], Any]) -> None:
             call()
     except tf.errors.CancelledError:
         pass  # "Function was cancelled before it was started".
-    except Exception as error:  # TensorFlow raises what it likes.
+    except Exception as error:  # TensorFlow may raise anything.
         raise _not_taken(error) from error
 
 
@@ -184,7 +184,7 @@ def _only_instantiates() -> bool:
     return context is not None and context.is_cancelled
 
 
-# Of TensorFlow. Unset, it is on where TensorFlow was built with it.
+# Of TensorFlow. Unset, it is on if TensorFlow was built with it.
 _ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 
 
@@ -238,7 +238,7 @@ def _from_graph_def(function: Any, graph_def: Any) -> Any:
         handle_data_util.copy_handle_data(inner, twin(inner))
         new._function_captures.add_or_replace(  # pylint: disable=protected-access
             key=id(outer), external=outer, internal=twin(inner), is_by_ref=False)
-    # What is computed anew for each call, as the number of a replica in MirroredStrategy.
+    # Captures computed for each call, such as a replica's number in MirroredStrategy.
     by_reference = old._function_captures  # pylint: disable=protected-access
     for key, inner in by_reference.by_ref_internal.items():
         new._function_captures.add_or_replace(  # pylint: disable=protected-access
@@ -348,7 +348,7 @@ class _TrainFunction:
         self.whole, self.original, self.keywords = whole, original, keywords
         self._rewrite, self._on_rewrite = rewrite, on_rewrite
         self._made: Dict[Any, Any] = {}  # By the data's signature and batch size.
-        # The last one, the batch size if that leaves it open, and what replaces the iterator.
+        # The last one, the batch size if that leaves it open, and the iterator's replacement.
         self._iterator: Callable[[], Any] = lambda: None
         self._batch: Optional[int] = None
         self._replayed: Any = None
@@ -419,7 +419,7 @@ def _batch_of(iterator: Any) -> Tuple[Any, Optional[int]]:
     # As many elements as the step takes, which may be several.
     replayed = tf.data.Dataset.from_generator(lambda: itertools.chain(taken, iterator),
                                               output_signature=spec)
-    # It must not run ahead (inject_prefetch): what it takes is gone from `iterator`.
+    # It must not run ahead (inject_prefetch): elements taken are gone from `iterator`.
     optimizations = tf.data.Options()
     optimizations.autotune.enabled = False
     optimizations.experimental_optimization.apply_default_optimizations = False

@@ -131,7 +131,7 @@ def _add_nodes(graph: tf.Graph, nodes: List[Any], new: set) -> None:
         copy.CopyFrom(node)
         del copy.input[:]
         if _COLOCATION in copy.attr:
-            # The importer looks for what it names among these nodes alone.
+            # The importer looks for the named nodes among these alone.
             places.append((node.name, node.attr[_COLOCATION]))
             del copy.attr[_COLOCATION]
         for name in node.input:

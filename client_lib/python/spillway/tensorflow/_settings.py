@@ -111,7 +111,7 @@ def of_program() -> List[str]:
 
 _LIMIT = "TF_CUDNN_WORKSPACE_LIMIT_IN_MB"
 _LIMIT_OF_RUN = "SPILLWAY_WORKSPACE_LIMIT_IN_MB"  # `spillway run` sets both to the same.
-_limit = 0  # What a plan has set, in MiB.
+_limit = 0  # Set by a plan, in MiB.
 
 
 def _workspaces_are_optional() -> bool:
@@ -133,7 +133,7 @@ def limit_workspaces(report: Any) -> None:
               if re.fullmatch(_LIMIT + "=[1-9][0-9]{0,8}", text)]
     if not limits or not _workspaces_are_optional():
         return
-    given = os.environ.get(_LIMIT)  # What is empty is unset, as TensorFlow reads it.
+    given = os.environ.get(_LIMIT)  # Empty means unset, as TensorFlow reads it.
     if _limit == 0 and given:
         if given != os.environ.get(_LIMIT_OF_RUN) or not re.fullmatch("[1-9][0-9]{0,8}", given):
             return
@@ -151,8 +151,8 @@ def limit_workspaces(report: Any) -> None:
 
 def _is_deterministic() -> bool:
     """Whether the program has called enable_op_determinism."""
-    # What the environment sets was said at import; a value that is no bool would end the process here
-    # (OpDeterminismRequired in core/util/determinism.cc).
+    # Settings in the environment were reported at import; a value other than a bool would end the
+    # process here (OpDeterminismRequired in core/util/determinism.cc).
     unset = os.environ.get("TF_DETERMINISTIC_OPS", "0").lower() in ("0", "false")
     return unset and bool(config_lib.is_op_determinism_enabled())
 
