@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Whether sources and scripts are as tools want them, and in plain English (words.py):
-# tests/style.sh format|shell|words. Exit code 77: the tool is not there.
+# Whether sources, scripts and the files for the forge are as tools want them, and texts in plain
+# English (words.py): tests/style.sh format|shell|forge|words. Exit code 77: the tool is not there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -25,6 +25,11 @@ case ${1:-} in
       exit 77
     fi
     shellcheck --external-sources --severity=warning "${scripts[@]}" ;;
+  forge)
+    check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+    check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
+    pre-commit validate-config
+    python3 -m json.tool .devcontainer/devcontainer.json >/dev/null ;;
   words) tests/words.py ;;
-  *) echo "Usage: tests/style.sh format|shell|words" >&2; exit 2 ;;
+  *) echo "Usage: tests/style.sh format|shell|forge|words" >&2; exit 2 ;;
 esac
