@@ -346,7 +346,7 @@ TEST(SimulatorTest, SpreadPercentHasARange) {
   EXPECT_EQ(GetErrorReason(step(1000)), v1::ERROR_REASON_LIMIT_EXCEEDED);
 }
 
-// Only what is ready before late_ns comes late, by 1 to late_ns.
+// Only copies ready before late_ns come late, by 1 to late_ns.
 TEST(SimulatorTest, CopiesInOfTheStartComeLate) {
   WorkloadMaker maker;
   const BufferId host = maker.Buffer(-1, kK), weight = maker.Buffer(0, kK);

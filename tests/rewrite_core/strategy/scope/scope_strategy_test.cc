@@ -265,7 +265,7 @@ TEST(ScopeStrategyTest, WithoutALateConsumerNothingIsSwapped) {
 }
 
 TEST(ScopeStrategyTest, ForwardConsumersReadTheProducer) {
-  // f1 -> f2 appears in no line of kNetPlan; nor does what is read over a control edge.
+  // f1 -> f2 appears in no line of kNetPlan; nor does a control input.
   EXPECT_EQ(Printed(Changed("AddV2(G/g2, f1)", "AddV2(G/g2, f1, ^f1)"), ""), kNetPlan);
 }
 
