@@ -193,8 +193,8 @@ TEST(BudgetRewriteTest, TwoTowers) {
   }
 }
 
-// Two towers of a chain of layers, with the weights, 256 KiB each, on a CPU. Each layer makes 8 KiB,
-// so the weights that TensorFlow copies to each GPU at once are nearly all of the memory.
+// Two towers of a chain of layers, with the weights, 256 KiB each, on a CPU. Each layer makes 8
+// KiB, so the weights that TensorFlow copies to each GPU at once are nearly all of the memory.
 constexpr int kWeights = 12;
 constexpr int64_t kWeightBytes = 256 * 256 * 4;
 
