@@ -1,4 +1,4 @@
-// Pictures as XML: what they show is what the report says, whoever wrote it.
+// Pictures as XML: they agree with the report, for any writer.
 #include "client_lib/plot/picture.h"
 
 #include <algorithm>
@@ -249,7 +249,7 @@ TEST(StepPictureTest, EnginesAndSwaps) {
   EXPECT_THAT(drawn.Texts(), AllOf(Contains("conv1"), Contains("300.00 MiB")));
 }
 
-// A node that runs again is seen beside the others, and in the legend.
+// A recomputed node is shown beside the others, and in the legend.
 TEST(StepPictureTest, WhatRunsAgain) {
   EXPECT_THAT(Drawn(DrawStep(Step(), nullptr, PictureOptions())).Of("again", "rect"), SizeIs(0));
   v1::SimulateReport step = Step();
@@ -306,7 +306,7 @@ TEST(StepPictureTest, SynchronousSteps) {
               Not(Contains(HasSubstr("launched ahead"))));
 }
 
-// The rectangle of a text in the picture, by what a letter of 12 px takes at most.
+// The rectangle of a text in the picture, by the largest width of a letter of 12 px.
 struct Box {
   double left, right, top, bottom;
 };
@@ -491,7 +491,7 @@ TEST(StepPictureTest, ThemesAndPages) {
 
 // ---- Any report: a file that somebody made.
 
-// Fills every field with what may be wrong, to a depth that no report of ours has.
+// Fills every field with possibly wrong values, to a depth that no report of ours has.
 void FillWildly(Random* random, int depth, google::protobuf::Message* message) {
   using google::protobuf::FieldDescriptor;
   const auto* reflection = message->GetReflection();
@@ -637,7 +637,7 @@ TEST(ThroughputPictureTest, PointsAreTheReports) {
                     Contains(HasSubstr("launched ahead"))));
 }
 
-// What no plan fits has no point, and takes no place.
+// Sizes that no plan fits have no point and no place.
 TEST(ThroughputPictureTest, EndsWhereTheDataEnds) {
   v1::ExploreReport report = Sizes();
   v1::ExploredSize* too_large = report.add_sizes();

@@ -100,7 +100,7 @@ class RewriteTest(unittest.TestCase):
         self.assertEqual(both.plan, saved.plan)
         self.assertEqual(len(both.patch.new_nodes),
                          both.report.node_count_after - both.report.node_count_before)
-        # Where none was made there is none.
+        # Without a plan, `plan` is None.
         self.assertIsNone(spillway.rewrite(saved.graph_def, save_plan=True, **SCOPE).plan)
 
     def test_a_plan_that_cannot_be_applied(self):
