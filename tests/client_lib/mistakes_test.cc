@@ -249,7 +249,7 @@ void AddFlag(const Message& message, const FieldDescriptor* field, int index, Te
     value = field->type() == FieldDescriptor::TYPE_BYTES ? dir->Write("profile", plain) : plain;
   }
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
-    // Flags leave out what all names of the enum begin with.
+    // Flags leave out the common prefix of the enum's names.
     const absl::string_view none = field->enum_type()->value(0)->name();
     value = absl::AsciiStrToLower(absl::StripPrefix(value, absl::StripSuffix(none, "UNSPECIFIED")));
   }
@@ -505,7 +505,7 @@ TEST_F(MistakesTest, TheCApi) {
 }
 
 TEST_F(MistakesTest, TheProgram) {
-  // What stands in front of a value in the API, and must not be said to who types flags.
+  // Words in front of a value in the API, which must not be shown to users of flags.
   static const std::regex field("(^|[^'\"/a-z_])(hardware\\.)?[a-z]+(_[a-z]+)+ is ");
   for (auto& [name, outcome] : expected_) outcome.sentence = InFields(outcome.sentence);
   Compare("program", [&](const Mistake& mistake, const std::string& server) {

@@ -1,4 +1,4 @@
-// What is particular to a server: transport of the graph, and errors of the server or the network.
+// A server's peculiarities: transport of the graph, and errors of the server or the network.
 #include "spillway/remote_connection.h"
 
 #include <set>

@@ -30,7 +30,7 @@ using ::spillway::testing::Random;
 using ::spillway::testing::RandomWorkload;
 using ::spillway::testing::RandomWorkloadOptions;
 
-// A byte takes so many nanoseconds: between hidden copies and copies for which all else waits.
+// A byte takes so many nanoseconds: between hidden copies and copies for which all others wait.
 constexpr double kNsPerByte[] = {0.02, 1};
 
 enum class Least { kBytesIn, kBytesOut, kTime };

@@ -173,7 +173,7 @@ TEST(OddValues, LargestIndexOfDynamicStitch) {
   EXPECT_EQ(ShapeOf(graph, "n:0"), "[?]");
 }
 
-// Nodes whose lists of outputs are empty, or say so: nothing stands where the last one would.
+// Nodes whose lists of outputs are empty, or are said to be: they have no last element.
 TEST(OddValues, NodesWithoutOutputs) {
   for (const char* op : {"RaggedGather", "RaggedTensorFromVariant", "Split", "Unpack",
                          "DecodeProtoV2", "ParseExample", "Batch", "ShapeN", "IdentityN"}) {

@@ -18,7 +18,7 @@
 namespace spillway::testing {
 namespace {
 
-// Several times what each takes under the sanitizers (up to 17 s on a machine with three times the
+// Several times each one's time under the sanitizers (up to 17 s on a machine with three times the
 // work that it has cores for); a quadratic loop over the sizes below takes minutes.
 constexpr absl::Duration kPatience = absl::Seconds(90);
 constexpr int64_t kMiB = 1 << 20;

@@ -124,7 +124,7 @@ TEST_F(Mutations, OfGraphs) {
   }
 }
 
-// The records of an earlier rewrite are input like all else.
+// The records of an earlier rewrite are input like the rest.
 TEST_F(Mutations, OfRewrittenGraphs) {
   int graphs = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {

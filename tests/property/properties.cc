@@ -172,7 +172,7 @@ class RewrittenCase {
       ins += absl::StartsWith(node.name(), "lms/swapin_");
       triggers += CountControls(node);
       if (const auto clone = clones_.find(node.name()); clone != clones_.end()) {
-        // It has its own trigger, what its original waits for, and perhaps edges of swaps.
+        // It has its own trigger, its original's control inputs, and perhaps edges of swaps.
         const NodeDef& original = before_.node(was_at.at(originals_.at(node.name())));
         const bool has_trigger = !response_.plan().clones(clone->second).trigger().empty();
         const int64_t more = CountControls(node) - CountControls(original) - has_trigger;
@@ -270,7 +270,7 @@ class RewrittenCase {
     return NeedsOfPaces();
   }
 
-  // A clone needs what its original needs, and its trigger.
+  // A clone needs its original's ancestors, and its trigger.
   std::string OriginalOf(const std::string& name) const {
     const auto found = originals_.find(name);
     return found == originals_.end() ? name : found->second;

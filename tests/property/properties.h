@@ -1,4 +1,4 @@
-// What must hold of every rewrite, checked with protobuf and the naive executor alone.
+// Properties of every rewrite, checked with protobuf and the naive executor alone.
 #ifndef SPILLWAY_TESTS_PROPERTY_PROPERTIES_H_
 #define SPILLWAY_TESTS_PROPERTY_PROPERTIES_H_
 

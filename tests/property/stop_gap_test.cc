@@ -224,7 +224,7 @@ std::string KeptCalls(int nodes, int calls) {
   return GraphWithFunctions(text, {testing::WithFlag(function, "_noinline")});
 }
 
-// A node with a large attribute: what calls may become when inlined is in proportion to the graph's
+// A node with a large attribute: the size of inlined calls may be in proportion to the graph's
 // bytes.
 std::string Padding() {
   GraphDef padding;

@@ -295,7 +295,7 @@ b = AddN(c, d) @/gpu:0 {T=float32, N=2}
   EXPECT_EQ(Stripped(two.graph_def()), bytes);
 }
 
-// For any device names: the verifier expects of an inlined body what inlining gives it.
+// For any device names: the verifier expects an inlined body with the devices of inlining.
 TEST(InlinedRewrite, DevicesThatAreNone) {
   const std::vector<std::string> devices = {"/gpu:0",
                                             "/DEVICE:GPU:0",

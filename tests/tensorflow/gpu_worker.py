@@ -27,7 +27,7 @@ def session_config(tf, rehearse, grappler=False):
         # The same bits every time.
         config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = 1
     if not grappler:
-        # The graph as it is in the file. TensorFlow's own pass (L1) would merge swap-ins that are equal
+        # The graph as in the file. TensorFlow's own pass (L1) would merge swap-ins that are equal
         # in input and control inputs.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1

@@ -42,7 +42,7 @@ LEFT_OUT = {"_spillway_undo", "_output_shapes", "_grappler_do_not_remove",
             "_has_manual_control_dependencies", "tfg.legacy_call"}
 
 
-# ---- What TensorFlow makes of it.
+# ---- TensorFlow's result.
 
 def theirs_of(graph_def, fetches, feeds):
     """The graph after Grappler's function optimizer, and nothing else."""

@@ -221,7 +221,7 @@ def classify(tf, labels, logits):
         labels=labels, logits=logits))
 
 
-# Name: what builds it, and the shape of its images.
+# Name: its builder, and the shape of its images.
 GRAPHS = {
     "branches": (branches, (8, 32, 32, 8)),
     "decay": (decay, (32, 64, 64, 3)),

@@ -1,4 +1,4 @@
-// What nvidia-smi says becomes the machine of a request, and nothing that it does stops one.
+// nvidia-smi's output becomes the machine of a request, and none of its faults stops a request.
 #include "client_lib/internal/this_machine.h"
 
 #include <fcntl.h>
@@ -510,8 +510,8 @@ TEST(ParseMachineTest, AMachineHasOneKind) {
   }
 }
 
-// What TensorFlow said that it has, in logs that users published ("Created device ... with N MB
-// memory"), beside what nvidia-smi says of such a board, with older and newer drivers.
+// TensorFlow's memory, in logs that users published ("Created device ... with N MB memory"), beside
+// nvidia-smi's output for such a board, with older and newer drivers.
 TEST(UsableBytesTest, IsWhatTensorFlowFoundOnRealGpusOrALittleLess) {
   constexpr struct {
     const char* gpu;

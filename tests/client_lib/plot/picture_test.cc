@@ -289,7 +289,7 @@ TEST(StepPictureTest, BeforeAndAfter) {
                     Not(Contains("launched ahead"))));
 }
 
-// A synchronous step says so beside its lines, and what TensorFlow makes of it.
+// A synchronous step is marked so beside its lines, with the figures when launched ahead.
 TEST(StepPictureTest, SynchronousSteps) {
   v1::SimulateReport step = Step();
   step.mutable_simulated()->set_execution(v1::EXECUTION_SYNCHRONOUS);
@@ -489,7 +489,7 @@ TEST(StepPictureTest, ThemesAndPages) {
   EXPECT_EQ(problem, "");
 }
 
-// ---- Any report: a file that somebody made.
+// ---- Any report: a file of any origin.
 
 // Fills every field with possibly wrong values, to a depth that no report of ours has.
 void FillWildly(Random* random, int depth, google::protobuf::Message* message) {

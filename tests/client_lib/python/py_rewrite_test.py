@@ -230,7 +230,7 @@ class ErrorTest(unittest.TestCase):
         options = dict(strategy="scope", token_in_clear=True, hedge_after=60,
                        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         with common.server() as address:
-            # The first of the servers is none.
+            # The first server does not exist.
             result = spillway.rewrite(graph, server="127.0.0.1:1," + address, token="abc",
                                       request_id="job-17", **options)
             self.assertEqual(result.graph_def, spillway.rewrite(graph, strategy="scope").graph_def)

@@ -74,7 +74,7 @@ class WheelTest(unittest.TestCase):
                      "spillway/py.typed", "spillway/tensorflow/lms_v1.py",
                      "spillway_grpc/v1/rewrite_service_pb2_grpc.py", "spillway_grpc/v1/options_pb2.pyi"):
             self.assertIn(name, names)
-        # Nothing else is put among everybody's packages.
+        # Nothing else goes among users' packages.
         self.assertEqual({name.split("/")[0].split("-")[0] for name in names},
                          {"spillway", "spillway_grpc", "spillway_lms"})
         self.check_stubs(wheel)

@@ -94,8 +94,8 @@ class ProfileTest(unittest.TestCase):
         second = spillway.rewrite(graph, profile=metadata, **keywords)
         before = spillway.check(first.report, metadata)
         after = spillway.check(second.report, metadata)
-        # The preset is a GPU; this was a CPU, whose step is now simulated. One thread runs one op at
-        # a time, so the step takes the sum of the ops and what TensorFlow takes between them.
+        # The preset is a GPU; this was a CPU, whose step is now simulated. One thread runs one op
+        # at a time, so the step takes the sum of the ops and TensorFlow's time between them.
         self.assertGreater(before.step_time_ns.share, 3)
         self.assertGreater(after.step_time_ns.share, 0.8)
         self.assertLess(after.step_time_ns.share, 1.6)

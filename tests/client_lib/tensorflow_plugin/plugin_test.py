@@ -37,7 +37,7 @@ TRIAL = {"SPILLWAY_GPU_STAND_IN": "CPU:0", "SPILLWAY_CPU_DEVICE": "CPU:1",
 # For the session program: here the plan swaps no placeholder, whose value is on the host anyway.
 SESSION = {**TRIAL, "SPILLWAY_GPU_MEMORY_BYTES": "350KiB", "SPILLWAY_JOB_BATCH_SIZE": "128"}
 SAME_BITS = {"SPILLWAY_SAME_BITS": "1"}
-# Grappler says what each of its optimizers did.
+# Grappler reports the work of each optimizer.
 OPTIMIZERS = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=1"}
 # A slow link, with which recomputation pays; without a reserve, so that no plan is refused for its
 # results in variations, which differ by version of Keras.

@@ -1,4 +1,4 @@
-// What VerifyRewrite says of clones. Each case changes a sound rewrite in one way.
+// VerifyRewrite's findings on clones. Each case changes a sound rewrite in one way.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -603,7 +603,7 @@ def check_case(graph, case, rewriter, base, result):
     try:
         if report.get("outcome") == "OUTCOME_REWRITTEN" and int(
                 report.get("inlining", {}).get("inlined_call_count", 0)):
-            # That these are TensorFlow's own is what inlining.py shows.
+            # inlining.py shows that these are TensorFlow's own.
             before = train.parse(rewriter.inlined(original))
             for node in before.node:
                 node.attr.pop(UNDO, None)

@@ -132,7 +132,7 @@ TEST(HelpTest, ColumnsAreHeeded) {
   for (const char* command : {"rewrite", "help"}) {
     EXPECT_LE(LongestLine(Spillway({command, "--help"}).out), 80) << command;
   }
-  // Examples are as they are; descriptions are not.
+  // Examples are unchanged; descriptions are not.
   const std::string narrow = InColumns("60", {"rewrite", "--help-all"}).out;
   const std::string wide = InColumns("120", {"rewrite", "--help-all"}).out;
   EXPECT_LE(LongestLine(narrow.substr(0, narrow.find("A list (A"))), 60);
@@ -156,7 +156,7 @@ TEST(TerminalTest, NoBinaryGoesToATerminal) {
     EXPECT_THAT(result.out, HasSubstr("standard output is a terminal; give -o FILE")) << command;
     EXPECT_THAT(result.out, Not(HasSubstr("Placeholder"))) << command;
   }
-  // Text may go there, and so may all else.
+  // Text may go there, like all other output.
   const TempDir dir;
   const std::string text = dir.Write("g.pbtxt", "node { name: \"only\" op: \"NoOp\" }\n");
   EXPECT_THAT(on_terminal(absl::StrCat("strip ", text, " -o - --quiet")).out, HasSubstr("only"));

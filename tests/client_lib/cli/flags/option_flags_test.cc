@@ -1,4 +1,4 @@
-// The flags of the fields of the proto, and what command lines become.
+// The flags of the proto's fields, and the results of command lines.
 #include "client_lib/cli/flags/option_flags.h"
 
 #include <algorithm>
@@ -97,7 +97,7 @@ TEST(OptionTableTest, HelpIsTheCommentInTermsOfTheCommandLine) {
   // Names of errors are left out.
   EXPECT_THAT(HelpOf("--targets"), HasSubstr("(or tensors, node:port) that the step runs. Each "
                                              "must exist; after a rewrite the verifier"));
-  // Values of enums are explained, and spelled as they are given.
+  // Values of enums are explained, and spelled as in flags.
   EXPECT_THAT(HelpOf("--planning-effort"), HasSubstr(" medium: at most 128 plans. high: at most"));
   EXPECT_THAT(HelpOf("--planning-effort"), EndsWith("[default: medium]"));
   EXPECT_THAT(HelpOf("--objective"), HasSubstr("within --max-slowdown is found"));

@@ -157,7 +157,7 @@ TEST_F(ApplyStrategyTest, WritesTheClone) {
   EXPECT_GT(answer->report().recomputation().time_ns(), 0);
 }
 
-// Swaps and edges may name clones, as they are called in the graph.
+// Swaps and edges may name clones, by their names in the graph.
 TEST_F(ApplyStrategyTest, SwapsOfClones) {
   const auto answer = Apply(WithClones(absl::StrCat(
       "clones { node: 'a' trigger: 'b' consumers { node: 'c' input_index: 1 } "

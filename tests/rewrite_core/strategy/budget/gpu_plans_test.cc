@@ -42,7 +42,7 @@ std::string Towers(int count) {
   return text;
 }
 
-// Each GPU is simulated as it is; all together as `together` says.
+// Each GPU is simulated unchanged; all together as `together` says.
 struct TestGpuPlans : testing::TestRequest {
   explicit TestGpuPlans(int count, const std::string& more = "",
                         const std::string& memory = absl::StrCat("gpu_memory_bytes: ", kTowerMemory,
