@@ -79,7 +79,7 @@ readonly network_files=(
   /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/npmrc /usr/etc/npmrc
   "$HOME/.npmrc" "$HOME/.config/pip/pip.conf" "$HOME/.pip/pip.conf" "$HOME/.config/go/env")
 
-# Where this machine's apt has Debian's main packages from.
+# This machine's apt source of Debian's main packages.
 own_mirror() {
   # shellcheck disable=SC2016  # apt's variables, not ours.
   apt-get indextargets --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' \
@@ -122,8 +122,8 @@ unpack() {
     echo "What is not committed here is not in the archive."
 }
 
-# inside COMMAND...: in that folder, with an environment that only has what the registries need. Its own
-# process becomes the one whose end ends all others in there.
+# inside COMMAND...: in that folder, with an environment that only has the registries' needs. Its
+# own process becomes the one whose end ends all others in there.
 inside() {
   local variables=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
     LANG=C.UTF-8) name
@@ -168,7 +168,7 @@ run() {
 }
 
 clean_up() {
-  # KILL: as a namespace's first process, what runs in there would not hear of less.
+  # KILL: the first process of a namespace ignores weaker signals.
   if [[ -n $running ]]; then
     kill -KILL "$running" 2>/dev/null || true
     wait "$running" 2>/dev/null || true

@@ -18,7 +18,7 @@ import urllib.parse
 
 from project_files import ROOT, project_files
 
-# What a reader of the first page has patience for.
+# A reader's patience for the first page.
 MOST_README_LINES = 235
 # Words that each document may have, as `wc -w` counts them: a tenth more than it had when this was
 # written, so that a sentence can be added without taking one out; and all together.
@@ -71,7 +71,7 @@ HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$")
 # Something below a folder of the top, such as `tests/graphs` or `server/flags.cc`.
 TOP = "proto|rewrite_core|server|client_lib|deploy|tests"
 PATH = re.compile(r"^(?:%s)/[A-Za-z0-9_./-]*$" % TOP)
-# Parts whose tests have the same folders; folders that hold what tests read, no tests; and a folder
+# Parts whose tests have the same folders; folders with inputs of tests, no tests; and a folder
 # whose tests are one table in the folder above.
 MIRRORED = ("rewrite_core", "server", "client_lib", "deploy")
 ALL_TESTED = ("rewrite_core/", "server/", "client_lib/text/")
@@ -81,12 +81,12 @@ TEST_INPUTS = ("client_lib/python/stand_in", "client_lib/python/stand_in/horovod
 TESTED_ABOVE = ("rewrite_core/analysis/shapes/shape_functions",)
 INCLUDE = re.compile(r'^#include [<"]([\w-]+/[^">]+)[">]')
 PRODUCT = ("rewrite_core", "server", "client_lib")
-# What the core does without: it has no service, no metrics and no flags.
+# Libraries that the core lacks: it has no service, no metrics and no flags.
 NOT_IN_CORE = ("grpc/", "grpcpp/", "prometheus/", "absl/flags/")
 # READMEs with a table of layers, the lowest first: `| `FOLDER/` | `TARGET` | what is in it |`.
 LAYERED = ("rewrite_core", "server", "client_lib", "client_lib/cli")
 LAYER = re.compile(r"^\| `([\w/]+)/` \| `(\w+)`")
-# Where each layer is a target of its own, which links only those above it in the table.
+# READMEs whose layers are targets of their own, which link only those above in the table.
 LINKED = ("rewrite_core", "server")
 CMAKE_CALL = re.compile(r"(\w+)\(\s*(\w+)([^)]*)\)")
 PLACEHOLDER = re.compile(r"NAME|\bx/y")
@@ -153,9 +153,8 @@ def wrong_code(document, text):
     return "there is no %s" % text
 
 
-# What is measured has a unit and, as a rule, three digits or more; round numbers are limits and
-# sizes, which documents may share. Of counts of nodes and the like a graph has one, wherever it is
-# told.
+# Measured figures have a unit and, as a rule, three digits or more; round numbers are limits and
+# sizes, which documents may share. Counts of nodes and the like belong to a graph, in any document.
 FIGURE = re.compile(
     r"(?<![\w.,-])(\d[\d,]*(?:\.\d+)?) ?(ms|s|min|MB|GB|MiB|GiB|floors|%|images/s)(?!\w)")
 
@@ -173,7 +172,7 @@ def repeated_figures(documents):
     """{document: [messages]} of figures that stand in an earlier document, too."""
     home, wrong = {}, {}
     for document in documents:
-        if document.name == "CHANGELOG.md":  # It tells what was, when it was.
+        if document.name == "CHANGELOG.md":  # It is a history.
             continue
         for number, figure in figures_of(document):
             first, line = home.setdefault(figure, (document, number))
@@ -235,7 +234,7 @@ def wrong_includes(place):
         return ["%s/README.md: no table lists its folders as layers" % place]
     wrong = ["%s/README.md: there is no folder %s" % (place, folder) for folder in maps[place]
              if not (ROOT / folder).is_dir()]
-    # Of a folder inside another that has a table, the inner one tells.
+    # If an inner folder has a table, too, that one counts.
     inner = tuple(other + "/" for other in LAYERED if other.startswith(place + "/"))
     sources = [name for name in project_files(place + "/*.h", place + "/*.cc")
                if not (inner and name.startswith(inner))]

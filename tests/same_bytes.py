@@ -41,7 +41,7 @@ def calls(text):
 
 def rules():
     wrong = []
-    # The rule finds what it is for, and leaves alone what it is not.
+    # The rule finds its calls, and no others.
     if len(list(calls("x = std::pow(a, b);\ny = exp2f (a);\nz = ::log(a);"))) != 3:
         wrong.append("the rule finds too little")
     if list(calls("x = std::sqrt(a);  // std::pow(a)\nPower(x);\nout.log(x);\nSinh(x);\nMyExp(x);")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the tests take from package registries. `tests/tools.sh --help` says more.
+# The tests' needs from package registries. `tests/tools.sh --help` says more.
 set -euo pipefail
 
 usage() {
@@ -113,7 +113,7 @@ case ${1:-} in
   install)
     mkdir -p "$logs"
     exec 9>"$logs/lock"
-    flock 9  # Nobody else installs meanwhile.
+    flock 9  # One installs at a time.
     for tool in "${@:2}"; do install "$tool"; done
     exit ;;
   with) shift ;;

@@ -1,8 +1,8 @@
-// What inlining takes, in floors (floor.h) measured in the same run, the median of some runs: of a
+// Inlining's time, in floors (floor.h) measured in the same run, the median of some runs: of a
 // graph whose training step is one function, of one with many small calls, and of graphs given on
-// the command line. Two floors: that of the graph that comes in, and that of the larger graph that
-// comes out. Target: 1 of the latter, and of the former where each function is called once. A graph
-// without calls: nothing.
+// the command line. Two floors: that of the input graph, and that of the larger output graph.
+// Target: 1 of the latter, and of the former if each function is called once. A graph without
+// calls: nothing.
 //
 //   inline_benchmark [--quick] [GRAPH...]
 #include <cstdlib>

@@ -4,9 +4,8 @@
 //   - at twice that rate, open loop: the 99th percentile of the time to an answer in units of the
 //     unloaded one (target: at most 5), how many were refused, and the 99th percentile of the time
 //     to a refusal (target: 100 ms);
-//   - what 64 identical requests at once take, in units of one rewrite in process and 64 times what
-//   a
-//     call takes beyond its rewrite (target: at most 1.3).
+//   - the time of 64 identical requests at once, in units of one rewrite in process and 64 times
+//     the time of a call beyond its rewrite (target: at most 1.3).
 // Rewrites are tuned ones, of 50 to 100 ms. Server and clients share the machine.
 //
 //   build/tests/benchmarks/load_benchmark [--quick]
@@ -64,7 +63,7 @@ v1::RewriteOptions TunedOptions() {
   return options;
 }
 
-// The graph in bytes that no other call sends: its field `version`, which nobody reads, counts.
+// The graph in bytes that no other call sends: its field `version`, which is unused, counts.
 std::string Distinct(const std::string& graph, uint32_t number) {
   std::string bytes = graph + '\x18';
   for (; number >= 0x80; number >>= 7) bytes += static_cast<char>(number | 0x80);
@@ -128,7 +127,7 @@ struct Outcome {
   std::vector<double> answered, refused;  // Seconds.
 };
 
-// Requests come at random, whether earlier ones are answered or not.
+// Requests come at random, even before earlier ones are answered.
 Outcome OpenLoop(Service& service, const std::string& graph, double rate, double seconds) {
   struct Pending {
     grpc::ClientContext context;
@@ -184,7 +183,7 @@ int Run(bool quick) {
     if (!answer.ok()) Fail(answer.status().ToString());
   };
   Service service(workers, server::Options().target_wait);
-  // Where nothing is refused for what came before.
+  // Without refusals because of earlier calls.
   Service patient(workers, absl::InfiniteDuration());
   const auto call = [&](const std::string& bytes) {
     const grpc::Status status = patient.Rewrite(bytes);

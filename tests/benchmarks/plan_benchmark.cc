@@ -1,6 +1,6 @@
 // Simulations of plans per second: a plan patched into the workload of the unswapped step
-// (StepSimulator, PlanPatch), against the same plan with its workload made anew, in one run. Each
-// mode by itself, and both as searches ask for them; memory counted, without end, and placed, in
+// (StepSimulator, PlanPatch), against the same plan with its workload built from scratch, in one
+// run. Each mode by itself, and both as in searches; memory counted, without end, and placed, in
 // the smallest budget found with which the plan runs.
 //
 //   build/tests/benchmarks/plan_benchmark [--quick] [GRAPH ...]     (of tests/graphs)
@@ -27,8 +27,8 @@ using testing::TestGraph;
 using testing::TestStep;
 using testing::ValueOrDie;
 
-// Levels from a producer to the first reader that reads what was swapped; from a trigger to it; and
-// from the producer to who waits for the swap-out.
+// Levels from a producer to the first reader of its swap-in; from a trigger to it; and from the
+// producer to the node waiting for the swap-out.
 constexpr int32_t kFar = 24;
 constexpr int32_t kAhead = 8;
 constexpr int32_t kDeadline = 12;
@@ -182,7 +182,7 @@ class Bench {
     if (!ValueOrDie(patch_->Apply(plan_, {}), "patch")) std::abort();
     patch_->Undo();
   }
-  // As the ladder was: counted, and what fits, placed.
+  // Like the former ladder: counted; if it fits, placed.
   void Both(bool placed) {
     const Workload workload = step_.Build(&plan_);
     SimulationOptions options = Options(placed);

@@ -45,7 +45,7 @@
 namespace spillway::core {
 namespace {
 
-// What budget is aimed at: plans below this share of the bound are counted.
+// The target of budget: plans below this share of the bound are counted.
 constexpr double kAim = 0.85;
 // Step times that differ by less are taken for equal.
 constexpr double kTie = 1.001;
@@ -67,7 +67,7 @@ struct Flags {
   bool quick = false;
 };
 
-// What --quick runs, with `budget` alone: a tenth of all cases. The graphs are those of which plans
+// The cases of --quick, with `budget` alone: a tenth of all cases. The graphs are those whose plans
 // differ most between searches: residual and plain networks, attention, few large buffers, several
 // GPUs.
 constexpr const char* kQuickGraphs[] = {"bert_tiny",     "horovod_like",          "resnet50_2tower",
@@ -84,7 +84,7 @@ struct Planned {
   double ratio = 0;           // Full speed's time by the step's.
   double bound = 0;           // Of the plan's own order; 0: that of the graph's.
   int64_t swapped_bytes = 0;  // Out and in.
-  double floors = 0;          // What the rewrite took, refusals included.
+  double floors = 0;          // Time of the rewrite, refusals included.
   std::string refusal;        // Without a plan.
 };
 
@@ -98,8 +98,8 @@ struct Case {
 
 struct Results {
   std::vector<Case> cases;
-  // What is not known of the steps of a graph, in words: of those that there are cases of all the
-  // same, and of those that there are none of.
+  // Unknown facts about the steps of a graph, in words: of graphs that have cases all the same, and
+  // of graphs without cases.
   std::map<std::string, std::string> unknown, left_out;
 };
 
@@ -108,7 +108,7 @@ struct Results {
   std::exit(1);
 }
 
-// `reserve`: what the GPU has besides, as a part of its memory.
+// `reserve`: the GPU's further memory, as a part of its memory.
 v1::Step StepOn(const v1::Step& fed, const std::string& preset, int64_t memory_bytes,
                 double reserve = 0) {
   v1::Step step = fed;
@@ -208,12 +208,12 @@ double FloorOf(const std::string& bytes) {
 
 std::string RatioText(double ratio) { return absl::StrFormat("%.3f", ratio); }
 
-// What no plan beats, as far as swaps go: in the plan's own order, if that is known.
+// The bound on plans, as far as swaps go: in the plan's own order, if that is known.
 double BoundOf(const Planned& planned, double bound) {
   return planned.bound > 0 ? planned.bound : bound;
 }
 
-// "0.941, 1.20 GiB swapped, 0.98 of the bound", or why there is none.
+// "0.941, 1.20 GiB swapped, 0.98 of the bound", or the refusal.
 std::string PlannedText(const Planned& planned, double of_the_graph) {
   const double bound = BoundOf(planned, of_the_graph);
   if (!planned.has_plan) return absl::StrCat("no plan (", planned.refusal, ")");
@@ -268,7 +268,7 @@ void RunGraph(const std::string& graph, const Flags& flags, Results* results) {
   }
 }
 
-// What there is to say of one strategy's plans.
+// The summary of one strategy's plans.
 struct Summary {
   int cases = 0;  // Whose bound does not say that there is no plan.
   int plans = 0;
@@ -345,7 +345,7 @@ Table SummaryTable(const Results& results, const Flags& flags) {
 // One row for each graph and share: by preset the ratio of each
 // strategy, and the bound.
 Table RatioTable(const Results& results, const Flags& flags) {
-  // `scope` is not asked for a memory, and seldom keeps to one: in the summary alone.
+  // `scope` gets no memory limit, and seldom keeps to one: in the summary alone.
   std::vector<std::string> strategies;
   for (const std::string& strategy : flags.strategies) {
     if (strategy != "scope") strategies.push_back(strategy);
@@ -435,8 +435,8 @@ RatioCells CellsOf(const Table& table) {
   return cells;
 }
 
-// Prints what is worse than in the file, and returns whether nothing is. A case that the file does
-// not have fails, too, so that no misspelt name passes for a good plan.
+// Prints plans worse than in the file, and returns whether none is. A case that the file does not
+// have fails, too, so that no misspelt name passes for a good plan.
 bool IsAsGoodAs(const std::string& path, const Table& table) {
   std::ifstream file(path, std::ios::binary);
   Table before;

@@ -37,7 +37,7 @@ void Count(int64_t bytes) {
 
 }  // namespace
 
-// Not inlined: GCC would warn that what malloc gave goes to operator delete.
+// Not inlined: GCC would warn that malloc's memory goes to operator delete.
 [[gnu::noinline]] void* operator new(size_t size) {
   void* p = std::malloc(size);
   if (p == nullptr) throw std::bad_alloc();

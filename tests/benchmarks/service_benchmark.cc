@@ -1,14 +1,14 @@
-// What the service costs beyond the rewrite. Prints
+// The cost of the service beyond the rewrite. Prints
 //   - time per call over loopback minus core::Rewrite in process, in units of the time of an echo
 //     service that moves the same bytes with gRPC's same API, for a unary call (target: at most
-//     0.9) and for a stream (1.2; 0.6 of a large graph); and the whole time where the answer is
+//     0.9) and for a stream (1.2; 0.6 of a large graph); and the whole time if the answer is
 //     kept (1.5);
 //   - the peak memory of a spillwayd that streams a large graph, beyond that of its start, in
-//     units of the graph's bytes; once where the bytes are weights in constants, as in real graphs
-//     of this size (target: at most 2.2), and once where they are millions of nodes (at most 3.0);
+//     units of the graph's bytes; once if the bytes are weights in constants, as in real graphs
+//     of this size (target: at most 2.2), and once for millions of nodes (at most 3.0);
 //   - size of the programs and time until they are up.
 // The server's and the echo's calls and the rewrite in process take turns, so that all see the same
-// machine, and the fastest of each is taken: what else runs there only makes them slower.
+// machine, and the fastest of each is taken: other load only makes them slower.
 //
 //   build/tests/benchmarks/service_benchmark [--quick]
 #include <grpcpp/grpcpp.h>
@@ -77,7 +77,7 @@ v1::RewriteOptions Options() {
   return options;
 }
 
-// The answers of a rewrite, without one: the same messages, out of memory, whatever comes in.
+// The answers of a rewrite, without one: the same messages, from memory, for any request.
 class EchoService final : public v1::RewriteService::CallbackService {
  public:
   explicit EchoService(const v1::RewriteResponse& answer) : answer_(answer) {}
@@ -152,7 +152,7 @@ class Caller {
     return seconds;
   }
 
-  // Sends and puts together, as the client library does, but for the digests.
+  // Sends and puts together, like the client library, except for the digests.
   double StreamSeconds(absl::string_view graph, const v1::RewriteOptions& options,
                        size_t expected_bytes) {
     const auto begin = Clock::now();

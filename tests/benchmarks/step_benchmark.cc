@@ -1,7 +1,7 @@
-// What it takes to get from an indexed graph to a forecast: its order and shapes, where things lie,
-// what shares memory, what nodes cost, what runs, the workload, and the simulation in both ways. In
-// units of the floor (floor.h) and in microseconds per node, stage by stage; the median of some
-// runs. Target: 3 floors.
+// The time from an indexed graph to a forecast: its order and shapes, the placement, shared memory,
+// the nodes' costs, the active nodes, the workload, and the simulation in both ways. In units of
+// the floor (floor.h) and in microseconds per node, stage by stage; the median of some runs.
+// Target: 3 floors.
 //
 //   build/tests/benchmarks/step_benchmark [--quick] [GRAPH ...]     (of tests/graphs, e.g.
 //   bert_base)

@@ -51,7 +51,7 @@ TEST(CancellationTest, ACallbackThatIsGoneDoesNotRun) {
   EXPECT_EQ(there, 1);
 }
 
-// What a callback uses may go as soon as the callback object is gone (run under asan and tsan).
+// Objects used by a callback may go with the callback object (run under asan and tsan).
 TEST(CancellationTest, DestructionWaitsForARunningCallback) {
   for (int i = 0; i < 200; ++i) {
     CancellationToken token;

@@ -52,7 +52,7 @@ ChildResult WaitForChild(pid_t child) {
   return result;
 }
 
-// Through files and not pipes: nobody has to read while another writes.
+// Through files, not pipes: no process must read while another writes.
 ChildResult RunChild(const std::vector<std::string>& command, const std::string& input) {
   const TempDir dir;
   const int in = open(dir.Write("in", input).c_str(), O_RDONLY | O_CLOEXEC);

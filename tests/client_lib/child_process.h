@@ -1,4 +1,4 @@
-// Runs a program and collects what it leaves: output, errors, exit code.
+// Runs a program and collects its output, errors and exit code.
 #ifndef SPILLWAY_TESTS_CLIENT_LIB_CHILD_PROCESS_H_
 #define SPILLWAY_TESTS_CLIENT_LIB_CHILD_PROCESS_H_
 

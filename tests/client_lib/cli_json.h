@@ -1,4 +1,4 @@
-// What the program `spillway` prints with --json.
+// Output of the program `spillway` with --json.
 #ifndef SPILLWAY_TESTS_CLIENT_LIB_CLI_JSON_H_
 #define SPILLWAY_TESTS_CLIENT_LIB_CLI_JSON_H_
 

@@ -1,4 +1,4 @@
-// The Client over a mock: what it passes on, asynchronous calls, and how a user's test would look.
+// The Client over a mock: passed arguments, asynchronous calls, and how a user's test would look.
 #include "spillway/client.h"
 
 #include <new>
@@ -193,7 +193,7 @@ TEST(ProgressTest, AStreamCountsBytesBothWays) {
   recorder.returned = true;
   ASSERT_TRUE(response.ok()) << response.status();
   const std::vector<Stage> stages = recorder.Stages();
-  // The answer may begin before the writer has told that all was sent.
+  // The answer may begin before the writer has reported the end of sending.
   if (stages.size() == 3) {
     EXPECT_EQ(stages[1], Stage::kRewriting);
   }

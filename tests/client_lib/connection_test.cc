@@ -1,5 +1,5 @@
-// What every connection does, whatever is at its other end: in this process, a server in one
-// message, a server in a stream.
+// The behaviour of every connection, for any peer: in this process, a server in one message, a
+// server in a stream.
 #include "spillway/connection.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Every door has what the others have: the service, the C++ client and its connections, the C API,
-// the Python package and the program are compared with the one list, doors.txt.
+// Every door has the same calls: the service, the C++ client and its connections, the C API, the
+// Python package and the program are compared with the one list, doors.txt.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -34,7 +34,7 @@ std::string Source(const std::string& path) {
   return text;
 }
 
-// What the first group of `pattern` is, wherever it is found.
+// The first group of each match of `pattern`.
 Names Found(const std::string& text, const std::string& pattern) {
   const std::regex regex(pattern);
   Names names;
@@ -66,7 +66,7 @@ class DoorsTest : public ::testing::Test {
     }
   }
 
-  // The names in a column, of the rows that ask somebody unless `all`.
+  // The names in a column, of the rows with calls unless `all`.
   Names In(Column column, bool all = true) const {
     Names names;
     for (const std::vector<std::string>& row : rows_) {
@@ -125,7 +125,7 @@ TEST_F(DoorsTest, TheProgram) {
             In(kCommand));
 }
 
-// Each command that asks somebody may ask a server, in the same words.
+// Each command with a call may use a server, in the same words.
 TEST_F(DoorsTest, TheConnectionFlagsOfEveryCommand) {
   for (const std::string& command : In(kCommand, /*all=*/false)) {
     const std::string help = RunChild({kProgram, command, "--help-all"}).out;
@@ -142,7 +142,7 @@ TEST_F(DoorsTest, TheConnectionFlagsOfEveryCommand) {
   }
 }
 
-// So that what it says in process is what a server says: it has nothing else to ask.
+// So that its answers in process are a server's: it has no other source.
 TEST_F(DoorsTest, TheProgramUsesOnlyTheClient) {
   int files = 0;
   for (const auto& entry :

@@ -47,7 +47,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using json = nlohmann::json;
 
-// Of the server: what `above_a_limit` is above, and no other graph.
+// Of the server: only the graph `above_a_limit` exceeds it.
 constexpr int64_t kMaxNodes = 400;
 // Every door that can take it; so few that a mistake cannot hide behind `not`.
 constexpr size_t kLeastMistakes = 40;
@@ -62,7 +62,7 @@ struct Mistake {
   std::map<std::string, std::string> not_by;  // Why, by door.
 };
 
-// What came of a call.
+// The outcome of a call.
 struct Outcome {
   std::string code, reason, sentence;
   bool operator==(const Outcome& other) const {
@@ -102,7 +102,7 @@ std::string Noops(const std::string& count) {
   return *testing::ParseGraphText(text);
 }
 
-// Reads mistakes.txt; what is wrong in it fails the test.
+// Reads mistakes.txt; errors in it fail the test.
 std::vector<Mistake> ReadMistakes() {
   std::vector<Mistake> mistakes;
   std::map<std::string, std::string> graphs;  // Those with a name, serialized.
@@ -196,7 +196,7 @@ const Options& As(const Message& options) {
 void AddFlag(const Message& message, const FieldDescriptor* field, int index, TempDir* dir,
              std::vector<std::string>* flags);
 
-// The flags for what is set in `message`, by the rules of client_lib/README.md.
+// The flags for the fields set in `message`, by the rules of client_lib/README.md.
 void AddFlags(const Message& message, TempDir* dir, std::vector<std::string>* flags) {
   std::vector<const FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
@@ -249,7 +249,7 @@ void AddFlag(const Message& message, const FieldDescriptor* field, int index, Te
     value = field->type() == FieldDescriptor::TYPE_BYTES ? dir->Write("profile", plain) : plain;
   }
   if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
-    // Flags leave out what all names of the enum begin with.
+    // Flags leave out the common prefix of the enum's names.
     const absl::string_view none = field->enum_type()->value(0)->name();
     value = absl::AsciiStrToLower(absl::StripPrefix(value, absl::StripSuffix(none, "UNSPECIFIED")));
   }
@@ -279,7 +279,7 @@ Outcome ThroughCore(const Mistake& mistake, const v1::Limits& limits) {
   return Called(mistake, Client(MakeLocalConnection(limits)));
 }
 
-// As ThroughCore, but by the methods that ask for the same in another way.
+// As ThroughCore, but by methods that do the same in another way.
 Outcome ThroughClient(const Mistake& mistake, const Client& client) {
   if (mistake.call == "inspect") {
     const std::unique_ptr<Message> options = OptionsOf(mistake);
@@ -334,8 +334,8 @@ std::string PlanJson(const Mistake& mistake) {
   return text;
 }
 
-// A sentence in the words of the command line, made one in those of the API: what the program says
-// of an option is the same as what every door says, but for its name.
+// A sentence in the words of the command line, made one in those of the API: the program's sentence
+// about an option is the same as every door's, except for its name.
 std::string InFields(const std::string& sentence) {
   static const std::map<std::string, std::string> kOthers = {{"--hardware", "preset"},
                                                              {"--top", "largest_tensor_count"},
@@ -389,7 +389,7 @@ Outcome ThroughProgram(const Mistake& mistake, const std::string& server, TempDi
           line.substr(bracket + 2, line.size() - bracket - 3), line.substr(0, bracket)};
 }
 
-// All at once: most of what a process of Python takes is its start.
+// All at once: most of a Python process's time is its start.
 std::map<std::string, Outcome> ThroughPython(const std::vector<Mistake>& mistakes,
                                              const std::string& server, TempDir* dir) {
   json calls = json::array();
@@ -505,7 +505,7 @@ TEST_F(MistakesTest, TheCApi) {
 }
 
 TEST_F(MistakesTest, TheProgram) {
-  // What stands in front of a value in the API, and must not be said to who types flags.
+  // Words in front of a value in the API, which must not be shown to users of flags.
   static const std::regex field("(^|[^'\"/a-z_])(hardware\\.)?[a-z]+(_[a-z]+)+ is ");
   for (auto& [name, outcome] : expected_) outcome.sentence = InFields(outcome.sentence);
   Compare("program", [&](const Mistake& mistake, const std::string& server) {

@@ -1,5 +1,4 @@
-// What is particular to a server: how the graph travels, and what happens when something is wrong
-// with the server or on the way.
+// A server's peculiarities: transport of the graph, and errors of the server or the network.
 #include "spillway/remote_connection.h"
 
 #include <set>
@@ -294,7 +293,7 @@ TEST(RemoteConnectionTest, AnUnreachableServerIsNamedWithWhatToDo) {
     TestServer server;
     target = server.target();
   }
-  // Nobody listens there any more.
+  // The server there has ended.
   RemoteOptions options;
   options.target = target;
   options.retry.max_attempts = 1;

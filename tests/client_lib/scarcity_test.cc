@@ -36,7 +36,7 @@ void* operator new(size_t size) {
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
-// Seen by libstdc++, whatever the rest of the program shows.
+// Visible to libstdc++, regardless of the program's other symbols.
 extern "C" __attribute__((visibility("default"))) int pthread_create(
     pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
     void* argument) noexcept {

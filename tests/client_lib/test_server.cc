@@ -220,7 +220,7 @@ template <typename Header, typename Message, typename Reader>
 grpc::Status TestServer::ReadQuestion(grpc::ServerContext* context, Reader* reader, Header* header,
                                       std::vector<std::string>* graphs) {
   ++questions_;
-  // In gRPC's words for a method that nobody has registered.
+  // In gRPC's words for an unregistered method.
   if (options_.fault == Fault::kOlder) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
   Message message;
   if (!reader->Read(&message) || !message.has_header()) return BadStream("no header");

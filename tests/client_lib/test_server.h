@@ -1,6 +1,6 @@
 // A server for the tests of the client: spillway.v1 over the core, on a port of its own, honest or
-// with one of several faults. It shares no code with server/: that is what makes it a second
-// opinion on the protocol.
+// with one of several faults. It shares no code with server/, which makes it a second opinion on
+// the protocol.
 #ifndef SPILLWAY_TESTS_CLIENT_LIB_TEST_SERVER_H_
 #define SPILLWAY_TESTS_CLIENT_LIB_TEST_SERVER_H_
 
@@ -48,16 +48,16 @@ struct ServerOptions {
   int max_message_bytes = 4 << 20;
   bool healthy = true;
   int port = 0;  // 0: any that is free.
-  // How it listens; plain text if there are none.
+  // How it listens; plain text without any.
   std::shared_ptr<grpc::ServerCredentials> credentials;
   bool has_service = true;  // False: as a server of another major version, which has others.
   std::string pushback_ms;  // Sent as grpc-retry-pushback-ms with the fault kEarlyError, if set.
   absl::Duration delay;     // That every answer takes at least.
-  bool dry_run = false;     // Rewrites nothing, whatever is asked.
+  bool dry_run = false;     // Rewrites nothing, for any request.
   absl::Duration max_connection_age = absl::InfiniteDuration();
 };
 
-// What a server sends for `status`: the code, the message, and the details with their ErrorInfo.
+// A server's form of `status`: the code, the message, and the details with their ErrorInfo.
 grpc::Status ToGrpc(const absl::Status& status);
 
 inline ServerOptions WithFault(Fault fault) {
@@ -75,14 +75,14 @@ class TestServer : private v1::RewriteService::Service {
   // `127.0.0.1:PORT`.
   const std::string& target() const { return target_; }
 
-  // As grpc.health.v1 tells it from now on.
+  // As grpc.health.v1 reports it from now on.
   void SetHealthy(bool healthy);
 
   // The metadata of the call that came last, and the connections that calls came on.
   std::multimap<std::string, std::string> last_metadata() const;
   std::set<std::string> peers() const;
 
-  // What came so far.
+  // Requests so far.
   int unary_calls() const { return unary_calls_; }
   int stream_calls() const { return stream_calls_; }
   int questions() const { return questions_; }
@@ -113,12 +113,12 @@ class TestServer : private v1::RewriteService::Service {
                                v1::GetCapabilitiesResponse* response) override;
   // Notes the call, and fails it if that is the server's fault.
   grpc::Status Begin(grpc::ServerContext* context);
-  // Reads header and chunks of a question; `graphs` has what the header announces.
+  // Reads header and chunks of a question; `graphs` has the announced ones.
   template <typename Header, typename Message, typename Reader>
   grpc::Status ReadQuestion(grpc::ServerContext* context, Reader* reader, Header* header,
                             std::vector<std::string>* graphs);
   grpc::Status Answer(v1::RewriteResponse response, Stream* stream) const;
-  // With the fault kNewer: `message` with a field that is none of today's.
+  // With the fault kNewer: `message` with a field that does not exist today.
   template <typename Writer, typename Message>
   void WriteNews(Writer* writer, Message message) const;
 

@@ -1,4 +1,4 @@
-// Encrypted connections: that they work, and that users can tell why they do not.
+// Encrypted connections: that they work, and that their errors show users the reason.
 #include <memory>
 #include <string>
 
@@ -41,7 +41,7 @@ class ClientTlsTest : public ::testing::Test {
     server_ = std::make_unique<TestServer>(options);
   }
 
-  // A client of the server that trusts ca_; nothing is tried again without a word.
+  // A client of the server that trusts ca_; nothing is retried silently.
   RemoteOptions Options() {
     RemoteOptions options;
     options.target = server_->target();

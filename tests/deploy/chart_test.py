@@ -48,7 +48,7 @@ ALL = {"tls": {**TLS_CLIENTS["tls"], **CERT_MANAGER["tls"]}, **MONITORING, **ADM
 ALL_COMPONENTS = ("tls", "tls-clients", "cert-manager", "monitoring", "autoscaling-admission", "journal",
                   "journal-claim")
 
-# What may differ: labels that Helm gives to a release, also where they select; how a change of the
+# Allowed differences: labels that Helm gives to a release, also in selectors; how a change of the
 # proxy's configuration rolls the pods out; and the Namespace, which Helm does not own.
 HELM_LABELS = {"app.kubernetes.io/instance", "app.kubernetes.io/version",
                "app.kubernetes.io/managed-by", "helm.sh/chart"}
@@ -56,8 +56,8 @@ CHECKSUM = "checksum/proxy"
 HASHED = re.compile(r"^spillway-proxy-[0-9a-z]{10}$")
 
 
-# Values that contradict each other or the schema, and what is said. The second one of each is next to
-# it, and sound.
+# Values that contradict each other or the schema, and the message. The second one of each is next
+# to it, and sound.
 REFUSED = [
     ({"autoscaling": {"minReplicas": 5, "maxReplicas": 4}},
      {"autoscaling": {"minReplicas": 5, "maxReplicas": 5}},
@@ -104,7 +104,7 @@ REFUSED = [
      " resources.server.limits.memory."),
 ]
 
-# What the schema says is Helm's.
+# The schema's messages are Helm's.
 AGAINST_THE_SCHEMA = [
     ({"replica": 3}, {"replicas": 3}, "Additional property replica is not allowed"),
     ({"tls": {"cert": "a"}}, TLS, "tls: Additional property cert is not allowed"),

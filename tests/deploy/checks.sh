@@ -4,7 +4,7 @@
 passed=0
 failed=0
 
-# check NAME COMMAND...: what COMMAND prints is shown if it fails.
+# check NAME COMMAND...: COMMAND's output is shown if it fails.
 check() {
   local name=$1 output
   shift

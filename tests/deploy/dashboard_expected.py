@@ -177,7 +177,7 @@ def fitting(sent):
     return [a for a in sent.graphs if a.outcome != "stripped"]
 
 
-# What server and hooks have alike.
+# Common to server and hooks.
 COMMON = {
     "GPU memory saved": [lambda s: one(sum(map(saved, s.swapping)))],
     "Host memory promised": [lambda s: one(sum(a.host_bytes for a in s.swapping))],

@@ -26,7 +26,7 @@ NODE_MEMORY_BYTES = 32 << 20
 
 # Exit codes of the program.
 DONE, USAGE, BAD_GRAPH, SERVER, DOES_NOT_FIT = 0, 2, 3, 5, 8
-# What a hook counts them as.
+# A hook's names for them.
 FAILURES = {USAGE: "options", BAD_GRAPH: "graph", SERVER: "server", DOES_NOT_FIT: "memory"}
 
 
@@ -35,7 +35,7 @@ class Gpu:
     peak_before: int
     peak_after: int
     budget: int
-    need: int  # The larger of need and peak after; None where it is not known.
+    need: int  # The larger of need and peak after; None if unknown.
 
 
 @dataclasses.dataclass
@@ -112,7 +112,7 @@ class Answer:
     @property
     def machine(self):
         if self.report is None:
-            return "p100_pcie"  # The default: only what comes back has another.
+            return "p100_pcie"  # The default: only answers have another.
         if "hardware" not in self.report:
             return "none"
         return self.report["hardware"]["hardware"].get("preset") or "custom"
@@ -125,7 +125,7 @@ class TextFile:
         def answer(handler):
             text = path.read_text() if path.exists() else ""
             text += "node_memory_MemTotal_bytes %d\n" % NODE_MEMORY_BYTES
-            # Each exporter has those of its own process, which are no server's.
+            # Each exporter has those of its own process, not of a server.
             for name in ("resident_memory_bytes", "cpu_seconds_total", "open_fds", "max_fds"):
                 text += "process_%s 1e15\n" % name
             text += "process_start_time_seconds 1\n"
@@ -164,7 +164,7 @@ class Load:
         # A GraphDef with a node `a` of op `Abs` that reads a node `b`.
         self.dangling = folder / "dangling.pb"
         self.dangling.write_bytes(b"\x0a\x0b\x0a\x01a\x12\x03Abs\x1a\x01b")
-        # By a strategy that swaps something also in a graph that fits.
+        # By a strategy that also swaps in a graph that fits.
         self.execute(
             ["rewrite", "--strategy", "scope", SMALL, "-o", self.rewritten, "--quiet"], [DONE]
         )
@@ -279,7 +279,7 @@ class Load:
             self.ask(self.dangling, batch, [BAD_GRAPH], error=bad_graph, strategy="budget")
         bad_name = ("INVALID_ARGUMENT", "name_matches_nothing", "caller")
         self.ask(SMALL, ["--targets", "none"], [USAGE], error=bad_name, strategy="budget")
-        # What is not planned.
+        # Requests without plans.
         self.ask(self.rewritten, batch, strategy="budget")
         self.ask(self.rewritten, command="strip", strategy="strip")
         self.ask(SMALL, batch, command="inspect", method="Inspect")
@@ -298,7 +298,7 @@ class Load:
         self.run_hook(SMALL, memory("10MiB"), DOES_NOT_FIT, closed=True)
         self.run_hook(self.rubbish, batch, BAD_GRAPH)
         self.run_hook(SMALL, ["--targets", "none"], USAGE)
-        # Nobody listens there: the port of a server has to be above 0 for another reason.
+        # No server listens there: a server's port has to be above 0 for another reason.
         nowhere = ["--server", "127.0.0.1:1", "--retries", "0"]
         self.run_hook(SMALL, batch + nowhere, SERVER)
 

@@ -35,7 +35,7 @@ MAX_CONNECTIONS = 64
 # More lines than one file of the journal holds.
 LOST_REQUESTS = 10
 
-# So long after the last scrape, what rules recorded has it: they are evaluated as often.
+# So long after the last scrape, results of rules have it: they are evaluated as often.
 RECORDING_MS = 1000
 
 
@@ -219,7 +219,7 @@ def server_command(arguments, folder):
         "--workers=1",
         "--max-queued-requests=1",
         "--max-inflight-bytes=%d" % INFLIGHT_BYTES,
-        # All come from one address, which is one caller: what is refused lacks room, not a share.
+        # All come from one address, which is one caller: refused requests lack room, not a share.
         "--max-caller-bytes=%d" % (2 * INFLIGHT_BYTES),
         "--max-graph-bytes=4MiB",
         "--max-unary-bytes=4MiB",

@@ -25,7 +25,7 @@ PROLOG = ROOT / "deploy/slurm/task_prolog.sh"
 BATCH = ROOT / "deploy/slurm/train.sbatch"
 SPILLWAY = ROOT / "build/bin/spillway"
 PATIENCE_S = 60
-# What a hook may find in place of `spillway`.
+# Replacements of `spillway` that a hook may find.
 BROKEN = {
     "missing": None,
     "crashes": "kill -SEGV $$",

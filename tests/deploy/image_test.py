@@ -30,7 +30,7 @@ SUITE = "bookworm"
 NEEDS = {"buildah": "buildah", "debootstrap": "debootstrap", "chroot": "coreutils",
          "ip": "iproute2", "mount": "mount", "unshare": "util-linux"}  # And their packages.
 
-# Of these, an image that is more than what runs would have some.
+# An image with more than the runtime's files would have some of these.
 NOT_IN_THE_IMAGE = ("usr/bin/g++", "usr/bin/cmake", "usr/include/grpcpp", "src", "build", "packages",
                     "usr/bin/apt-get", "usr/bin/dpkg", "usr/bin/perl", "usr/share/locale", "usr/share/man")
 
@@ -112,7 +112,7 @@ class Chroot:
         """`volumes`: the path in the image, and the folder that is mounted there."""
         for inside in ["/dev", "/proc", *volumes]:
             (self.root / inside.lstrip("/")).mkdir(exist_ok=True)
-        # What a cluster's DNS would say.
+        # As a cluster's DNS would answer.
         (self.root / "etc/hosts").write_text("127.0.0.1 localhost spillway.spillway\n")
         run("mount", "--bind", self.root, self.root)
         run("mount", "-o", "remount,bind,ro", self.root)
@@ -322,7 +322,7 @@ def main():
         print("        its root holds %s" % run("du", "-sh", "--apparent-size", image_root).split()[0])
         if arguments.compare:
             test_same_packages(image_root, arguments.packages)
-        # Mounts and ports that nobody else sees, and that end with the process.
+        # Private mounts and ports, which end with the process.
         inside = subprocess.run(
             ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", sys.executable,
              __file__, "--inside", str(image_root)], stdout=subprocess.PIPE, text=True)

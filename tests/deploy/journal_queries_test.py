@@ -102,7 +102,7 @@ def damage(journal):
     files = sorted(journal.glob("journal*.jsonl"))
     for path in files:
         lines = path.read_bytes().splitlines()
-        # Of a later version: a field that nobody knows.
+        # Of a later version: an unknown field.
         lines[0] = lines[0][:-1] + b',"moon":{"phase":[1,{"time":3}]}}'
         mixed = [line for pair in itertools.zip_longest(DAMAGED[:-1], lines) for line in pair
                  if line is not None]
@@ -162,7 +162,7 @@ def test_sql(requests):
         for of, m in by(swapping, "model", "strategy").items()
     })
 
-    # What fits in 20 MiB, but not in 10.
+    # Fits in 20 MiB, but not in 10.
     (of, row), *others = sql("what_did_not_fit.sql", 3).items()
     checks.check(
         "what_did_not_fit.sql",
@@ -193,7 +193,7 @@ def test_jq(requests, journal, num_files, hours):
     for row in jq("per_hour.jq", journal):
         unknown = row["by_outcome"].pop("Prophesy", 0)
         if row["hour"] == "2026-11-24T08:00Z":
-            # The line whose name is no UTF-8 is one for jq: it has a time.
+            # The line whose name is not UTF-8 is one for jq: it has a time.
             wanted = {"hour": row["hour"], "requests": 2 * num_files,
                       "by_outcome": {"rewritten": num_files}}
             checks.check("per_hour.jq: a line of a later version", row == wanted and unknown

@@ -29,7 +29,7 @@ except ImportError as error:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROXY = ROOT / "deploy/proxy"
 
-# gRPC probes are stable since 1.27; the newest is whatever the package has.
+# gRPC probes are stable since 1.27; the newest is the package's newest.
 OLDEST = "1.27"
 
 def check(name, problem):
@@ -85,7 +85,7 @@ def flags(arguments):
 
 
 def check_kustomization(folder, kustomization):
-    # Folders apart: another kustomization says what is in them.
+    # Except folders: another kustomization lists their files.
     named = [*kustomization.get("resources", []),
              *(patch.get("path", "") for patch in kustomization.get("patches", []))]
     listed = {name for name in named if name.endswith(".yaml")}
@@ -164,7 +164,7 @@ def check_server(deployment, spillwayd):
           "" if all("--server=" + given["--listen"] in probe for probe in probes) else str(probes))
     check_proxy(spec, given, dict(line.split("=", 1) for line in tried.stdout.splitlines()), ports)
 
-    # A selector that matches nothing fails in silence.
+    # A selector that matches nothing fails silently.
     selectors = {
         "deployment": deployment["spec"]["selector"]["matchLabels"],
         "budget": manifests.find("PodDisruptionBudget", "spillway")["spec"]["selector"]["matchLabels"],

@@ -61,7 +61,7 @@ def container(spec, name):
     return next(each for each in containers(spec) if each["name"] == name)
 
 
-# What their controllers put on the pods of a job.
+# Labels that controllers put on a job's pods.
 JOB_NAME_LABELS = {"Job": "batch.kubernetes.io/job-name", "TFJob": "training.kubeflow.org/job-name"}
 
 

@@ -7,7 +7,7 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 readonly options=(--quiet --strategy scope --fuse-swapins --lb 5 --min-tensor-bytes 4096)
 readonly names=(spillway-server spillway-client libspillway0 libspillway-dev python3-spillway)
 
-# apt_get ARGUMENT...: with what it says only if it fails; no warning of a maintainer script passes.
+# apt_get ARGUMENT...: prints its output only if it fails; no warning of a maintainer script passes.
 apt_get() {
   if ! apt-get -y -q --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >log 2>&1; then
     tail -n 30 log
@@ -31,7 +31,7 @@ version_of() {
   dpkg-query -W -f '${Version}' "$1"
 }
 
-# Everything but what is of apt and dpkg themselves, and of Python's own cache.
+# Everything except the files of apt and dpkg themselves, and of Python's own cache.
 files() {
   find / -xdev \( -path /try -o -path /proc -o -path /sys -o -path /dev -o -path /var/lib/dpkg \
     -o -path /var/lib/apt -o -path /var/cache -o -path /var/log/apt \) -prune -o -print |
@@ -40,7 +40,7 @@ files() {
 
 installs() {
   apt_get update
-  # What ours need comes first, so that what is left of ours can be told in the end.
+  # Dependencies of ours come first, so that our remaining files can be recognized in the end.
   apt_get install ./packages/{spillway-server,spillway-client,libspillway0,python3-spillway}_*.deb
   ours remove
   ours purge
@@ -51,7 +51,7 @@ installs() {
   spillwayd --version
 }
 
-# As nobody, in the background: `server` is its process, `address` where it listens.
+# As user nobody, in the background: `server` is its process, `address` its address.
 start_server() {
   rm -f out
   mkfifo out
@@ -99,7 +99,7 @@ has_its_documents() {
   test -s /lib/systemd/system/spillwayd.service
 }
 
-# A server that runs goes on with what it is, without systemd; no call fails, and settings stay.
+# A running server continues unchanged without systemd; no call fails, and settings stay.
 upgrades_under_a_server() {
   start_server
   sed -i 's/^SPILLWAYD_OPTIONS=.*/SPILLWAYD_OPTIONS="--log-level warn"/' /etc/default/spillwayd
@@ -133,7 +133,7 @@ removes() {
   grep -qx 'SPILLWAYD_OPTIONS="--log-level warn"' /etc/default/spillwayd
 }
 
-# What a journal left, too.
+# A journal's files, too.
 purges() {
   mkdir -p /var/log/private/spillway
   echo '{}' >/var/log/private/spillway/journal.jsonl
@@ -196,13 +196,13 @@ takes_settings() {
   cmp served.pb local.pb
 }
 
-# Made outside, where there is an openssl.
+# Made outside, which has an openssl.
 openssl_key() {
   install -m 644 ours.pem /etc/ours.pem
   install -m 640 -g shadow ours.key /etc/ours.key
 }
 
-# The old server answers what it has, the new one the rest: no call fails.
+# The old server answers its requests, the new one the rest: no call fails.
 restarts_when_upgraded() {
   local before caller
   before=$(main_pid)

@@ -91,7 +91,7 @@ versions_agree() {
   [[ -n $project && $project == "$changelog" ]]
 }
 
-# Files that are named for a package are of one that there is, and each package has files.
+# Files that are named for a package belong to an existing one, and each package has files.
 packages_have_files() {
   local packages file name
   packages=$(sed -nE 's/^Package: //p' deploy/debian/control)
@@ -106,7 +106,7 @@ packages_have_files() {
   done
 }
 
-# What the source is built with, for people and for packages.
+# The source's build dependencies, for people and for packages.
 build_depends_agree() {
   local package code=0
   while read -r package; do
@@ -169,7 +169,7 @@ find_missing
 if [[ $install == yes && $(id -u) == 0 ]] &&
     { [[ ${#missing[@]} != 0 ]] || ! command -v systemd-nspawn >/dev/null; }; then
   echo "Installing: ${missing[*]} systemd-container"
-  # The last is for the test under systemd, which is skipped where it cannot be had.
+  # The last is for the test under systemd, which is skipped if unavailable.
   { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
       --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}" systemd-container; } >/dev/null 2>&1 || true
   find_missing
@@ -183,7 +183,7 @@ build_packages() {
   local build=(deploy/debian/build.sh --out "$out" --work "$out/work")
   rm -rf "$out"
   if command -v ccache >/dev/null; then
-    # In a folder that is always the same: what was built there before is found.
+    # In a folder that is always the same: earlier build results are found.
     build=(env CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}" CCACHE_DEPEND=1
       "CCACHE_SLOPPINESS=pch_defines,time_macros" "${build[@]}")
   fi
@@ -244,7 +244,7 @@ make_upgraded() {
   done
 }
 
-# Where this machine's apt has Debian's main packages from.
+# This machine's apt source of Debian's main packages.
 mirror() {
   local found
   # shellcheck disable=SC2016  # apt's variables, not ours.
@@ -354,7 +354,7 @@ openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost \
   -addext subjectAltName=DNS:localhost -keyout "$work/root/try/ours.key" \
   -out "$work/root/try/ours.pem" 2>/dev/null
 check "systemd and the server install" in_root installs_systemd
-# Not a check in a subshell: it tells where the machine is.
+# Not a check in a subshell: it sets the machine's variables.
 if boot >"$work/booted" 2>&1; then
   check "systemd starts the server, which says when it listens" step starts_at_boot
   check "settings, socket, TLS and a limit of memory" step takes_settings

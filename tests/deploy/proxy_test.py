@@ -32,7 +32,7 @@ GRAPH = ROOT / "tests/graphs/mnist_deep/graph.pb"
 STARTUP_S = 20
 # Of each flood. HAProxy ends them within a fraction of it.
 FLOOD_S = 3
-# What the server may grow by: connections, of which the proxy opens up to 500, with what gRPC keeps
+# The server's growth limit: connections, of which the proxy opens up to 500, with what gRPC keeps
 # for each. One connection without a proxy makes it hold 1.9 GB in as many seconds.
 GROWTH_BYTES = 64 << 20
 
@@ -194,7 +194,7 @@ def test_calls(programs, server, folder):
         done = subprocess.run([programs["spillway"], "health", "--server", "localhost:%d" % proxy.port],
                               capture_output=True, text=True)
         check("a probe reaches the server", done.stdout.strip() == "SERVING", done.stdout + done.stderr)
-        # As a client would that wants to be somebody else.
+        # Like a client that poses as another.
         connection = connect(proxy.port, "127.0.0.1")
         connection.sendall(frame(HEADERS, END_HEADERS, 1, REQUEST + literal(
             b"x-spillway-peer", b"10.0.0.66") + literal(b"x-request-id", b"spoofed")))
@@ -237,7 +237,7 @@ def test_floods(programs, server, folder):
                   "%d sent, it grew by %d bytes" % (count, grown))
             print("        %d times sent, the server grew by %.1f MiB" % (count, grown / 2**20))
         deadline = time.monotonic() + STARTUP_S
-        # One address may be refused for some seconds after what it did.
+        # One address may be refused for some seconds after its flood.
         while True:
             done = rewrite(programs["spillway"], proxy.port)
             if done.returncode == 0 or time.monotonic() > deadline:

@@ -35,7 +35,7 @@ fi
 
 source "$root/tests/deploy/checks.sh"
 
-# In the unit tests, a line `alertname: NAME` is followed by what is expected of it.
+# In the unit tests, a line `alertname: NAME` is followed by its expected alerts.
 fires_and_is_silent() {
   local after
   after=$(grep -A 1 -E "alertname: $1\$" "$unit_tests" || true)

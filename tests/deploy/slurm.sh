@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by slurm_test.sh: a Slurm of two nodes on this machine, a spillwayd, jobs and what they
-# leave. Expects `root` and `work`, a folder that goes with the script; start_server sets `server`.
+# Sourced by slurm_test.sh: a Slurm of two nodes on this machine, a spillwayd, jobs and their files.
+# Expects `root` and `work`, a folder that goes with the script; start_server sets `server`.
 # shellcheck disable=SC2154,SC2034
 
 readonly nodes=(node1 node2)
@@ -43,7 +43,7 @@ print(*(s.getsockname()[1] for s in sockets))' "$1"
 }
 
 # The partition `gpu` is the one whose jobs must name a graph; jobs with one that have no file for
-# metrics get the site's. The filter is the sample but for these two lines.
+# metrics get the site's. The filter is the sample except for these two lines.
 configure_filter() {
   sed -e 's/^local must_have_a_graph = {}$/local must_have_a_graph = { gpu = true }/' \
     -e "s|^local variables = {}\$|local variables = { SPILLWAY_METRICS_TEXTFILE = '$work/site.prom' }|" \
@@ -126,8 +126,8 @@ start_server() {
   metrics_url=$(sed -nE 's/^metrics on //p' "$work/spillwayd")
 }
 
-# server_count asked|made: rewrites that the server was asked for so far, and those of them that it
-# made itself, not from its cache or from another request at the same time.
+# server_count asked|made: rewrites requested from the server so far, and those of them that it made
+# itself, not from its cache or from another request at the same time.
 server_count() {
   python3 -c '
 import re, sys, urllib.request
@@ -143,7 +143,7 @@ if sys.argv[2] == "made":
 print(count)' "$metrics_url" "$1"
 }
 
-# A server that takes connections and never says a word: its port is in $work/silent.
+# A server that takes connections and never answers: its port is in $work/silent.
 start_silent_server() {
   start "$work/silent" python3 -uc '
 import socket
@@ -173,8 +173,8 @@ no_job_is_left() {
   [[ -z $(squeue -h -o %i) ]]
 }
 
-# new_job NAME: the folder of a job: its output `log`, what its tasks write, and unless it is told
-# otherwise its cache and its metrics.
+# new_job NAME: the folder of a job: its output `log`, its tasks' files, and by default its cache
+# and its metrics.
 new_job() {
   folder=$work/$1
   mkdir "$folder"

@@ -70,7 +70,7 @@ skip_one() {
   skipped=$((skipped + 1))
 }
 
-# What each task of a job leaves: the graph that it was given.
+# Each task of a job leaves the graph that it was given.
 readonly write_graph='printf "%s\n" "$SPILLWAY_GRAPH" >"task.$SLURM_PROCID"'
 
 # submit NAME VARIABLES COMMAND...: the sample, on one node, with COMMAND.
@@ -97,7 +97,7 @@ with_a_server() {
   check "no temporary file is left" nothing_temporary
 }
 
-# journal FIELD: of what the server wrote of the job `job`.
+# journal FIELD: from the server's lines about the job `job`.
 journal() {
   python3 -c '
 import glob, json, sys
@@ -106,7 +106,7 @@ print(*(line.get(sys.argv[3]) for line in lines if line.get("job") == sys.argv[2
     "$work/journal" "$job" "$1"
 }
 
-# The server learns from Slurm who asked.
+# The server learns the caller from Slurm.
 names_of_the_job() {
   if ((${#with_journal[@]} == 0)); then
     skip_one "this spillwayd has no --journal: what it learns of a job is not looked at"
@@ -149,8 +149,8 @@ on_two_nodes() {
     "node1 $digest,node1 $digest,node2 $digest,node2 $digest"
 }
 
-# Where each node has a cache of its own, each node asks, and a job later nobody does. The server makes
-# the graph once, here in an earlier job.
+# If each node has its own cache, each node asks, and a job later none does. The server makes the
+# graph once, here in an earlier job.
 a_cache_per_node() {
   local asked made node
   asked=$(server_count asked) made=$(server_count made)
@@ -230,7 +230,7 @@ cancelled_in_the_middle() {
   check "no process of the job is left" is "$(grep -lzs "^SLURM_JOB_ID=$job$" /proc/[0-9]*/environ || true)" ""
 }
 
-# Leaves what the batch script and its tasks got; in its first run it then waits to be requeued, if a
+# Leaves the graphs of batch script and tasks; in its first run it then waits to be requeued, if a
 # file says so.
 write_prolog_job() {
   cat >"$folder/job" <<JOB
@@ -286,7 +286,7 @@ requeued() {
   first=$(cat "$folder/task.batch")
   rm -f "$folder"/task.*
   scontrol requeue "$job"
-  # Slurm holds it back for two minutes, unless told.
+  # Slurm delays it by two minutes by default.
   wait_until 60 job_is_pending "$job"
   wait_until 60 scontrol update JobId="$job" StartTime=now
   finish

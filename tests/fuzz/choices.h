@@ -1,7 +1,7 @@
 // Decisions read from a fuzzer's bytes: each takes a byte or two from the front, so that a small
-// change of the bytes is a small change of what is built. Where the bytes end, all are 0.
-// (clang's FuzzedDataProvider does the same, but comes with clang alone, and a replay has to work
-// without it.)
+// change of the bytes is a small change of the result. Behind the last byte, all are 0. (clang's
+// FuzzedDataProvider does the same, but comes with clang alone, and a replay has to work without
+// it.)
 #ifndef SPILLWAY_TESTS_FUZZ_CHOICES_H_
 #define SPILLWAY_TESTS_FUZZ_CHOICES_H_
 
@@ -22,7 +22,7 @@ class Choices {
   }
   // From 0 to `bound` - 1. REQUIRES: 0 < bound <= 65536.
   int Below(int bound) { return (bound <= 256 ? Byte() : TwoBytes()) % bound; }
-  // True for one byte of `n`; never where the bytes have ended.
+  // True for one byte of `n`; never behind the last byte.
   bool OneIn(int n) { return Below(n) == n - 1; }
   template <typename List>
   const auto& Pick(const List& items) {

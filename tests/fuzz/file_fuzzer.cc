@@ -1,5 +1,5 @@
-// Any bytes as a file that holds graphs: the first byte chooses the format, the rest is the file.
-// What is read can be written, unchanged and with another graph in it, and read again; and an
+// Any bytes as a file that holds graphs: the first byte chooses the format, the rest is the file. A
+// file that is read can be written, unchanged and with another graph, and read again; and an
 // anonymized file is a file.
 #include <algorithm>
 #include <string>
@@ -22,7 +22,7 @@ constexpr GraphFormat kFormats[] = {GraphFormat::kGraphDef,   GraphFormat::kGrap
                                     GraphFormat::kMetaGraph,  GraphFormat::kMetaGraphText,
                                     GraphFormat::kSavedModel, GraphFormat::kSavedModelText};
 
-// A GraphDef with a node `x` of type `Y`: another than any that comes in.
+// A GraphDef with a node `x` of type `Y`: different from any input's.
 constexpr char kOther[] = "\n\x06\n\x01x\x12\x01Y";
 
 std::string GraphOf(const GraphFile& file, size_t i) { return std::string(file.graph(i)); }
@@ -60,7 +60,7 @@ void CheckFile(const std::string& bytes, const GraphFile& file) {
       const std::string expected = others[i].has_value() ? *others[i] : GraphOf(file, i);
       RequireNone(GraphOf(again, i) == expected ? "" : "another graph than was written");
     }
-    // Binary files come back: `strip` depends on it. Text is printed anew.
+    // Binary files come back: `strip` depends on it. Text is reprinted.
     if (!IsText(file.format())) {
       RequireNone(Written(*changed, file.format(), same) == bytes ? "" : "does not come back");
     }

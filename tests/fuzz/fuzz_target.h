@@ -1,4 +1,4 @@
-// What the fuzz targets share. A target is one file that defines LLVMFuzzerTestOneInput; it is
+// Parts shared by fuzz targets. A target is one file that defines LLVMFuzzerTestOneInput; it is
 // linked with libFuzzer (preset `fuzz`) and, in every build, with replay.cc, which runs files.
 #ifndef SPILLWAY_TESTS_FUZZ_FUZZ_TARGET_H_
 #define SPILLWAY_TESTS_FUZZ_FUZZ_TARGET_H_
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace spillway::testing {
 
-// The default limits, but for searches: a hundredth, so that one input takes a second at most,
+// The default limits, except for searches: a hundredth, so that one input takes a second at most,
 // under sanitizers too.
 inline v1::Limits FuzzLimits() {
   v1::Limits limits = core::DefaultLimits();

@@ -242,8 +242,8 @@ class Builder {
     return number;
   }
 
-  // while (v < limit) v = f(v, limit), as tf.while_loop makes it. What is inside can be read from
-  // outside, which TensorFlow would not run.
+  // while (v < limit) v = f(v, limit), as tf.while_loop makes it. Outer nodes can read inner ones,
+  // which TensorFlow would not run.
   void Loop() {
     const std::string scope = absl::StrCat(Scope(), "while_", graph().node_size(), "/");
     const int entered = Enter(AnyTensor(), scope, scope, false);
@@ -306,7 +306,7 @@ class Builder {
       Shape(attrs["shape"].mutable_shape());
       return;
     }
-    // One for each output: of an op that Spillway does not know, this is how many it has.
+    // One for each output: for an op unknown to Spillway, this is their number.
     const auto count = std::count_if(tensors_.begin(), tensors_.end(),
                                      [number](Port tensor) { return tensor.node == number; });
     auto* shapes = attrs["_output_shapes"].mutable_list();
@@ -339,8 +339,8 @@ class Builder {
     }
   }
 
-  // A function that can be inlined, with what a graph's own nodes cannot have: a device that is
-  // none, very many results, another function's call by name.
+  // A function that can be inlined, with things that a graph's own nodes cannot have: an invalid
+  // device, very many results, another function's call by name.
   void Callee() {
     program_.odd = true;  // The executor does not run calls.
     constexpr int kManyResults = 3000;

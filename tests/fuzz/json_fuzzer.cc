@@ -1,5 +1,5 @@
-// Any bytes as what the C API takes as JSON and what the TensorFlow plug-in reads: the first byte
-// chooses between a message in JSON, the plug-in's settings, and a graph that TensorFlow hands it.
+// Any bytes as JSON for the C API and as input of the TensorFlow plug-in: the first byte chooses
+// between a message in JSON, the plug-in's settings, and a graph from TensorFlow.
 #include <stdlib.h>
 
 #include <string>
@@ -22,7 +22,7 @@ namespace plugin = ::spillway::tensorflow_plugin;
 constexpr const char* kMessages[] = {"RewriteOptions", "SimulateOptions", "ExploreOptions",
                                      "RewriteReport", "Plan"};
 
-// What the settings call.
+// Functions that settings call.
 plugin::Library TheLibrary() {
   plugin::Library library = {};
   library.status_message = spillway_status_message;

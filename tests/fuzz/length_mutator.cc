@@ -22,7 +22,7 @@ struct WireField {
   absl::string_view payload;  // If it is.
 };
 
-// None if `message` is no message.
+// None if `message` is not one.
 std::vector<WireField> FieldsOf(absl::string_view message) {
   std::vector<WireField> fields;
   core::WireReader reader(message);
@@ -46,7 +46,7 @@ std::string Repeated(absl::string_view text, size_t max_size, Random* random) {
 
 std::string Scale(absl::string_view message, size_t max_size, int depth, Random* random);
 
-// What one field becomes.
+// One field's new form.
 std::string ScaleField(const WireField& field, size_t max_size, int depth, Random* random) {
   const auto with_payload = [&field](absl::string_view payload) {
     std::string bytes;

@@ -15,7 +15,7 @@ namespace spillway::testing {
 
 // `message` with one field, at any depth, repeated up to thousands of times, lengthened as much,
 // cut in half or left out; the lengths around it are right. At most `max_size` bytes if `message`
-// has no more. What is no message is taken for bytes.
+// has no more. Other input is taken for bytes.
 std::string ScaleLengths(absl::string_view message, size_t max_size, Random* random);
 
 }  // namespace spillway::testing

@@ -1,4 +1,4 @@
-// Writes what the fuzz targets begin with: make_seeds FOLDER makes, in it,
+// Writes the seeds of the fuzz targets: make_seeds FOLDER makes, in it,
 //   graph/       odd graphs, small graphs, and the same rewritten
 //   large/       graphs too large to mutate, for graph_replay alone: megabyte names, real graphs
 //   structured/  lists of operations
@@ -63,7 +63,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-// A chain that can be rewritten, as text: others add what is odd.
+// A chain that can be rewritten, as text: others add odd parts.
 constexpr char kChain[] = R"(x = Placeholder() @/gpu:0 {dtype=float32}
 a = Relu(x) @/gpu:0 {T=float32, _output_shapes=[(4,8)]}
 b = Tanh(a) @/gpu:0 {T=float32}

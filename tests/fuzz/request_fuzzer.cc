@@ -1,10 +1,10 @@
 // Calls of the server, of any bytes: the first says which method, then come the call's messages,
-// each behind its length. They go the server's way, but for gRPC's transport and the queue: sizes
+// each behind its length. They go the server's way, except gRPC's transport and the queue: sizes
 // are checked, graph and options taken apart, uploads put together, the task run, and its answer
 // made bytes. Limits are small, so that inputs of a fuzzer's size reach them.
 //
 // What must hold: an error blames the request, with a reason; options take no more memory than was
-// asked for before they were parsed; every answer can be sent and read.
+// requested before parsing; every answer can be sent and read.
 #include <prometheus/registry.h>
 
 #include <cstdint>
@@ -31,10 +31,10 @@ extern "C" __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t* data, size_t s
 namespace spillway::testing {
 namespace {
 
-// One input takes a second at most, under sanitizers too; whatever it is in then must stop.
+// One input takes a second at most, under sanitizers too; then its work must stop.
 constexpr int64_t kMaxSteps = 1'000'000;
 constexpr int kMethods = 6;
-// What every request may take without asking (wire.cc), and what protobuf has for an empty message.
+// Free bytes of every request (wire.cc), and protobuf's bytes for an empty message.
 constexpr int64_t kFreeBytes = 80 << 10;
 
 server::Options SmallOptions() {
@@ -50,7 +50,7 @@ server::Options SmallOptions() {
   return options;
 }
 
-// What lives as long as a server.
+// Objects living as long as a server.
 struct Server {
   server::Options options = SmallOptions();
   prometheus::Registry registry;
@@ -94,7 +94,7 @@ std::string Write(const Input& input) {
 }
 
 grpc::ByteBuffer Buffer(const std::string& bytes) {
-  // In two pieces, as it comes where it is long.
+  // In two pieces, as long ones come.
   const grpc::Slice slices[] = {grpc::Slice(bytes.substr(0, bytes.size() / 2)),
                                 grpc::Slice(bytes.substr(bytes.size() / 2))};
   return grpc::ByteBuffer(slices, 2);
@@ -109,7 +109,7 @@ void RequireSendable(const google::protobuf::Message& answer) {
                   : "an answer that cannot be read");
 }
 
-// As server/base/wire.h, with the memory that it asks for held against what is taken then.
+// As server/base/wire.h, with the requested memory compared with the used memory.
 absl::Status ParseOptions(absl::string_view bytes, const server::Options& options,
                           google::protobuf::Message* message) {
   int64_t held = 0;
@@ -149,7 +149,7 @@ absl::Status Unary(const Input& input, Server& on) {
   return absl::OkStatus();
 }
 
-// Takes what a method sends.
+// Takes a method's output.
 class Sink final : public server::AnswerSink {
  public:
   absl::Status Send(const google::protobuf::Message& message) override {
@@ -195,7 +195,7 @@ absl::Status Serve(const Input& input, Server& on) {
   return Streamed(server::StreamMethods()[input.method - 1], input, on);
 }
 
-// What is wrong with it; empty if the error blames the request, or is that of the steps.
+// The fault in it; empty if the error blames the request, or is that of the steps.
 std::string WrongError(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -223,7 +223,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-// Half of the time libFuzzer's own mutations, else one of lengths: of a field, or of how many
+// Half of the time libFuzzer's own mutations, otherwise one of lengths: of a field, or of how many
 // messages there are.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                           unsigned int seed) {

@@ -3,8 +3,8 @@
 # (default: SPILLWAY_FUZZ_SECONDS, or 20 s, each of all). SPILLWAY_BUILD is the build folder (default:
 # build-fuzz). The last line is `N passed, N failed`.
 #
-# What a run finds interesting is kept in its folder `corpus`, so that the next one goes on from there.
-# An input that fails is left in `findings`: tests/fuzz/README.md says what to do with it.
+# Interesting inputs of a run are kept in its folder `corpus`, so that the next one continues from
+# there. An input that fails is left in `findings`: tests/fuzz/README.md says what to do with it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -32,7 +32,7 @@ max_size() {
 # One input may take 10 s and 1 GiB, under sanitizers.
 readonly limits=(-timeout=10 -rss_limit_mb=1024)
 
-# fuzz TARGET: says what came of it.
+# fuzz TARGET: reports the outcome.
 fuzz() {
   local target=$1 log=$build/$1.log
   local folders=("$build/corpus/$target" "$build/tests/fuzz/seeds/$target")

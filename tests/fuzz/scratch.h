@@ -1,4 +1,4 @@
-// A folder for what is read as a file, gone with the process.
+// A folder for data read as files, gone with the process.
 #ifndef SPILLWAY_TESTS_FUZZ_SCRATCH_H_
 #define SPILLWAY_TESTS_FUZZ_SCRATCH_H_
 

@@ -17,10 +17,10 @@ namespace spillway::testing {
 namespace {
 
 constexpr uint64_t kMixedSeed = 7;
-// One input takes a second at most, under sanitizers too; whatever it is in then must stop.
+// One input takes a second at most, under sanitizers too; then its work must stop.
 constexpr int64_t kMaxSteps = 1'000'000;
 constexpr int kMaxSizes = 4;
-// What TensorFlow's allocator rounds to: buffers are told as they are, peaks as they are allocated.
+// The allocator's rounding: buffers are reported exactly, peaks as they are allocated.
 constexpr int64_t kAllocation = 256;
 
 std::vector<std::string> MakeGraphs() {
@@ -82,7 +82,7 @@ std::string CheckReport(const v1::SimulateReport& report) {
       alive += (bytes + kAllocation - 1) / kAllocation * kAllocation;
     }
     for (const v1::MemorySample& sample : memory.timeline()) most = std::max(most, sample.bytes());
-    // Workspaces are no tensors.
+    // Workspaces are not tensors.
     if (alive > most) return absl::StrCat(alive, " bytes alive in ", most);
     if (memory.peak_bytes() != most) return absl::StrCat("peak ", memory.peak_bytes(), ", ", most);
   }

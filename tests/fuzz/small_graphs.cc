@@ -7,7 +7,7 @@
 namespace spillway::testing {
 namespace {
 
-// Seeds whose graphs have, in a few dozen nodes, what the options name.
+// Seeds whose graphs have, in a few dozen nodes, all that options name.
 constexpr uint64_t kMixedSeed = 7;
 constexpr uint64_t kPlainSeed = 3;
 

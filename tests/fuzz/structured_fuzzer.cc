@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const GraphProgram program = BuildGraph(&choices);
   const spillway::v1::RewriteOptions options = RandomOptions(program.graph, &random);
   const std::string input = WriteProto(program.graph);
-  // The program puts ops together as they come, whatever shapes they take.
+  // The program combines ops at random, for any shapes.
   const Verdict verdict =
       CheckRewrite(input, options, &random, program.odd ? GraphKind::kAny : GraphKind::kAnyShapes);
   if (!verdict.failure.empty()) {

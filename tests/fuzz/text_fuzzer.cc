@@ -1,5 +1,5 @@
-// Any bytes as a message that is shown: the first byte chooses the kind and what is made of it (a
-// text, a picture, a trace, a comparison with a run), the rest is the message.
+// Any bytes as a message that is shown: the first byte chooses the kind and the result (a text, a
+// picture, a trace, a comparison with a run), the rest is the message.
 #include <string>
 
 #include "client_lib/plot/chrome_trace.h"

@@ -10,8 +10,7 @@
 //                           message holds
 //
 // Expected values are derived by hand, in the comments. There is no way to update a file from our
-// own output; with SPILLWAY_GOLDEN_ACTUAL=1 what came out is written beside it as
-// NAME.golden.actual.
+// own output; with SPILLWAY_GOLDEN_ACTUAL=1 the output is written beside it as NAME.golden.actual.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +80,7 @@ std::string WithoutUndo(const std::string& bytes) {
   return graph.SerializeAsString();
 }
 
-// The difference as `diff` shows it, by a longest common subsequence; empty if there is none.
+// The difference as `diff` shows it, by a longest common subsequence; empty without one.
 std::string Diff(const Lines& expected, const Lines& actual) {
   const size_t n = expected.size(), m = actual.size();
   std::vector<std::vector<int>> common(n + 1, std::vector<int>(m + 1, 0));

@@ -43,7 +43,7 @@ PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s:]+)\)")
 ASSIGNMENT = re.compile(r"^[A-Z_]+=")
 # Words in front of a command that leave it a command.
 BEFORE = {"sudo", "srun", "time", "nice", "exec", "env"}
-# Of what a document shows with its output, what is run.
+# Commands that are run if a document shows their output.
 RUNNABLE = {"spillway", "cat", "cmp", "echo", "grep", "gunzip", "head", "sh", "sort", "uniq"}
 
 
@@ -161,7 +161,7 @@ def shown_runs(path):
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         fence = FENCE.match(line)
         if fence:
-            # What is shown behind a command is in its block.
+            # A command's output is in its block.
             language, goes_on, shown = (fence.group(2) if language is None else None), False, None
         elif language in SHELL:
             if goes_on:
@@ -280,7 +280,7 @@ def wrong_outputs(document, programs, update):
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, universal_newlines=True)
             checks += 1
-            # Where nothing is shown, what matters is that it works.
+            # Without shown output, the command must only succeed.
             if not (is_printed(shown, done.stdout) if shown else done.returncode == 0) and not (
                     update and shown and update_run(document, number, text, shown, done.stdout)):
                 wrong.append((number, "it does not print what is shown (numbers are put in by "

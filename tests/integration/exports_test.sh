@@ -21,7 +21,7 @@ symbols() {
   nm -D --defined-only -C "$1" | sed -E 's/^[0-9a-f]+ . //'
 }
 
-# The filter itself: what must not be shown is found.
+# The filter itself: forbidden symbols are found.
 for private in 'spillway::core::Rewrite(int)' 'spillway::internal::RetryLoop::NextPause()' \
     'google::protobuf::Message::New()' 'std::vector<int>::push_back(int)' 'main'; do
   [[ $(not_public <<<"$private") == "$private" ]] || { echo "the filter lets $private pass"; exit 1; }
@@ -37,7 +37,7 @@ fi
 [[ $(symbols "$folder/libspillway_client.so" | grep -c 'spillway::Client::Rewrite') -ge 1 ]] ||
   { echo "libspillway_client.so does not show spillway::Client::Rewrite"; code=1; }
 
-# Exactly what the header declares.
+# Exactly the header's declarations.
 declared=$(grep -oE '\bspillway_[a-z0-9_]+\(' "$header" | tr -d '(' | sort -u)
 shown=$(symbols "$folder/libspillway.so" | sort -u)
 if ! diff <(echo "$declared") <(echo "$shown"); then

@@ -185,7 +185,7 @@ gunzip -c tests/graphs/resnet50_free/graph.pb.gz >"$work/graph.pb"
 cp tests/graphs/resnet50_tf1/graph_shapes.pb "$work/with_batch.pb"
 if [[ $mode == --install ]]; then
   start install
-  # What a newcomer's machine has besides: pip's environments, and a way to make a certificate.
+  # Further parts of a newcomer's machine: pip's environments, and a way to make a certificate.
   apt-get install -y --no-install-recommends python3-venv openssl >/dev/null
 fi
 start job_script

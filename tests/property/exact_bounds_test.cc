@@ -1,6 +1,6 @@
-// The lower bounds beside the exact least, which another program finds (integer_program.h), on
-// random workloads of up to 60 operations: too many for brute force, which the others are held
-// against (lower_bounds_property_test.cc). Whole buffers, the order of the unswapped step, memory
+// The lower bounds beside the exact minimum, which another program finds (integer_program.h), on
+// random workloads of up to 60 operations: too many for brute force, which
+// lower_bounds_property_test.cc uses. Whole buffers, the order of the unswapped step, memory
 // counted.
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ using ::spillway::testing::Random;
 using ::spillway::testing::RandomWorkload;
 using ::spillway::testing::RandomWorkloadOptions;
 
-// A byte takes so many nanoseconds: between copies that hide and copies that all else waits for.
+// A byte takes so many nanoseconds: between hidden copies and copies for which all others wait.
 constexpr double kNsPerByte[] = {0.02, 1};
 
 enum class Least { kBytesIn, kBytesOut, kTime };
@@ -45,7 +45,7 @@ class ExactLeast {
       const double bytes = static_cast<double>(steps.w.buffers[gap.buffer].bytes);
       away_.push_back(program_.AddChoice(least == Least::kBytesIn ? bytes : 0));
     }
-    // What is freed where: step by step what is less in use with that gap alone.
+    // Bytes freed per step: the reduction in use with that gap alone.
     const GapSet none = steps.no_gaps();
     const int num_steps = static_cast<int>(steps.order.size());
     spans_.assign(away_.size(), {num_steps, -1});
@@ -104,9 +104,9 @@ class ExactLeast {
   }
 
   // As long as each engine alone; and the start of each step: behind the one before it, and behind
-  // the copies out of what is away at it or before. Copies out of what steps from s on make begin
-  // when s has run. Copies in of what is away at a step t or behind it begin when t has run, and
-  // those of what is used up to u end before u starts.
+  // the copies out of buffers away at it or before. Copies out of outputs of steps from s on begin
+  // when s has run. Copies in of buffers away at a step t or later begin when t has run, and those
+  // of buffers used up to u end before u starts.
   void AddTimes() {
     const int time = program_.AddNumber(1);
     const int num_steps = static_cast<int>(steps_.order.size());
@@ -211,7 +211,7 @@ std::vector<OpId> OrderOf(const Workload& workload) {
   return result.ok() ? result->order : std::vector<OpId>();
 }
 
-// The oracle itself: where there are few gaps, no set of them is better, and its own fits.
+// The oracle itself: with few gaps, no set of them is better, and its own fits.
 TEST(ExactLeastTest, IsThatOfBruteForce) {
   int64_t compared = 0, impossible = 0;
   for (uint64_t seed = 0; seed < 1'500 && !HasFailure(); ++seed) {
@@ -319,7 +319,7 @@ TEST(ExactBoundsTest, NoPlanOfWholeBuffersIsBelowTheBounds) {
   EXPECT_LT(given_up, budgets / 20);
 }
 
-// The joint bound beside each way to keep, copy or make again the whole buffers of few gaps.
+// The joint bound beside each way to keep, copy or recompute the whole buffers of few gaps.
 TEST(ExactBoundsTest, NoPlanOfSwapsAndClonesIsBelowTheJointBound) {
   int64_t compared = 0, made_again = 0;
   double share = 0;

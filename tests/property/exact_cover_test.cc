@@ -1,6 +1,6 @@
-// BudgetPlanner::Cover beside the least bytes that any choice of its gaps can do with, which
-// another program finds (integer_program.h), on small training graphs; and that least beside the
-// lower bounds of the same step.
+// BudgetPlanner::Cover beside the least bytes of any sufficient choice of its gaps, which another
+// program finds (integer_program.h), on small training graphs; and that least beside the lower
+// bounds of the same step.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -214,8 +214,8 @@ struct Excess {
   }
 };
 
-// What a budget leaves in use of what could be away. Of the least there is so little to cover that
-// one gap may be worth all others: there the cover is at its worst.
+// The part of the removable bytes that a budget leaves in use. At the largest so little is covered
+// that one gap may be worth all others: there the cover is at its worst.
 constexpr double kShares[] = {0.0, 0.2, 0.4, 0.6, 0.8};
 constexpr double kLittle = 0.7;
 
@@ -224,7 +224,7 @@ struct Kind {
   std::string (*make)(uint64_t seed);
   bool is_text;
   int seeds;
-  double most_mean;  // Of what a cover moves in above the least, where there is little to cover.
+  double most_mean;  // Of bytes moved in above the least, when little is covered.
 };
 
 class ExactCoverTest : public ::testing::TestWithParam<Kind> {};
@@ -263,7 +263,7 @@ TEST_P(ExactCoverTest, IsNearTheLeast) {
       exact += traffic.in == least_in;
       (share < kLittle ? much : little).Add(traffic.in, least_in);
       both.Add(traffic.in + traffic.out, least_both);
-      // The bounds know nothing of which readers can read a swap-in, so that they may be lower.
+      // The bounds ignore which readers can read a swap-in, so they may be lower.
       LowerBoundOptions options;
       options.device_budget_bytes = {target};
       const auto bounds = ComputeLowerBounds(step.simulator->unswapped(),

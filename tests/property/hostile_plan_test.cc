@@ -1,6 +1,6 @@
-// Plans that were tampered with: names, numbers and edges put where they do not belong. Each is
-// refused as BAD_PLAN, or keeps the properties of a rewrite (properties.h): nothing is left for the
-// verifier, and no node is dead that was alive.
+// Plans that were tampered with: names, numbers and edges in wrong places. Each is refused as
+// BAD_PLAN, or keeps the properties of a rewrite (properties.h): nothing is left for the verifier,
+// and no node is dead that was alive.
 #include <cstdint>
 #include <iostream>
 #include <string>
@@ -32,7 +32,7 @@ class Tampering {
     }
   }
 
-  // Adds a clone of a node that somebody reads, or changes one.
+  // Adds a clone of a node with a reader, or changes one.
   void OnceInClones(v1::Plan* plan) {
     plan->set_format_version(2);
     if (plan->clones().empty() || random_.OneIn(3)) {
@@ -100,7 +100,7 @@ class Tampering {
       case 7:
         swap->set_tensor(random_.Pick(reads_).tensor);
         return;
-      case 8:  // Another reader, where there is one, in a swap-in of its own.
+      case 8:  // Another reader, if any, in a swap-in of its own.
         for (int tries = 0; tries < 100; ++tries) {
           const Read& read = random_.Pick(reads_);
           if (read.tensor != swap->tensor()) continue;

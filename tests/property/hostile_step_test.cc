@@ -1,6 +1,6 @@
-// Graphs made to be expensive or to confuse for shape inference and the simulation: what takes long
-// is held against the floor (protobuf's own parsing and serializing of the same bytes), what takes
-// memory against a limit, and the odd ones against what TensorFlow documents.
+// Graphs made to be expensive or to confuse for shape inference and the simulation: slow ones are
+// compared with the floor (protobuf's own parsing and serializing of the same bytes), large ones
+// with a memory limit, and odd ones with TensorFlow's documentation.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int kDtFloat = 1, kDtInt32 = 3, kDtResource = 20;
-// What is linear takes 5 to 60 floors, under sanitizers too; what is quadratic thousands.
+// Linear work takes 5 to 60 floors, under sanitizers too; quadratic work thousands.
 constexpr double kFloors = 300;
 
 int64_t PeakMemory() {
@@ -67,8 +67,8 @@ auto Bounded(const std::string& bytes, int64_t most_memory, const Work& work) {
   const absl::Time begin = absl::Now();
   auto result = work();
   EXPECT_LT((absl::Now() - begin) / floor, kFloors);
-  // It keeps what is freed for a while (quarantine_size_mb, 256 MiB by default), and has redzones
-  // around what is not.
+  // It keeps freed memory for a while (quarantine_size_mb, 256 MiB by default), and has redzones
+  // around the rest.
   if (kAddressSanitizer) most_memory = most_memory * 3 / 2 + 256 * kMiB;
   EXPECT_LT((PeakMemory() - before) / kMiB, most_memory / kMiB);
   return result;
@@ -123,8 +123,8 @@ void AddInt(GraphDef* graph, const std::string& name, int32_t item) {
   AddConst<int32_t>(graph, name, kDtInt32, {}, {item});
 }
 
-// A megabyte or so of attributes that nobody asks for.
-// As many as a node may have beside a dozen of its own, or `count`.
+// A megabyte or so of unused attributes. As many as a node may have beside a dozen of its own, or
+// `count`.
 void AddManyAttrs(NodeDef* node, int count) {
   for (int i = 0; i < std::min(count, core::kMaxAttributes - 12); ++i) {
     (*node->mutable_attr())[absl::StrCat("attribute_", i)].set_i(i);
@@ -150,7 +150,7 @@ std::string ShapeOf(const GraphDef& graph, const std::string& tensor) {
 
 // ---- Odd values ----
 
-// A dimension of 0 makes the number of elements known where that of a part is not.
+// A dimension of 0 makes the number of elements known, though that of a part is not.
 TEST(OddValues, PartsOfUnknownSizeOfNothing) {
   GraphDef graph;
   AddPlaceholder(&graph, "a", kDtInt32, {-1, 0});
@@ -162,7 +162,7 @@ TEST(OddValues, PartsOfUnknownSizeOfNothing) {
   EXPECT_EQ(ShapeOf(graph, "n:0"), "[?,0]");
 }
 
-// An index that no tensor has room for.
+// An index that fits in no tensor.
 TEST(OddValues, LargestIndexOfDynamicStitch) {
   GraphDef graph;
   AddInt(&graph, "indices", std::numeric_limits<int32_t>::max());
@@ -173,7 +173,7 @@ TEST(OddValues, LargestIndexOfDynamicStitch) {
   EXPECT_EQ(ShapeOf(graph, "n:0"), "[?]");
 }
 
-// Nodes whose lists of outputs are empty, or say so: nothing stands where the last one would.
+// Nodes whose lists of outputs are empty, or are said to be: they have no last element.
 TEST(OddValues, NodesWithoutOutputs) {
   for (const char* op : {"RaggedGather", "RaggedTensorFromVariant", "Split", "Unpack",
                          "DecodeProtoV2", "ParseExample", "Batch", "ShapeN", "IdentityN"}) {
@@ -230,7 +230,7 @@ TEST(OddValues, BatchDimensionsOfAGather) {
   }
 }
 
-// ---- Attributes that many nodes ask for ----
+// ---- Attributes that many nodes read ----
 
 constexpr int kMany = 30'000;
 

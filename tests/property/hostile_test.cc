@@ -18,7 +18,7 @@
 namespace spillway::testing {
 namespace {
 
-// Several times what each takes under the sanitizers (up to 17 s on a machine with three times the
+// Several times each one's time under the sanitizers (up to 17 s on a machine with three times the
 // work that it has cores for); a quadratic loop over the sizes below takes minutes.
 constexpr absl::Duration kPatience = absl::Seconds(90);
 constexpr int64_t kMiB = 1 << 20;
@@ -50,7 +50,7 @@ absl::StatusOr<v1::RewriteResponse> TimedRewrite(const std::string& input,
 
 class HugePorts : public ::testing::TestWithParam<const char*> {};
 
-// A port is a number that costs ten bytes to write: it must not be what an array is sized by.
+// A port is a number that costs ten bytes to write: it must not determine an array's size.
 TEST_P(HugePorts, CostNeitherTimeNorMemory) {
   std::string text =
       absl::StrCat("x = Placeholder() @/gpu:0 {dtype=float32}\np = ", GetParam(), "\n");
@@ -131,7 +131,7 @@ TEST_P(WideGraphs, AreRewrittenInTime) {
     const auto response = TimedRewrite(input, options);
     ASSERT_THAT(response, IsOk());
     EXPECT_EQ(response->report().outcome(), v1::OUTCOME_REWRITTEN);
-    // The whole way back.
+    // The whole backward part.
     v1::RewriteOptions strip;
     strip.mutable_strip();
     const auto stripped = TimedRewrite(response->graph_def(), strip);
@@ -151,7 +151,7 @@ TEST_P(WideGraphs, HaveTheirPatchInTime) {
 INSTANTIATE_TEST_SUITE_P(All, WideGraphs,
                          ::testing::Values(&WideReader, &WideProducer, &WideTensor));
 
-// ---- Records that are gone in part ----
+// ---- Partly missing records ----
 
 TEST(PartlyLostRecords, AreBlamedOnTheInput) {
   const auto rewritten = TimedRewrite(
@@ -174,7 +174,7 @@ TEST(PartlyLostRecords, AreBlamedOnTheInput) {
     strip.mutable_strip();
     for (const v1::RewriteOptions& options : {Options(), replan, strip}) {
       const auto response = TimedRewrite(WriteProto(part), options);
-      // A strip may also find nothing wrong, where the node reads only what stays.
+      // A strip may also find nothing wrong, if the node's inputs all stay.
       if (response.ok()) continue;
       EXPECT_THAT(response, FailsWith(absl::StatusCode::kFailedPrecondition,
                                       v1::ERROR_REASON_BAD_UNDO_RECORD, "original graph"));
@@ -295,7 +295,7 @@ TEST(Growth, OfMegabyteNamesIsRefusedWithLittleMemory) {
 }
 
 // One node of a megabyte's name reads very many tensors that are swapped: report and patch name it
-// for each of them. Who asks for the graph alone gets it.
+// for each of them. A request for the graph alone succeeds.
 TEST(Growth, OfReportAndPatchIsRefusedWithLittleMemory) {
   constexpr int kTensors = 3000;
   std::string text =

@@ -1,6 +1,6 @@
-// Graphs with functions at random: nested calls, by attribute and by name, control edges, updates,
-// If and While that are lowered. What holds for each: inlined, a graph is sound and comes back by
-// strip; rewritten, too, with swaps in bodies; and whatever bytes are broken, nothing crashes.
+// Random graphs with functions: nested calls, by attribute and by name, control edges, updates, If
+// and While that are lowered. For each: inlined, a graph is sound and is restored by strip;
+// rewritten, too, with swaps in bodies; and no broken bytes cause a crash.
 #include <string>
 #include <vector>
 
@@ -164,7 +164,7 @@ TEST(InliningProperty, RewritesComeBack) {
     const auto stripped = core::Rewrite(response->graph_def(), strip, DefaultLimits(), StopToken());
     ASSERT_THAT(stripped, IsOk());
     ASSERT_EQ(stripped->graph_def(), bytes);
-    // A diff tells the swaps, and calls that were inlined, and nothing else.
+    // A diff reports the swaps, and calls that were inlined, and nothing else.
     const auto diff = core::DiffGraphs(bytes, response->graph_def(), DefaultLimits(), StopToken());
     ASSERT_THAT(diff, IsOk());
     ASSERT_EQ(diff->swaps_size(), response->report().swaps_size());
@@ -215,7 +215,7 @@ TEST(InliningProperty, BrokenBytesCrashNothing) {
   EXPECT_GT(parsed, 50);
 }
 
-// Whatever is at work when the token fires, little more is done.
+// In any stage, little more is done after the token fires.
 TEST(InliningProperty, AStopIsNoticed) {
   std::string body, last = "x";
   for (int i = 0; i < 5000; ++i) {

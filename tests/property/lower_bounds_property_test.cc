@@ -104,9 +104,8 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
     options.max_devices = 2;
     options.kernels_only = random.OneIn(2);
     options.max_steps = 11;
-    // Where all buffers are of one size, parts of buffers are of no more use than whole ones, so
-    // that the bound is exact: always for what comes back, and for what leaves where no buffer has
-    // two gaps.
+    // If all buffers are of one size, parts of buffers are no better than whole ones, so the bound
+    // is exact: always for swap-ins, and for swap-outs if no buffer has two gaps.
     const bool one_size = random.OneIn(2);
     options.max_units = one_size ? 1 : 3;
     options.odd_sizes = !one_size;
@@ -125,7 +124,7 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
       const int64_t least = *std::min_element(peaks.begin(), peaks.end());
       ++devices;
       for (int i = 0; i < 3; ++i) {
-        // From what no plan fits into up to what needs none.
+        // From the smallest feasible budget to the unswapped peak.
         int64_t budget =
             i == 0 ? least : random.Between(static_cast<int>(least), static_cast<int>(peaks[0]));
         if (one_size) budget -= budget % 256;  // Of which `least` is a multiple.
@@ -154,7 +153,7 @@ TEST(LowerBoundsPropertyTest, NoSetOfGapsMovesLess) {
           }
         }
         if (options.kernels_only) {
-          // Otherwise a copy in that no kernel reads may be what takes the most.
+          // Otherwise a copy in that no kernel reads may determine the peak.
           ASSERT_EQ(bounds.memory_bytes, least) << seed;
         } else {
           ASSERT_GE(bounds.memory_bytes, least) << seed;

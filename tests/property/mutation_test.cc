@@ -1,5 +1,5 @@
-// Valid graphs with their bytes damaged: a Rewrite must never crash, never say INTERNAL, and where
-// it says OK, its answer must strip back to the damaged input. Run under the sanitizers too.
+// Valid graphs with their bytes damaged: a Rewrite must never crash, never return INTERNAL, and if
+// it returns OK, its answer must strip back to the damaged input. Runs under the sanitizers too.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -124,7 +124,7 @@ TEST_F(Mutations, OfGraphs) {
   }
 }
 
-// The records of an earlier rewrite are input like all else.
+// The records of an earlier rewrite are input like the rest.
 TEST_F(Mutations, OfRewrittenGraphs) {
   int graphs = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {

@@ -1,6 +1,6 @@
-// Saved plans that multiply what they name by the graph: many equal nodes, chains, wide nodes, each
-// with many clones or swaps. Whatever reads a plan or a rewritten graph counts its steps, and these
-// grow about like the bytes: no checker searches the graph for each item of a plan.
+// Saved plans that multiply their items by the graph: many equal nodes, chains, wide nodes, each
+// with many clones or swaps. Every reader of a plan or a rewritten graph counts its steps, and
+// these grow about like the bytes: no checker searches the graph for each item of a plan.
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,10 +19,10 @@
 namespace spillway::testing {
 namespace {
 
-// Sizes of one family: far apart, so that what is quadratic is seen beside what is linear.
+// Sizes of one family: far enough apart to distinguish quadratic from linear growth.
 constexpr int kSmall = 1000, kFactor = 8;
 // Steps for a byte may grow by this much: sorting takes a logarithm more, and loops of less than a
-// stride of steps are not counted. What is quadratic grows by up to kFactor.
+// stride of steps are not counted. Quadratic work grows by up to kFactor.
 constexpr double kMostGrowth = 2;
 
 constexpr char kType[] = " @/gpu:0 {T=float32, _output_shapes=[(64,64)]}\n";
@@ -32,7 +32,7 @@ struct Saved {
   v1::Plan plan;
 };
 
-// What all families have: q1 runs before gradients/q.
+// In all families, q1 runs before gradients/q.
 std::string Head() {
   return absl::StrCat(
       "x = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64), _output_shapes=[(64,64)]}\n",
@@ -65,8 +65,8 @@ Saved EqualNodes(int n, bool controls) {
   return made;
 }
 
-// A chain of nodes that hand memory on. `of_variable`: that of a variable, with an update. `each`:
-// a clone of each node, which reads the original; else each clone reads the one before.
+// A chain of nodes that forward memory. `of_variable`: that of a variable, with an update. `each`:
+// a clone of each node, which reads the original; otherwise each clone reads the previous one.
 Saved Chain(int n, bool of_variable, bool each) {
   Saved made;
   std::string text = Head(), last = "q0", gradient = "gradients/q";
@@ -176,7 +176,7 @@ const std::vector<Family>& Families() {
   return families;
 }
 
-// Steps for a byte of all that comes and goes, by what is asked.
+// Steps for a byte of request and response, by operation.
 std::vector<std::pair<std::string, double>> StepsPerByte(const Saved& made) {
   v1::Plan plan = made.plan;
   plan.set_format_version(plan.clones().empty() ? 1 : 2);

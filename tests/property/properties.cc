@@ -37,7 +37,7 @@ int CountControls(const NodeDef& node) {
                     [](const std::string& input) { return absl::StartsWith(input, "^"); }));
 }
 
-// What runs when `names` do, these included.
+// `names` and all nodes that they need.
 std::set<std::string> Ancestors(const GraphDef& graph, const std::set<std::string>& names) {
   const std::map<std::string, int> index = IndexNodes(graph);
   std::set<std::string> seen = names;
@@ -53,7 +53,7 @@ std::set<std::string> Ancestors(const GraphDef& graph, const std::set<std::strin
   return seen;
 }
 
-// One rewritten case. Each Check returns what is wrong, or nothing.
+// One rewritten case. Each Check returns the error, or nothing.
 GraphDef ByName(GraphDef graph) {
   std::sort(graph.mutable_node()->begin(), graph.mutable_node()->end(),
             [](const NodeDef& a, const NodeDef& b) { return a.name() < b.name(); });
@@ -172,7 +172,7 @@ class RewrittenCase {
       ins += absl::StartsWith(node.name(), "lms/swapin_");
       triggers += CountControls(node);
       if (const auto clone = clones_.find(node.name()); clone != clones_.end()) {
-        // It has its own trigger, what its original waits for, and perhaps edges of swaps.
+        // It has its own trigger, its original's control inputs, and perhaps edges of swaps.
         const NodeDef& original = before_.node(was_at.at(originals_.at(node.name())));
         const bool has_trigger = !response_.plan().clones(clone->second).trigger().empty();
         const int64_t more = CountControls(node) - CountControls(original) - has_trigger;
@@ -246,7 +246,7 @@ class RewrittenCase {
   }
 
   // A step that runs one of the consumers, or a node that waits for a swap-out, runs all that these
-  // wait for, rewritten or not: else it might fail, or have an effect, that it had not.
+  // wait for, rewritten or not: otherwise it might newly fail, or have an effect.
   std::string Needs() const {
     if (options_.has_budget()) return NeedsOfBudget();
     if (!options_.has_level()) return "";
@@ -270,7 +270,7 @@ class RewrittenCase {
     return NeedsOfPaces();
   }
 
-  // A clone needs what its original needs, and its trigger.
+  // A clone needs its original's ancestors, and its trigger.
   std::string OriginalOf(const std::string& name) const {
     const auto found = originals_.find(name);
     return found == originals_.end() ? name : found->second;
@@ -303,7 +303,7 @@ class RewrittenCase {
   }
 
   // The same for a clone: of the nodes that read it, perhaps through other new ones. (It waits for
-  // its trigger, of which these were asked before.)
+  // its trigger, for which these were checked before.)
   std::string ReadersNeedMore(const std::string& clone, const std::string& awaited) const {
     const std::map<std::string, int> was_at = IndexNodes(before_);
     std::set<std::string> seen = {clone};
@@ -325,7 +325,7 @@ class RewrittenCase {
     return "";
   }
 
-  // Whether the node is read, and by nodes alone that need all that `awaited` needs.
+  // Whether the node is read, and only by nodes that need all that `awaited` needs.
   bool AllReadersNeed(const std::string& node, const std::string& awaited) const {
     int readers = 0;
     for (const NodeDef& reader : before_.node()) {
@@ -405,7 +405,7 @@ class RewrittenCase {
     return applied->graph_def() == response_.graph_def() ? "" : "plan: other bytes";
   }
 
-  // The answer can be sent: protobuf reads what it wrote (a string that is not UTF-8 would not be).
+  // The answer can be sent: protobuf reads its own output (but no strings without UTF-8).
   std::string Transport() const {
     v1::RewriteResponse copy;
     return copy.ParseFromString(response_.SerializeAsString()) ? "" : "transport: not readable";
@@ -422,7 +422,7 @@ class RewrittenCase {
 };
 
 bool IsTuned(const v1::LevelStrategy& level) {
-  // What is not given is -1. Groups are not tuned with a threshold and sync_mode 2 or 3.
+  // Omitted options are -1. Groups are not tuned with a threshold and sync_mode 2 or 3.
   return !level.has_swapout_threshold() || !level.has_swapin_ahead() || !level.has_swapin_groupby();
 }
 
@@ -558,7 +558,7 @@ std::string CheckAnswer(const std::string& input, const v1::RewriteOptions& opti
 
 namespace {
 
-// What is the same for all strategies.
+// The options common to all strategies.
 void AddCommonOptions(const GraphDef& graph, Random* random, v1::RewriteOptions* options) {
   if (random->OneIn(8)) options->set_min_tensor_bytes(random->Below(5000));
   if (random->OneIn(4)) options->mutable_step()->set_batch_size(random->Between(1, 64));
@@ -700,7 +700,7 @@ v1::RewriteOptions RandomLevelOptions(const GraphDef& graph, Random* random) {
 
 namespace {
 
-// Of the memory that the step takes as it came, more or less.
+// About the memory of the unchanged step.
 void GiveMemory(const GraphDef& graph, Random* random, v1::Step* step) {
   v1::SimulateOptions ample;
   *ample.mutable_step() = *step;
@@ -747,7 +747,7 @@ v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random) {
   if (random->OneIn(2)) hardware.set_allocator_reserve(0);
   if (!random->OneIn(4)) hardware.clear_host_memory_bytes();
   if (random->OneIn(8)) return options;
-  // What the step takes as it came, or a part of that.
+  // The unchanged step's memory, or a part of that.
   GiveMemory(graph, random, options.mutable_step());
   return options;
 }

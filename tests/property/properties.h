@@ -1,4 +1,4 @@
-// What must hold of every rewrite, checked with protobuf and the naive executor alone.
+// Properties of every rewrite, checked with protobuf and the naive executor alone.
 #ifndef SPILLWAY_TESTS_PROPERTY_PROPERTIES_H_
 #define SPILLWAY_TESTS_PROPERTY_PROPERTIES_H_
 
@@ -13,39 +13,39 @@
 
 namespace spillway::testing {
 
-// What became of one case.
+// The outcome of one case.
 struct Verdict {
   std::string failure;  // The property that does not hold, and how; empty if all do.
   bool refused = false;
   int swaps = 0;
 };
 
-// Rewrites `input` with `options` and checks, where it is rewritten:
+// Rewrites `input` with `options` and checks, if it is rewritten:
 //   strip            gives `input` back, byte for byte
-//   acyclic          but for the loops' own back edges
+//   acyclic          except the loops' own back edges
 //   deterministic    the same bytes again, and with the feeds in another order
 //   idempotent       the result is KEPT, and REPLAN gives the same bytes
 //   executes alike   every original node is dead or alive as before and reads and gives the same
 //                    values, for all truth values of up to 5 predicates, or for 16 samples
-//   patch            leads from the message that came to the one that is returned
-//   report           counts what is counted in the result
+//   patch            leads from the input message to the returned one
+//   report           agrees with counts in the result
 //   plan             applied, gives the same bytes
-//   needs            (level) what a swap-in or a reader of a swapped tensor waits for runs anyway;
-//                    (budget, and a pace edge) or needs no feed or other source that it does
+//   needs            (level) swap-ins and readers of swapped tensors wait for nodes that run;
+//                    (budget, and a pace edge) or need no feed or other source that they do
 //                    without, and no write
-// and otherwise that it is returned as it came, or refused for a reason that lies in the options.
-// A Rewrite must never say INTERNAL; a plan that is applied may be refused as BAD_PLAN.
+// and otherwise that it is returned unchanged, or refused for a reason that lies in the options. A
+// Rewrite must never return INTERNAL; a plan that is applied may be refused as BAD_PLAN.
 //
 // A graph of kind kAnyShapes may also be refused for the shapes that its ops take (BAD_INPUT); one
-// of kind kAny for whatever it is, or be taken for one that another program rewrote.
+// of kind kAny for any reason, or be taken for one that another program rewrote.
 enum class GraphKind { kValid, kAnyShapes, kAny };
 Verdict CheckRewrite(const std::string& input, const v1::RewriteOptions& options, Random* random,
                      GraphKind kind = GraphKind::kValid);
 
-// What is wrong with the answer to `input`, which may be any bytes, if anything:
-//   an error         blames the input or the options, or says that a search limit was reached
+// The error, if any, in the answer to `input`, which may be any bytes:
+//   an error         blames the input or the options, or reports that a search limit was reached
 //   transport        the answer can be sent and read
-//   not rewritten    the bytes are those that came, unless they were to be stripped
+//   not rewritten    the bytes are the input, unless they were to be stripped
 //   strip            a rewritten graph gives `input` back (as it was before any rewrite)
 //   idempotent       rewriting the result again changes nothing
 //   diff             finds in a graph that was not rewritten before the swaps reported, and no more
@@ -64,7 +64,7 @@ v1::RewriteOptions RandomPacedLevelOptions(const GraphDef& graph, Random* random
 // Random options of the strategy `budget`, for any graph: from far too little memory to ample.
 v1::RewriteOptions RandomBudgetOptions(const GraphDef& graph, Random* random);
 
-// Whether long runs were asked for (SPILLWAY_LONG_TESTS=1); `factor` if so, else 1.
+// `factor` if long runs are requested (SPILLWAY_LONG_TESTS=1), otherwise 1.
 int LongRunFactor(int factor);
 
 // Everything needed to run a case again by hand.

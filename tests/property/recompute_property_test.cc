@@ -1,6 +1,6 @@
-// Recomputation on random graphs: whatever the target, every node of the graph computes the same
-// values from the same inputs as before, the verifier finds the clones sound, strip removes them,
-// and a naive count of the memory, event by event, never exceeds the target.
+// Recomputation on random graphs: for any target, every node of the graph computes the same values
+// from the same inputs as before, the verifier finds the clones sound, strip removes them, and a
+// naive count of the memory, event by event, never exceeds the target.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,8 +38,8 @@ using testing::TestGpuStep;
 using testing::TestGraph;
 using testing::ValueOrDie;
 
-// What is in memory at most if nodes and clones run one after the other in the order of the sweep:
-// a buffer from its maker to the last that reads it from that maker.
+// The peak memory if nodes and clones run one after the other in the order of the sweep: a buffer
+// lives from its maker to the last reader of that maker.
 int64_t NaivePeak(const StepOrder& order, const Sweep& sweep) {
   struct Event {
     Slot slot;      // Its node.
@@ -78,7 +78,7 @@ int64_t NaivePeak(const StepOrder& order, const Sweep& sweep) {
     for (const auto& [key, when] : live) {
       const OrderBuffer buffer(key.first);
       if (when.first > i || when.second < i) continue;
-      // One that is made in place of another that is read for the last time.
+      // A buffer made in place of another one at the latter's last read.
       const OrderBuffer taken = order.takes_over(buffer);
       if (when.first == i && taken != kNoOrderBuffer) {
         const auto found = from.find({key.second < 0 ? -1 - events[i].slot : key.second, taken});

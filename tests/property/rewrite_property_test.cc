@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kMaxFailuresShown = 3;
 
-// How many cases were swapped in: properties of rewrites say nothing if none is rewritten.
+// How many cases have swaps: properties of rewrites say nothing if none is rewritten.
 struct Tally {
   int cases = 0;
   int rewritten = 0;
@@ -85,7 +85,7 @@ class SmallGraphs : public ::testing::TestWithParam<Family> {};
 
 using MakeOptions = v1::RewriteOptions (*)(const GraphDef&, Random*);
 
-// What is fed has two dimensions: `level` swaps no others.
+// Fed tensors have two dimensions: `level` swaps no others.
 void GiveShapes(GraphDef* graph) {
   for (NodeDef& node : *graph->mutable_node()) {
     if (node.op() != "Placeholder" || node.device().empty()) continue;  // A predicate has none.
@@ -160,7 +160,7 @@ struct Kind {
   int seeds;
   double fair_share;
   double level_fair_share;   // With the strategy `level`.
-  double budget_fair_share;  // With the strategy `budget`: most are refused, or fit as they come.
+  double budget_fair_share;  // With the strategy `budget`: most are refused, or fit unchanged.
 };
 
 // Half a minute together on one core, most of it in the naive executor; ten minutes when long.
@@ -223,8 +223,8 @@ INSTANTIATE_TEST_SUITE_P(All, RandomGraphs, ::testing::ValuesIn(kKinds),
 
 // ---- Fed in the middle ----
 
-// What leads to a fed node does not run, but it is in the graph: an edge that follows the order in
-// which the step runs may close a cycle through it, which the verifier would find (INTERNAL).
+// The ancestors of a fed node do not run, but are in the graph: an edge that follows the order in
+// which the step runs may close a cycle through them, which the verifier would find (INTERNAL).
 TEST(FedInTheMiddleTest, ClosesNoCycle) {
   int rewritten[2] = {0, 0};  // By strategy.
   const int graphs = kAddressSanitizer ? 500 : 1'000 * LongRunFactor(20);
@@ -262,7 +262,7 @@ TEST(FedInTheMiddleTest, ClosesNoCycle) {
 
 // ---- One device after another ----
 
-// What is swapped, and for whom, whatever the nodes are called: `tensor -> consumer[index]`.
+// Swaps and their readers, independent of node names: `tensor -> consumer[index]`.
 std::set<std::string> Swaps(const v1::RewriteReport& report) {
   std::set<std::string> swaps;
   for (const v1::TensorSwap& swap : report.swaps()) {

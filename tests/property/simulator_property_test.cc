@@ -1,6 +1,6 @@
 // The simulator beside the naive one of tests/testing, on thousands of small random workloads:
-// every figure the same, with memory from ample to too little, in every order of what is ready, and
-// with copies of every speed; and what must hold for each run.
+// every figure the same, with memory from ample to too little, in every order of ready operations,
+// and with copies of every speed; and what must hold for each run.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -30,7 +30,7 @@ std::string Joined(const Ids& ids) {
   return absl::StrJoin(ids, ",", absl::StreamFormatter());
 }
 
-// Everything in a result, as text: what differs is seen at once.
+// Everything in a result, as text: differences are seen at once.
 std::string Text(const SimulationResult& result) {
   std::string text = absl::StrCat("time ", result.step_time_ns, " host ", result.host_peak_bytes,
                                   " busy ", result.host_ns, " order ", Joined(result.order), "\n");
@@ -44,7 +44,7 @@ std::string Text(const SimulationResult& result) {
   if (result.waited) text += "waited\n";
   for (const OpTimes& at : result.times) {
     absl::StrAppend(&text, at.given_ns, ":", at.start_ns, "-", at.end_ns, " ");
-    // Who is out of memory was given none.
+    // An operation out of memory was given none.
     if (at.given_ns != OpTimes::kNeverRun) absl::StrAppend(&text, "asked ", at.asked_ns, " ");
   }
   for (const DeviceUse& use : result.devices) {
@@ -86,7 +86,7 @@ SimulationResult RunStep(const Workload& workload, const SimulationOptions& opti
   return result.ok() ? *std::move(result) : SimulationResult();
 }
 
-// Budgets worth trying for what takes `peak` without one.
+// Useful budgets for a `peak` without one.
 int64_t SomeBudget(int64_t resident, int64_t peak, Random* random) {
   switch (random->Below(8)) {
     case 0:
@@ -124,7 +124,7 @@ int64_t LongestChainNs(const Workload& workload, int32_t copy_percent) {
   return end.empty() ? 0 : *std::max_element(end.begin(), end.end());
 }
 
-// What must hold whatever the order of things.
+// These must hold for any order.
 void CheckFigures(const Workload& workload, const SimulationResult& result,
                   int32_t copy_percent = 100) {
   const int devices = static_cast<int>(workload.devices.size());
@@ -139,7 +139,7 @@ void CheckFigures(const Workload& workload, const SimulationResult& result,
     (op.kind == OpKind::kCompute   ? compute
      : op.kind == OpKind::kCopyOut ? out
                                    : in)[op.device] += DurationNs(op, copy_percent);
-    // What the operation reads is there when it takes memory for what takes nothing over.
+    // An operation's inputs are in memory when it allocates outputs that take nothing over.
     int64_t need = AllocatedBytes(op.workspace_bytes);
     for (BufferId read : workload.reads[id]) {
       const WorkloadBuffer& buffer = workload.buffers[read];
@@ -197,7 +197,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
       ASSERT_EQ(Text(ample), Text(NaiveSimulate(workload, options))) << "seed " << seed << "\n"
                                                                      << Text(workload);
       ASSERT_EQ(Text(ample), Text(RunStep(workload, options))) << seed;
-      // What is never too little is as good as any more.
+      // The peaks as budgets are as good as any more.
       options.host_budget_bytes = ample.host_peak_bytes;
       for (const DeviceUse& use : ample.devices) {
         options.device_budget_bytes.push_back(use.peak_bytes);
@@ -234,7 +234,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
           EXPECT_LE(result.devices[d].peak_bytes, options.device_budget_bytes[d]);
         }
         EXPECT_LE(result.host_peak_bytes, options.host_budget_bytes);
-        // The test has met what it is for.
+        // The test has met its cases.
         ++runs;
         tight += result.fits() && result.step_time_ns > ample.step_time_ns;
         for (const DeviceUse& use : result.devices) stalled += use.stall_ns > 0;
@@ -262,7 +262,7 @@ TEST(SimulatorPropertyTest, SameAsTheNaiveSimulator) {
   EXPECT_GT(taken_over, 0);
 }
 
-// What a run must take at least is never more than what it takes.
+// The lower bound of a run's time never exceeds its time.
 TEST(SimulatorPropertyTest, GivesUpWhatTakesLongerThanTheCutoff) {
   int given_up_early = 0;
   for (uint64_t seed = 0; seed < kWorkloads && !HasFailure(); ++seed) {

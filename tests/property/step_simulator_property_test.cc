@@ -32,7 +32,7 @@ using testing::TestGraph;
 using testing::TestStep;
 using testing::ValueOrDie;
 
-// What an operation stands for; ids differ between the two workloads.
+// An operation's identity; ids differ between the two workloads.
 std::string Key(const WorkloadOp& op) {
   return absl::StrCat(static_cast<int>(op.kind), "/", op.device.value(), "/", op.node.value(), "/",
                       op.swap, "/", op.swap_in, "/", op.duration_ns);
@@ -324,7 +324,7 @@ void Try(const TestStep& step, Random* random, int plans, bool naive, Seen* seen
   }
 }
 
-// How many of the plans are patched in, not made anew.
+// How many of the plans are patched in, not rebuilt.
 void CountPatched(const TestStep& step, Random* random, int plans, Seen* seen) {
   WorkloadNotes notes;
   WorkloadTrace trace;
@@ -393,7 +393,7 @@ class RecordedGraphsTest : public ::testing::TestWithParam<Recorded> {};
 
 TEST_P(RecordedGraphsTest, SameAsMadeAnew) {
   const std::string bytes = testing::ReadTestGraph(absl::StrCat(GetParam().name, "/graph.pb"));
-  // Without and with what the layout pass transposes.
+  // Without and with the layout pass's transposes.
   for (v1::KernelMemory memory : {v1::KERNEL_MEMORY_OFF, v1::KERNEL_MEMORY_AUTO}) {
     v1::Step options;
     options.set_kernel_memory(memory);
@@ -402,7 +402,7 @@ TEST_P(RecordedGraphsTest, SameAsMadeAnew) {
     const TestStep step(TestGraph::FromBytes(bytes), options);
     Try(step, &random, GetParam().plans, /*naive=*/false, &seen);
     CountPatched(step, &random, 4 * GetParam().plans, &seen);
-    // A plan that touches a loop is made anew.
+    // A plan touching a loop is rebuilt.
     EXPECT_GT(seen.patched, step.facts.loops().empty() ? GetParam().plans : 0);
   }
 }

@@ -1,14 +1,14 @@
-// How late a stop is noticed, whatever the work is at: a token is looked at now and then, so that
-// is at most the longest time between two looks. Each stage, strategy and question is watched on
-// graphs made to be slow for it: chains, one node with all inputs and one tensor with all readers,
-// a device per node, a library of functions.
+// How late a stop is noticed, in any stage: a token is polled now and then, so that is at most the
+// longest time between two looks. Each stage, strategy and question is watched on graphs made to be
+// slow for it: chains, one node with all inputs and one tensor with all readers, a device per node,
+// a library of functions.
 //
 // Looks are watched with the linker's --wrap (CMakeLists.txt): the core has no part for it. Between
-// looks counts CPU time of the thread, whatever else runs on the machine, and the least of three
-// runs: on graphs of this size what is not polled takes a multiple of the bound.
+// looks counts CPU time of the thread, independent of other load, and the least of three runs: on
+// graphs of this size unpolled work takes a multiple of the bound.
 //
 // Not polled, as it cannot be: protobuf's parsing, serializing and freeing of one message, freeing
-// what a call has made, and filling arrays with one value.
+// a call's results, and filling arrays with one value.
 #include <time.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ bool __wrap__ZNK8spillway4core9StopToken10ShouldStopEl(const core::StopToken* to
 
 namespace {
 
-// What a call answers, which is freed when it is not watched any more.
+// A call's answer, freed when it is not watched any more.
 using Kept = std::shared_ptr<void>;
 using Call = std::function<absl::Status(const core::StopToken& stop, Kept* kept)>;
 
@@ -224,7 +224,7 @@ std::string KeptCalls(int nodes, int calls) {
   return GraphWithFunctions(text, {testing::WithFlag(function, "_noinline")});
 }
 
-// A node with a large attribute: what calls may become when inlined is in proportion to the graph's
+// A node with a large attribute: the size of inlined calls may be in proportion to the graph's
 // bytes.
 std::string Padding() {
   GraphDef padding;
@@ -346,7 +346,7 @@ std::string ManyCallers(int results, int callers) {
   return GraphWithFunctions(text, functions);
 }
 
-// Calls of a function that hands its argument on, each of the one before.
+// Calls of a function that forwards its argument, each of the one before.
 std::string ChainOfCalls(int count) {
   std::string text = "y0 = Placeholder() {dtype=float32, shape=(4)}\n";
   for (int i = 1; i <= count; ++i) {
@@ -418,7 +418,7 @@ constexpr char kFanScope[] =
     "step { feeds { name: 'f0' dims: 1024 } } "
     "scope { optimizer_scopes: 'gradients' starting_op_names: 'f0' ";
 constexpr int kOptionItems = 1000;
-// Of one thing: what takes a microsecond each without a look takes as long as the bound.
+// Of one thing: work of a microsecond each without a look takes as long as the bound.
 constexpr int kMany = kAddressSanitizer ? 40'000 : 200'000;
 // The training graph has one for some dozens of nodes.
 constexpr int kBlocks = kNodes / 100;
@@ -537,7 +537,7 @@ Call ApplyingManyTriggers(int count) {
   };
 }
 
-// Options that leave it four fifths of the memory that its step takes: what is not given is tuned.
+// Options that leave it four fifths of the memory that its step takes: omitted options are tuned.
 std::string ForTuning(const std::string& graph) {
   const auto report = ValueOrDie(
       core::SimulateGraph(graph, v1::SimulateOptions(), core::DefaultLimits(), {}), "simulate");
@@ -726,7 +726,7 @@ const std::vector<Case>& Cases() {
        /*succeeds=*/false},  // The sum holds all its inputs at once.
       {"SimulateWaiting",
        [] {
-         // Half of what the step takes.
+         // Half of the step's memory.
          const int64_t bytes = int64_t{kNodes / 4} * 16384 * 5 / 4;
          return Simulating(WaitsForCopies(kNodes / 4),
                            absl::StrCat("step { hardware { gpu_memory_bytes: ", bytes, " } }"));
@@ -789,7 +789,7 @@ TEST_P(StopGapTest, IsShort) {
   const Call call = GetParam().make();
   const Watched whole = WatchCall(call, 0);
   ASSERT_EQ(whole.status.ok(), GetParam().succeeds) << whole.status;
-  // Where loops do not count their steps, there are none to look at.
+  // Without loops that count their steps, there are no looks.
   EXPECT_GE(whole.steps, kNodes / 8);
   absl::Duration longest = whole.longest;
   for (int run = 1; run < kRuns && longest > kBound; ++run) {

@@ -151,8 +151,8 @@ TEST(BudgetObjectiveTest, ASwapThatDoesNotHideIsMadeOnlyWhereItMayBeSlow) {
   EXPECT_EQ(report.budget().max_slowdown(), 10);
 }
 
-// a, its Relu r, which b1 and the last but one read, and b1 to b8: 20 MiB, or 16 MiB if r is made
-// again from a, which takes a hundredth of a millisecond. No copy is fast enough.
+// a, its Relu r, which b1 and the last but one read, and b1 to b8: 20 MiB, or 16 MiB if r is
+// recomputed from a, which takes a hundredth of a millisecond. No copy is fast enough.
 TEST(BudgetObjectiveTest, WhatRunsAgainSavesMemoryInNoTime) {
   std::string text = kHandInput;
   const auto product = [&](const char* name, const char* a, const char* b) {
@@ -315,7 +315,7 @@ TEST_P(ObjectiveGraphTest, TheMemoryThatIsToldWillDo) {
 }
 
 // Swapped tensors stay within the host's memory; if that is impossible, the error says so, unless
-// ops may run again instead.
+// ops may be recomputed instead.
 TEST_P(ObjectiveGraphTest, PlansKeepWithinTheHostsMemory) {
   if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const int64_t memory = ample_.unswapped_peak_bytes() * 8 / 10;

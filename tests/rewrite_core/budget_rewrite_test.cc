@@ -55,7 +55,7 @@ std::string OnGpu(int batch, int64_t bytes, const std::string& more = "") {
                       more, " } ");
 }
 
-// Without what kernels take beside their outputs: these tests mean the plans that there are then.
+// Without the kernels' memory besides outputs: these tests mean the plans without it.
 constexpr char kPlain[] = "kernel_memory: KERNEL_MEMORY_OFF";
 
 struct BudgetGraph {
@@ -193,8 +193,8 @@ TEST(BudgetRewriteTest, TwoTowers) {
   }
 }
 
-// Two towers of a chain of layers, with the weights, 256 KiB each, on a CPU. What a layer makes has
-// 8 KiB, so the weights that TensorFlow copies to each GPU at once are nearly all of the memory.
+// Two towers of a chain of layers, with the weights, 256 KiB each, on a CPU. Each layer makes 8
+// KiB, so the weights that TensorFlow copies to each GPU at once are nearly all of the memory.
 constexpr int kWeights = 12;
 constexpr int64_t kWeightBytes = 256 * 256 * 4;
 
@@ -234,9 +234,9 @@ std::string WeightsOnACpu() {
   return testing::GraphBytes(absl::StrCat(text, "train = NoOp(", updates, ")\n"));
 }
 
-// The first layer reads its weight first and last, and each layer of the way back does not lead to
-// the update of its own. So without late copies all weights are on each GPU in the middle of the
-// step; with half of that memory, some have to come, or come again, later.
+// The first layer reads its weight first and last, and no layer of the backward part leads to its
+// own weight's update. So without late copies all weights are on each GPU in the middle of the
+// step; with half of that memory, some must be copied, or copied again, later.
 TEST(BudgetRewriteTest, WeightsOnACpuAreCopiedLater) {
   const std::string bytes = WeightsOnACpu();
   const std::string step =
@@ -258,7 +258,7 @@ TEST(BudgetRewriteTest, WeightsOnACpuAreCopiedLater) {
   const auto simulated = SimulateGraph(answer.graph_def(), options, DefaultLimits(), {});
   ASSERT_TRUE(simulated.ok()) << simulated.status();
   EXPECT_EQ(simulated->forecast().fit(), v1::FIT_FITS);
-  // Nothing that only a CPU reads is copied out of a GPU but the gradients.
+  // Of the GPUs' outputs, only the gradients are copied out.
   for (const v1::DeviceForecast& device : simulated->forecast().devices()) {
     EXPECT_LT(device.copy_out_bytes(), (kWeights + 1) * kWeightBytes);
   }
@@ -331,7 +331,7 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysWhichMemoryWould) {
   ASSERT_TRUE(absl::SimpleAtoi(ErrorDetailOf(refused, "smallest_gpu_memory_bytes"), &memory));
   EXPECT_FALSE(ErrorDetailOf(refused, "node").empty() &&
                ErrorDetailOf(refused, "resident_bytes").empty());
-  // Well below what the unswapped step takes, so it was planned.
+  // Well below the unswapped step's memory, so it was planned.
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(32, int64_t{1} << 50)).report();
   EXPECT_LT(memory, ample.fits(0).unswapped_peak_bytes() * 3 / 4);
   // With that budget, or a little more (other sizes of memory are also tried), there is a plan.
@@ -475,8 +475,8 @@ TEST(BudgetRewriteTest, FiltersAreChecked) {
 }
 
 // 16 MiB of 16.1: the variable of 4 and two tensors of 6. Behind the hole that the variable's
-// initializer may leave, only one of them fits, and neither can be swapped: that takes 20 MiB,
-// which are there with 20.7 where a variation has seven tenths of the reserve or more, as 12 do.
+// initializer may leave, only one of them fits, and neither can be swapped: that takes 20 MiB. Of
+// 20.7 they are available if a variation has seven tenths of the reserve or more, as 12 do.
 TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
   const std::string bytes = testing::GraphBytes(testing::kTightGraph);
   const auto warned = [&bytes](int64_t memory) {
@@ -500,8 +500,8 @@ TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
   EXPECT_LE(warned(enough), 1) << "what the error names suffices";
 }
 
-// What is returned fits in half of the variations on each GPU: in half of its memory another plan
-// is taken than the one that fits in 8; in a third, there is none.
+// A returned plan fits in half of the variations on each GPU: with half of its memory another plan
+// is taken than the one that fits in 8; with a third, none.
 TEST(BudgetRewriteTest, WhatFitsInFewVariationsIsNoPlan) {
   const std::string bytes = ReadTestGraph("resnet26_2tower_b2/graph.pb");
   const v1::RewriteReport ample = WithBudget(bytes, OnGpu(2, int64_t{1} << 50, kPlain)).report();
@@ -549,8 +549,8 @@ TEST(BudgetRewriteTest, WhatAnOpAloneForbidsIsNotSearchedFor) {
   }
 }
 
-// Neither chained nor planned for less memory a plan of swaps fits in all variations here; a search
-// for one that does finds it.
+// Neither a chained plan of swaps nor one for less memory fits in all variations here; a search for
+// such a plan finds it.
 TEST(BudgetRewriteTest, APlanThatFitsInAllVariationsIsSearchedFor) {
   const v1::RewriteResponse answer =
       WithBudget(ReadTestGraph("resnet50_tf1/graph_shapes.pb"),

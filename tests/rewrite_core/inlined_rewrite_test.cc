@@ -163,8 +163,8 @@ c = Mul(b, h) {T=float32}
 }
 
 // In scope's order ops behind a loop are on the levels of its body. TFLMS v1, which inlines
-// nothing, swaps 21 tensors of known size there, 106 MiB; what only a While reads late is not
-// swapped here.
+// nothing, swaps 21 tensors of known size there, 106 MiB; here, tensors that only a While reads
+// late stay.
 TEST(InlinedRewrite, ScopeKeepsALoopIfItThenSwapsMore) {
   const std::string bytes = testing::ReadTestGraph("lstm_while_v2/graph.pb");
   v1::RewriteOptions options;
@@ -295,7 +295,7 @@ b = AddN(c, d) @/gpu:0 {T=float32, N=2}
   EXPECT_EQ(Stripped(two.graph_def()), bytes);
 }
 
-// Whatever the devices are called: the verifier expects of an inlined body what inlining gives it.
+// For any device names: the verifier expects an inlined body with the devices of inlining.
 TEST(InlinedRewrite, DevicesThatAreNone) {
   const std::vector<std::string> devices = {"/gpu:0",
                                             "/DEVICE:GPU:0",
@@ -391,7 +391,7 @@ TEST(InlinedRewrite, ForecastsLookThroughCalls) {
   EXPECT_THAT(unknown.forecast().fit_unknown(0).message(), HasSubstr("_noinline"));
 }
 
-// ---- The verifier refuses graphs that are not the inlined graph ----
+// ---- The verifier refuses graphs other than the inlined graph ----
 
 // Two calls, one nested, with control edges, several results and an update.
 std::string CheckedGraph() {

@@ -57,7 +57,7 @@ TEST_P(KernelMemoryTest, OperationsTakeTheirOutputsAloneIfItIsOff) {
 INSTANTIATE_TEST_SUITE_P(Graphs, KernelMemoryTest, ::testing::ValuesIn(testing::TestGraphNames()),
                          [](const auto& param_info) { return param_info.param; });
 
-// A kernel that TensorFlow makes a NoOp takes nothing: it is not listed, nor does the step need it.
+// A kernel that TensorFlow makes a NoOp takes none: it is not listed, nor does the step need it.
 TEST(KernelMemorySimulateTest, WhatOnlyControlEdgesLeaveTakesNothing) {
   const TestGraph graph(
       "x = Placeholder() {dtype=float32, shape=(8,16,16,4)}\n"
@@ -76,8 +76,8 @@ TEST(KernelMemorySimulateTest, WhatOnlyControlEdgesLeaveTakesNothing) {
 }
 
 // A convolution of 98 MiB to 98 MiB, which wants a workspace of both, in the first step with 16 MiB
-// of redzones, beside 98 + 16 MiB for a copy of its output if there are so many. It is the last
-// operation: what the GPU has beyond the peak is free while it is launched.
+// of redzones, beside 98 + 16 MiB for a copy of its output if that many are free. It is the last
+// operation: the GPU's memory beyond the peak is free while it is launched.
 TEST(KernelMemorySimulateTest, ChoosesTheLimitOfWorkspacesThatCostsNothing) {
   constexpr int64_t kMib = 1048576;
   const TestGraph graph(
@@ -119,7 +119,7 @@ TEST(KernelMemorySimulateTest, ChoosesTheLimitOfWorkspacesThatCostsNothing) {
         << c.free_mib;
     EXPECT_EQ(found.step_time_ns(), ample.step_time_ns());
   }
-  // What is reserved is free, too.
+  // The reserve is free, too.
   options.mutable_step()->mutable_hardware()->set_allocator_reserve(0.5);
   const v1::Forecast reserved = forecast(2 * (peak + 131 * kMib));
   EXPECT_EQ(reserved.convolution_workspace_limit_bytes(), 256 * kMib);

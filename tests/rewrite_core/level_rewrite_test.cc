@@ -236,7 +236,7 @@ INSTANTIATE_TEST_SUITE_P(Loops, SmallestBudgetTest,
 
 // The demo of 2020: ResNet-50, batch 200, on a 16 GB P100, which an empty request assumes. IBM's
 // best of all settings reaches 0.892 of full speed with synchronous launches and 0.708 when
-// launched ahead, in the same simulator, without what kernels take beside their outputs.
+// launched ahead, in the same simulator, without the kernels' memory besides outputs.
 TEST(LevelRewriteTest, TheDemoOf2020) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph.pb");
   const v1::RewriteResponse r = Answer(bytes, "step { kernel_memory: KERNEL_MEMORY_OFF }");
@@ -571,7 +571,7 @@ INSTANTIATE_TEST_SUITE_P(
                Budget(int64_t{4} << 30)}),
     testing::CaseName());
 
-// ---- What holds for every rewrite ----
+// ---- Properties of every rewrite ----
 
 class SyncTest : public ::testing::TestWithParam<int> {};
 

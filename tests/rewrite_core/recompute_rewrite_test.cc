@@ -1,5 +1,5 @@
-// Rewrites that run nodes again (BudgetStrategy.recompute), on real graphs: plans that are faster
-// than swaps alone, fit where they say so, and name what they do.
+// Rewrites that recompute nodes (BudgetStrategy.recompute), on real graphs: plans that are faster
+// than swaps alone, fit as reported, and name their clones.
 #include <map>
 #include <string>
 
@@ -46,7 +46,7 @@ v1::Forecast Simulated(const std::string& bytes, const v1::Step& step) {
       .forecast();
 }
 
-// About half of what a step takes: there, a link of 25 GB/s is what swaps wait for.
+// About half of a step's memory: with it, swaps wait for a link of 25 GB/s.
 TEST(RecomputeRewriteTest, ClonesAloneOrWithSwapsAreFasterThanSwaps) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   int64_t last_ns = 0;
@@ -72,8 +72,8 @@ TEST(RecomputeRewriteTest, ClonesAloneOrWithSwapsAreFasterThanSwaps) {
   }
 }
 
-// The bound of swaps knows no latency, and is below what nodes that run again promise: swaps are
-// planned first, and take a multiple.
+// The bound of swaps knows no latency, and is below the estimate for clones: swaps are planned
+// first, and take a multiple.
 TEST(RecomputeRewriteTest, WhereSwapsAreFarFromTheirBound) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const auto report = [&](const std::string& recompute) {
@@ -107,7 +107,7 @@ TEST(RecomputeRewriteTest, TheReportSaysWhatRunsAgain) {
   EXPECT_THAT(report.summary(), HasSubstr("nodes will be recomputed"));
   EXPECT_GT(report.recomputation().bytes(), 0);
   EXPECT_GT(report.recomputation().time_ns(), 0);
-  // The time is all that the plan adds, but for waits.
+  // The time is all that the plan adds, except waits.
   EXPECT_GE(report.fits(0).step_time_ns(),
             report.fits(0).full_speed_step_time_ns() + report.recomputation().time_ns());
   EXPECT_EQ(report.forecast_after().step_time_ns(), report.fits(0).step_time_ns());
@@ -119,7 +119,7 @@ TEST(RecomputeRewriteTest, TheReportSaysWhatRunsAgain) {
   EXPECT_LE(recomputed, answer.plan().clones_size());
 }
 
-// For whoever feeds an activation: every clone is in the list, with the node that it is a copy of.
+// For users who feed an activation: every clone is in the list, with its original.
 TEST(RecomputeRewriteTest, TheReportAndThePatchNameTheClones) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const v1::RewriteResponse answer =
@@ -180,8 +180,8 @@ TEST(RecomputeRewriteTest, WhatMayRunAgain) {
   EXPECT_EQ(clones(filtered)["FusedBatchNormV3"], 0);
 }
 
-// Keras in TensorFlow 1 has its batch normalization in conditionals: what comes before one is made
-// again for what reads it behind.
+// Keras in TensorFlow 1 has its batch normalization in conditionals: nodes before one are
+// recomputed for readers behind it.
 TEST(RecomputeRewriteTest, ThroughConditionals) {
   const std::string bytes = ReadTestGraph("resnet50_keras/graph.pb");
   const auto options = [](const std::string& recompute, int64_t memory_bytes) {
@@ -212,7 +212,7 @@ TEST(RecomputeRewriteTest, ThroughConditionals) {
   EXPECT_GT(ops["FusedBatchNormV3"], 0);
 }
 
-// A host without memory for swaps, whose inputs are there all the same.
+// A host without memory for swaps, but with the inputs.
 TEST(RecomputeRewriteTest, WithoutHostMemory) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   for (const char* recompute : {"CHEAP", "ALL"}) {
@@ -230,7 +230,7 @@ TEST(RecomputeRewriteTest, WithoutHostMemory) {
   EXPECT_THAT(refused.status().message(), HasSubstr("host_memory_bytes"));
 }
 
-// Whether bits may differ: of what runs again and of a graph with swaps alone.
+// Whether bits may differ: with clones, and with swaps alone.
 TEST(RecomputeRewriteTest, WhetherBitsAreTheSame) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const auto report = [&](const std::string& recompute, int64_t memory_bytes) {
@@ -267,7 +267,7 @@ TEST(RecomputeRewriteTest, TwoTowers) {
   EXPECT_GE(clones.size(), 2) << answer.report().summary();
 }
 
-// The plan with the option keeps what the hint says, and more is not hinted at than there is.
+// The plan with the option keeps the hint's promise; without a better option there is no hint.
 TEST(RecomputeRewriteTest, AHintWhereMoreIsClearlyFaster) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const auto report = [&](const std::string& recompute, int64_t memory_bytes) {
@@ -287,7 +287,7 @@ TEST(RecomputeRewriteTest, AHintWhereMoreIsClearlyFaster) {
   EXPECT_FALSE(report("OFF", 40'000 * kMiB).budget().has_more_recompute()) << "it fits";
 }
 
-// In less than a quarter of what the step takes, recomputation alone does not suffice.
+// In less than a quarter of the step's memory, recomputation alone does not suffice.
 TEST(RecomputeRewriteTest, AHintOfNodesThatRunAgainBesideSwaps) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   const v1::RewriteReport all = Answer(bytes, Options("ALL", 3700 * kMiB)).report();
@@ -300,7 +300,7 @@ TEST(RecomputeRewriteTest, AHintOfNodesThatRunAgainBesideSwaps) {
             static_cast<double>(cheap.fits(0).step_time_ns()));
 }
 
-// Swaps need more host memory than there is; what runs again needs none.
+// Swaps need more host memory than the host has; clones need none.
 TEST(RecomputeRewriteTest, AHintWhereMoreFits) {
   const std::string bytes = ReadTestGraph("resnet50_tf1/graph_shapes.pb");
   v1::RewriteOptions options = Options("OFF", 8000 * kMiB);

@@ -194,7 +194,7 @@ TEST(RewriterTest, StripGivesTheBytesBack) {
 
 // ---- Dry runs ----
 
-// All but how long it took, and what the answer is named.
+// All but the time that it took, and the answer's name.
 std::string Comparable(v1::RewriteReport report) {
   report.clear_stages();
   report.clear_outcome();
@@ -216,7 +216,7 @@ TEST(RewriterTest, ADryRunReportsTheRewriteAndGivesTheBytesBack) {
     EXPECT_FALSE(dry.has_patch());
     EXPECT_EQ(Comparable(dry.report()), Comparable(rewritten.report()));
     EXPECT_EQ(Stages(dry), Stages(rewritten)) << "what is reported was written and verified";
-    // What was looked at can be had, byte for byte.
+    // The dry run's plan can be applied, byte for byte.
     v1::RewriteOptions apply;
     apply.mutable_apply()->set_plan(dry.plan().SerializeAsString());
     const auto applied = TryRewrite(Net(), apply);
@@ -235,7 +235,7 @@ TEST(RewriterTest, ADryRunWithNothingToSwapSaysWhy) {
   EXPECT_EQ(dry.summary(), Answer(Net(), none).report().summary());
 }
 
-// Also where the rewrite would take earlier edits out first.
+// Also if the rewrite would take earlier edits out first.
 TEST(RewriterTest, ADryRunLeavesEarlierEdits) {
   const std::string once = Answer(Net(), kScope).graph_def();
   const std::string replan = "dry_run: true already_rewritten: ALREADY_REWRITTEN_REPLAN ";
@@ -410,7 +410,7 @@ constexpr char kStep[] = R"(
     G/up = ApplyGradientDescent(v, lr, G/g1) {T=float32}
 )";
 
-// Two tensors of 2^62 bytes: their sum is no number of 63 bits.
+// Two tensors of 2^62 bytes: their sum exceeds 63 bits.
 TEST(RewriterTest, SumsOfBytesEndAtTheHighestNumber) {
   const std::string shape = "(1073741824,1073741824)";
   const std::string huge = absl::StrReplaceAll(kNet, {{"(8,4)", shape}, {"(2,4)", shape}});
@@ -631,7 +631,7 @@ TEST(RewriterTest, TheTwinsOfRefusedOptionsPass) {
   }
 }
 
-// An option that this server does not know is refused, whatever the outcome for the graph.
+// An option that this server does not know is refused, for any outcome of the graph.
 TEST(RewriterTest, UnknownValuesAreRefusedOnARewrittenGraphToo) {
   v1::RewriteOptions options = Options(kScope);
   options.mutable_scope()->set_ctrld_strategy(static_cast<v1::ScopeStrategy::CtrldStrategy>(9));

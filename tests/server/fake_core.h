@@ -8,7 +8,7 @@
 
 namespace spillway::server {
 
-// Answers with the graph as it came and a report with figures that no two fields share.
+// Answers with the unchanged graph and a report with figures that no two fields share.
 absl::StatusOr<v1::RewriteResponse> FakeRewrite(absl::string_view graph_def,
                                                 const v1::RewriteOptions& options,
                                                 const v1::Limits& limits,

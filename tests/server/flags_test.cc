@@ -278,7 +278,7 @@ TEST(FlagsTest, CheckPrintsEverySetting) {
   EXPECT_THAT(lines, AllOf(Contains("--workers=3"), Contains("--max-graph-bytes=50MiB"),
                            Contains("--max-caller-bytes=25MiB"), Contains("--drain-timeout=30s"),
                            Contains("--log-format=text")));
-  // One that is no round number, as most that are derived.
+  // Not a round number, like most derived ones.
   EXPECT_THAT(Parse({"--check", "--memory-budget", "12342046KiB"}).text,
               AllOf(HasSubstr("\n--memory-budget=11.77GiB\n"),
                     HasSubstr("\n--max-inflight-bytes=4.71GiB\n"),

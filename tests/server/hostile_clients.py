@@ -23,14 +23,14 @@ ANNOUNCED_BYTES = 8 << 20
 # StreamRewriteRequest (rewrite_service.proto): a graph that is announced, a chunk of it.
 HEADER = upload_header(ANNOUNCED_BYTES)
 CHUNK = message(field(2, b"g" * 4096))
-# Of HTTP/2: what ends stream 1.
+# Of HTTP/2: ends stream 1.
 RESET = b"\0\0\4\3\0\0\0\0\1"
 NO_SERVER_S = 0.1  # Until one that found none tries again.
 WORKERS = 16  # Of the server in soak.py: more than there are cores.
 # Just above --min-upload-rate, and of a graph that takes half a minute so.
 STEADY_RATE = 1.2 * (1 << 20)
 STEADY_BYTES = 32 << 20
-# What may be sent before the server says that it has read some.
+# Bytes that may be sent before the server reports any as read.
 WINDOW_BYTES = 48 << 10
 
 

@@ -1,4 +1,4 @@
-// The memory that one client can make the program hold, whatever it sends: the peak is at most the
+// The memory that one client can make the program hold, by any requests: the peak is at most the
 // budget plus the overhead that memory_budget.h adds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ int64_t StatusOf(pid_t pid, absl::string_view field) {
   return -1;
 }
 
-// The peak of resident memory, and what is resident now.
+// The peak of resident memory, and its present size.
 int64_t PeakOf(pid_t pid) { return StatusOf(pid, "VmHWM:"); }
 int64_t ResidentOf(pid_t pid) { return StatusOf(pid, "VmRSS:"); }
 
@@ -52,7 +52,7 @@ class HostileMemoryTest : public ::testing::Test {
     client_ = std::make_unique<TestClient>(daemon_->address());
   }
 
-  // Whatever the answer, the peak stays within bounds and the next request is served.
+  // For any answer, the peak stays within bounds and the next request is served.
   void TearDown() override {
     if (daemon_ == nullptr) return;
     EXPECT_LE(PeakOf(daemon_->process().pid()), kBudget + kOverheadBytes);
@@ -128,7 +128,7 @@ TEST_F(HostileMemoryTest, WhatIsFreedGoesBack) {
   const pid_t pid = daemon_->process().pid();
   EXPECT_TRUE(Send(SmallGraph(), ScopeOptions()).ok());
   const int64_t at_first = ResidentOf(pid);
-  // Beside what the cache holds. One request takes more than three times as much.
+  // Beside the cache's memory. One request takes more than three times as much.
   constexpr int64_t kKept = 32 * kMiB;
   testing::TrainingGraphOptions graph_options;
   graph_options.nodes = 60'000;
@@ -148,8 +148,8 @@ TEST_F(HostileMemoryTest, WhatIsFreedGoesBack) {
   EXPECT_GT(PeakOf(pid), at_first + 3 * kKept) << "or this test tests nothing";
 }
 
-// Small graphs, as many at once as there are workers: what each leaves in the arena of its thread
-// is little, and all together more than the budget. Not hostile, but on a machine of many cores.
+// Small graphs, as many at once as there are workers: each leaves little in the arena of its
+// thread, and all together more than the budget. Not hostile, but on a machine of many cores.
 class ManyWorkersTest : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Workers, ManyWorkersTest, ::testing::Values(2, 16, 64));
 
@@ -158,7 +158,7 @@ TEST_P(ManyWorkersTest, WhatIsResidentIsWithinTheBudget) {
   GTEST_SKIP() << "sanitizers have their own operator new, and memory of their own";
 #endif
   constexpr int64_t kPromised = 512 * kMiB;
-  // So many clients are slow to send where they share two cores.
+  // So many clients are slow to send if they share two cores.
   Daemon daemon({absl::StrCat("--memory-budget=", kPromised), "--min-upload-rate=0",
                  absl::StrCat("--workers=", GetParam())});
   const pid_t pid = daemon.process().pid();
@@ -254,7 +254,7 @@ TEST_F(HostileMemoryTest, PatternsThatGrow) {
 }
 
 // A file of kilobytes with `calls` calls of a function of `nodes` nodes: a hundred times as large
-// once inlined, which no size known beforehand shows.
+// once inlined, which no earlier size shows.
 std::string SmallFileOfCalls(int calls, int nodes) {
   std::string text = "x0 = Placeholder() @/gpu:0 {dtype=float32, shape=(64,64)}\n";
   for (int i = 0; i < calls; ++i) {

@@ -16,7 +16,7 @@ from http2 import (ACKNOWLEDGE, CANCEL, CONTINUATION, DATA, END_HEADERS, END_STR
                    PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, literal, message,
                    request, upload_header)
 
-# For an answer that must come; and where there may be none.
+# For an answer that must come; and for possible silence.
 ANSWER_S = 10
 SILENCE_S = 0.3
 SETTLE_S = 20

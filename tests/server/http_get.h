@@ -10,7 +10,7 @@ namespace spillway::server {
 std::string HttpGet(int port, const std::string& path);
 
 // The value of the sample whose line starts with `series`, name and labels as they are exposed
-// (labels in alphabetical order); -1 if there is none.
+// (labels in alphabetical order); -1 without one.
 double Sample(const std::string& scrape, const std::string& series);
 
 }  // namespace spillway::server

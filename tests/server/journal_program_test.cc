@@ -1,4 +1,4 @@
-// The journal of the program: what it refuses at startup, and that a full disk stops no request.
+// The journal of the program: refusals at startup, and that a full disk stops no request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// The log of the program: one line per event, whatever a request contains.
+// The log of the program: one line per event, for any request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -92,7 +92,7 @@ TEST(LogTest, TextStaysOnItsLine) {
   EXPECT_EQ(requests, 1);
 }
 
-// protobuf reports an invalid string on stderr, unless it is told otherwise.
+// protobuf reports an invalid string on stderr by default.
 v1::RewriteRequest WithInvalidString() {
   v1::RewriteRequest request;
   request.set_graph_def(HostileGraph());

@@ -1,7 +1,7 @@
 // A clock that stands still until a test lets time pass.
 //
-// In a test of a whole server, other threads ask for callbacks whenever they get there. One that
-// is to see time pass advances the clock until what it expects has happened:
+// In a test of a whole server, other threads request callbacks at any time. A test that needs time
+// to pass advances the clock until the expected event has happened:
 //
 //   EXPECT_TRUE(Eventually([&] { clock.Advance(timeout); return ended(); }));
 //

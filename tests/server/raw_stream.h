@@ -18,7 +18,7 @@ namespace spillway::server {
 class RawStream : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // Calls `method` (`/package.Service/Method`), sends `request` (nothing: it never sends one), and
-  // half-closes unless told not to.
+  // half-closes unless `half_closes` is false.
   RawStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
             const std::optional<std::string>& request, bool half_closes = true);
   // Cancels, and waits for the end.

@@ -18,7 +18,7 @@ namespace spillway::server {
 
 class ServerFixture : public ::testing::Test {
  protected:
-  // Starts, or starts anew, with `options`.
+  // Starts, or restarts, with `options`.
   void Start(const Options& options) {
     client_.reset();
     server_.reset();
@@ -30,7 +30,7 @@ class ServerFixture : public ::testing::Test {
 
   void SetUp() override { Start(TestOptions()); }
 
-  // After every test, whatever happened in it: nothing is held.
+  // After every test, in any case: nothing is held.
   void TearDown() override {
     if (server_ != nullptr) {
       EXPECT_TRUE(NothingInFlight());
@@ -56,8 +56,8 @@ class ServerFixture : public ::testing::Test {
                                "\",strategy=\"", strategy, "\"}"));
   }
 
-  // Requests whose deadline passed or that were cancelled. Where a deadline passes, which of both
-  // the server sees depends on whose clock is first; each is right.
+  // Requests whose deadline passed or that were cancelled. If a deadline passes, which of both the
+  // server sees depends on whose clock is first; each is right.
   double EndedByCaller(const std::string& method) const {
     return Requests(method, "DEADLINE_EXCEEDED") + Requests(method, "CANCELLED");
   }

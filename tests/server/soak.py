@@ -21,16 +21,16 @@ import hostile_clients
 from http2 import varint
 
 HONEST = 2
-# Of the honest ones, one in a hundred may take longer: on a machine whose cores are all taken, small
-# requests wait for the operating system, and dear ones work until they look at the clock.
+# Of the honest ones, one in a hundred may take longer: on a machine whose cores are all taken,
+# small requests wait for the operating system, and expensive ones work until they check the clock.
 MOST_P99_S = 2
-# Of the cgroup, whose budget the server finds itself: all but a tenth and what it needs beyond its
-# budget, which README.md promises.
+# Of the cgroup, whose budget the server finds itself: all but a tenth and the overhead beyond its
+# budget that README.md promises.
 LIMIT = 1 << 30
 BUDGET = LIMIT - (256 << 20) - LIMIT // 10
 PROGRESS_S = 10
-# What the lines may rise by over the second half. Memory: what malloc keeps of requests that overlap
-# as others did not before.
+# The most growth over the second half. Memory: what malloc keeps of requests that overlap as others
+# did not before.
 MOST_GROWTH = {"memory": 24 << 20, "descriptors": 12, "threads": 4}
 
 
@@ -47,7 +47,7 @@ def honest(port, results):
     number = 0
     while True:
         graph, options = requests[number % len(requests)]
-        # Bytes that no other request has, in the version number, which nobody reads.
+        # Bytes that no other request has, in the version number, which is unused.
         end = b"\x18" + varint(os.getpid() << 32 | number)
         begin = time.monotonic()
         try:

@@ -345,7 +345,7 @@ TEST(SpillwaydTest, RunsWithoutStandardStreams) {
   EXPECT_EQ(process.Wait(), 0);
 }
 
-// Programs read these two lines, whatever the flags; the rest is in the log.
+// Programs read these two lines, for any flags; the rest is in the log.
 TEST(SpillwaydTest, ADryRunPrintsTheSameTwoLines) {
   Daemon daemon({"--dry-run"});
   daemon.process().Signal(SIGTERM);

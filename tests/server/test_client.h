@@ -1,4 +1,4 @@
-// A client of the service for tests, and what tests of the server need besides.
+// A client of the service for tests, and other needs of server tests.
 #ifndef SPILLWAY_TESTS_SERVER_TEST_CLIENT_H_
 #define SPILLWAY_TESTS_SERVER_TEST_CLIENT_H_
 
@@ -18,7 +18,7 @@
 
 namespace spillway::server {
 
-// How long tests wait for what must happen. Long, because it only passes where a test fails.
+// How long tests wait for required events. Long, because it only passes if a test fails.
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
 
 // True once `condition` holds; false if it does not within kPatience.
@@ -35,7 +35,7 @@ v1::RewriteOptions ScopeOptions();
 // account, and waits of any length.
 Options TestOptions();
 
-// The ErrorInfo that a google.rpc client would find in `status`; empty if there is none.
+// The ErrorInfo that a google.rpc client would find in `status`; empty without one.
 v1::ErrorInfo InfoOf(const grpc::Status& status);
 
 // The answer of StreamRewrite put together, and how it came.

@@ -1,7 +1,6 @@
-// Stands for libcudart, libcublas and libcudnn where there is no GPU, for the rehearsal of
-// gpu_cuda.py: the functions that it calls, with NVIDIA's prototypes. Memory is the host's, so that
-// what is out of bounds ends the process; each stream has a clock of its own, which only moves by
-// what it is given.
+// Stands for libcudart, libcublas and libcudnn without a GPU, for the rehearsal of gpu_cuda.py: the
+// functions that it calls, with NVIDIA's prototypes. Memory is the host's, so that an access out of
+// bounds ends the process; each stream has a clock of its own, which only moves by its own work.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +8,7 @@
 
 namespace {
 
-// What a test can compute by hand: 1 TFLOP/s, 20 GB/s out and 10 GB/s in.
+// Rates for sums by hand: 1 TFLOP/s, 20 GB/s out and 10 GB/s in.
 constexpr double kFlops = 1e12, kOut = 20e9, kIn = 10e9;
 constexpr int kBadParameter = 3;
 

@@ -146,7 +146,7 @@ def measure(name, folder):
                 variable, value = variables[id(outer)]
                 handles[inner.name] = tf.raw_ops.VarHandleOp(
                     dtype=variable.dtype, shape=variable.shape, shared_name=inner.op.name)
-                # A copy: the buffer of what is fed is not the variable's.
+                # A copy: a feed's buffer is not the variable's.
                 given = v1.placeholder(variable.dtype, variable.shape)
                 assigned.append(tf.raw_ops.AssignVariableOp(
                     resource=handles[inner.name], value=tf.raw_ops.DeepCopy(x=given)))
@@ -162,7 +162,7 @@ def measure(name, folder):
         rewrite.meta_optimizer_iterations = rewriter_config_pb2.RewriterConfig.ONE
         config.graph_options.optimizer_options.opt_level = v1.OptimizerOptions.L0
         metadata = v1.RunMetadata()
-        # What the function runs: what it returns and what has effects.
+        # The function's fetches: its results and its side effects.
         fetches = [tensor.name for tensor in concrete.outputs] + [
             op.name for op in concrete.graph.control_outputs]
         with v1.Session(graph=graph, config=config) as session:

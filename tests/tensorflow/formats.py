@@ -102,7 +102,7 @@ class Cases:
             function()
             self.passed += 1
             print("pass  %s" % name, flush=True)
-        except Exception as error:  # Whatever it is: the next case runs.
+        except Exception as error:  # In any case, the next case runs.
             self.failed += 1
             print("FAIL  %s: %s: %s" % (name, type(error).__name__, str(error)[:2000]), flush=True)
 

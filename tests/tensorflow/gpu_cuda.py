@@ -296,7 +296,7 @@ def _group(kernels):
             "largest_share": shares[-1]}
 
 
-# What BERT-base and classifiers multiply: (m, n, k), and how many at once.
+# Products of BERT-base and classifiers: (m, n, k), and how many at once.
 PRODUCTS = {"square": ((8192, 8192, 8192), 1), "narrow": ((32768, 64, 768), 1),
             "batch": ((128, 128, 64), 768)}
 
@@ -341,7 +341,7 @@ def copies(gpu, job):
 
     def both(other):
         def start():
-            for _ in range(2 * turns):  # Longer than what is measured.
+            for _ in range(2 * turns):  # Longer than the measured copies.
                 other()
         return start
 

@@ -13,7 +13,7 @@ import gpu_programs
 from google.protobuf import text_format
 
 WARM_UP_STEPS = 3
-# In the name of a node that runs another again.
+# In the names of clones.
 CLONE = "lms/recompute_"
 # The device that stands for the GPU in a rehearsal; swaps go to CPU:0 there, too.
 REHEARSED = "/device:CPU:1"
@@ -27,7 +27,7 @@ def session_config(tf, rehearse, grappler=False):
         # The same bits every time.
         config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = 1
     if not grappler:
-        # The graph as it is in the file. TensorFlow's own pass (L1) would merge swap-ins that are equal
+        # The graph as in the file. TensorFlow's own pass (L1) would merge swap-ins that are equal
         # in input and control inputs.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
@@ -279,7 +279,7 @@ def train(tf, job):
     config = session_config(tf, job["rehearse"], job["grappler"])
     for text in job["config"]:
         text_format.Merge(text, config)
-    # What has no kernel for a GPU (iterators, strings) goes to the CPU.
+    # Ops without a kernel for a GPU (iterators, strings) go to the CPU.
     config.allow_soft_placement = not job["rehearse"]
     if job["memory_mib"]:
         config.gpu_options.experimental.virtual_devices.add().memory_limit_mb.append(
@@ -294,7 +294,7 @@ def train(tf, job):
                 if step >= WARM_UP_STEPS:
                     times.append(time.perf_counter() - start)
                 losses.append(float(loss))
-            # What the timed steps fetch, too: without the loss, readers of swap-ins may not run.
+            # The timed steps' fetches, too: without the loss, readers of swap-ins may not run.
             session.run([names.loss, graph.get_operation_by_name(names.train)],
                         options=tf.compat.v1.RunOptions(
                             trace_level=tf.compat.v1.RunOptions.FULL_TRACE),
@@ -306,7 +306,7 @@ def train(tf, job):
             **engines(metadata.step_stats)}
 
 
-# ---- What the trace of a GPU says of its engines.
+# ---- A GPU's engines in its trace.
 
 def intervals(nodes):
     found = []

@@ -1,6 +1,6 @@
 // inline_graph GRAPH OUT: writes the graph with its calls inlined and its If, Case and While
-// lowered, as forecasts see it, but with the Identities at the borders of calls: what inlining.py
-// compares with TensorFlow's. The graph comes back as it is if it has none.
+// lowered, as forecasts see it, but with the Identities at the borders of calls: inlining.py
+// compares it with TensorFlow's. A graph without any comes back unchanged.
 #include <fstream>
 #include <iostream>
 #include <iterator>

@@ -37,12 +37,12 @@ from truth import grappler  # noqa: E402
 v1 = tf.compat.v1
 tf.get_logger().setLevel("ERROR")
 
-# Written by either side alone: where a node comes from, and what states what is known.
+# Written by either side alone: a node's origin, and known facts.
 LEFT_OUT = {"_spillway_undo", "_output_shapes", "_grappler_do_not_remove",
             "_has_manual_control_dependencies", "tfg.legacy_call"}
 
 
-# ---- What TensorFlow makes of it.
+# ---- TensorFlow's result.
 
 def theirs_of(graph_def, fetches, feeds):
     """The graph after Grappler's function optimizer, and nothing else."""
@@ -92,8 +92,8 @@ class Comparison:
             self.pair(name, name, "fetch", queue)
         while queue and not self.problems:
             self.compare(*queue.pop(), queue)
-        # Nodes are paired by data first; what is left are control inputs of which each side may
-        # have them in another order.
+        # Nodes are paired by data first; the rest are control inputs, of which each side may have
+        # them in another order.
         return self.problems
 
     def pair(self, ours, theirs, where, queue):
@@ -137,7 +137,7 @@ class Comparison:
             if port != other_port:
                 self.problems.append("%s reads %s, not %s" % (ours, x, y))
             self.pair(node, other, "input of " + ours, queue)
-        # Paired ones first; then by what they are.
+        # Paired ones first; then by their keys.
         left = [[], list(control[1])]
         for name in control[0]:
             if self.pairs.get(name) in left[1]:
@@ -213,7 +213,7 @@ def check(case, spillway, inliner, folder):
     if case.compare:
         theirs = theirs_of(case.graph_def, case.fetches, case.fed)
         problems += Comparison(all_ours, theirs).run(case.fetches)
-        # What hands on an argument or a result, this has taken out already.
+        # TensorFlow has already taken out nodes that forward an argument or a result.
         problems += Comparison(direct(ours), direct(theirs)).run(case.fetches)
     if case.expect_calls is not None:
         calls = sum(node.op in ("PartitionedCall", "StatefulPartitionedCall")

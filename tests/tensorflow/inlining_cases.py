@@ -16,7 +16,7 @@ tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 class Case:
     graph_def: Any
     fetches: List[str]  # Names of nodes.
-    tensors: List[str]  # What a run fetches; empty: it is not run.
+    tensors: List[str]  # The fetches; empty: it is not run.
     feeds: Dict[str, Any]
     init: Optional[str]
     reads: List[str]  # Variables, after the last step.

@@ -205,7 +205,7 @@ def casted(kernel):
     return run
 
 
-# The kernel, and where it has the input, the filter and the result of the forward pass.
+# The kernel, and the positions of the input, the filter and the forward result.
 CONVOLUTIONS = {
     "Conv2D": (casted(forward), 0, 1, None), "Conv3D": (casted(forward), 0, 1, None),
     "Conv2DBackpropInput": (casted(input_gradient), None, 1, 2),

@@ -201,8 +201,8 @@ def towers(tf, build, images, labels):
     for gpu in range(2):
 
         def place(op, gpu=gpu):
-            # On a GPU a tower reads a copy of what it gets from a CPU. Here nothing is copied; the
-            # value that was read of a resource stays, all the same, when that is updated.
+            # On a GPU a tower reads a copy of its inputs from a CPU. Here nothing is copied; the
+            # value that was read of a resource still stays when that is updated.
             return "/cpu:0" if op.type.startswith("Var") else "/gpu:%d" % gpu
 
         with v1.device(place), v1.variable_scope("model", reuse=v1.AUTO_REUSE):
@@ -221,7 +221,7 @@ def classify(tf, labels, logits):
         labels=labels, logits=logits))
 
 
-# Name: what builds it, and the shape of its images.
+# Name: its builder, and the shape of its images.
 GRAPHS = {
     "branches": (branches, (8, 32, 32, 8)),
     "decay": (decay, (32, 64, 64, 3)),
@@ -233,7 +233,7 @@ GRAPHS = {
     "learning_phase": (learning_phase, (8, 48, 48, 3)),
     "towers": (towers, (32, 64, 64, 3)),
 }
-# Of what feeds that the step needs.
+# Feeds that the step needs.
 FEEDS = {
     "learning_phase": [{"name": "training:0", "kind": "constant", "dtype": "bool", "shape": [],
                         "seed": 1, "value": True}],
@@ -254,7 +254,7 @@ def build_graph(tf, function, shape):
                                              dtype=tf.int32, name="labels")
     build = Builder(tf, use_resource=on_gpus)
     loss = tf.identity(function(tf, build, images, labels), name="loss")
-    # Gradients are on the devices of what they are of.
+    # Gradients are on the devices of their forward ops.
     v1.train.MomentumOptimizer(0.01, 0.9).minimize(
         loss, name="train", colocate_gradients_with_ops=on_gpus)
     v1.global_variables_initializer()

@@ -273,7 +273,7 @@ def build():
         raw.StatelessRandomUniformV2(shape=s, key=p(1, dtype=tf.uint64),
                                      counter=p(2, dtype=tf.uint64), alg=c(1))
 
-    # Lists: what is written tells what is read; counts are known or not.
+    # Lists: written shapes show those read; counts are known or not.
     for element, value in (([None, 3], p(4, 3)), ([4, 3], p(None, 3)), (None, p(2, None))):
         for size in (c(7), ints()):
             array = raw.TensorArrayV3(size=size, dtype=f32, element_shape=element,

@@ -186,7 +186,7 @@ def sizes_of_values():
         kept = tf.image.non_max_suppression(tf.abs(x), x[:, 0], 5, name="boxes")
         tf.gather(x, kept, name="best")
         tf.raw_ops.ListDiff(x=ids, y=tf.constant([1, 2, 3]), name="others")
-        # These shrink as what they are computed with grows: nobody knows how large they are.
+        # These shrink as their inputs grow: their sizes are unknown.
         tf.zeros([tf.shape(x)[0] - count, 4], name="rest")
         tf.identity(x[count:], name="tail")
         tf.range(count, tf.shape(x)[0], name="range_to_end")

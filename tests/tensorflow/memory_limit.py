@@ -58,7 +58,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 GRAPHS = HERE.parent / "graphs"
 DEFAULT_GRAPHS = ("branches", "unet", "unet3d_s16", "bert_tiny")
 ALL_GRAPHS = DEFAULT_GRAPHS + ("resnet50_tf1_b4", "decay", "vgg", "towers")
-# Of what is said to fit as it came, what plans are made for.
+# The limits of plans, as shares of the memory said to fit unswapped.
 SHARES = "0.9,0.75,0.6"
 MIB = 1 << 20
 AMPLE_MIB = 16384
@@ -66,12 +66,12 @@ GPU_DEVICE = "/job:gpu/task:%d/device:CPU:0"
 STEPS = 2
 # A run that fails waits 10 s for memory (BFCAllocator), in each of a few ops.
 RUN_TIMEOUT_S = 240
-# Of the server that plays the GPU: one runs kernels, one serves what the other process asks for. With
-# one alone, no tensor leaves while a kernel waits for memory, as it does by a GPU's copy engines.
+# Of the server that plays the GPU: one runs kernels, one serves the other process. With one alone,
+# no tensor leaves while a kernel waits for memory, as it does by a GPU's copy engines.
 GPU_THREADS = "2"
-# What runs, as a multiple of the recorded batch: limits are whole MiB, so that a few say little.
+# The batch, as a multiple of the recorded one: limits are whole MiB, so that a few say little.
 BATCH_FACTORS = {"unet3d_s16": 8, "bert_tiny": 8}
-# What gRPC on one machine moves per second (in traces 4 to 8 MiB took 2 to 7 ms; smaller tensors, and
+# gRPC's bytes per second on one machine (in traces 4 to 8 MiB took 2 to 7 ms; smaller tensors, and
 # on a busy machine, 0.1 to 0.2 GB per second).
 LINK_BYTES_PER_S = 6e8
 SMALL_WORKSPACE_OPS = ("Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3DBackpropFilterV2",
@@ -80,9 +80,9 @@ SCRATCH_OPS = ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2")
 # Ops that cuDNN runs, and which of their inputs is a shape, if one is.
 CONVOLUTIONS = {"Conv2D": None, "Conv2DBackpropInput": 0, "Conv2DBackpropFilter": 1,
                 "Conv3D": None, "Conv3DBackpropInputV2": 0, "Conv3DBackpropFilterV2": 1}
-# On a GPU microseconds, and milliseconds where it chooses an algorithm.
+# On a GPU microseconds, and milliseconds if it chooses an algorithm.
 WORKSPACE_HELD_US = 1000
-# Spillway's own, for the first guess at what fits as it came.
+# Spillway's own, for the first guess at the unchanged graph's memory.
 DEFAULT_RESERVE = 0.1
 CHAIN = "EDGE_KIND_SERIALIZATION"
 # After so long no further step is timed, as a training must end before RUN_TIMEOUT_S.
@@ -362,7 +362,7 @@ class Run:
         self.seconds = answer.get("seconds")
         self.error = answer.get("error", "")
         self.server_log = server_log
-        # What workspace_op.cc writes.
+        # Output of workspace_op.cc.
         self.without = len(re.findall(r"\] no workspace$", server_log, re.MULTILINE))
         self.workspaces = self.without + len(re.findall(r"\] workspace$", server_log, re.MULTILINE))
 
@@ -381,8 +381,8 @@ class Run:
         regions = re.findall(r"Next region of size (\d+)", dump)
         if not asked:
             return " ".join((self.error[-200:] + " " + self.server_log[-300:]).split())
-        # Kernels do not ask whether they got their scratch memory: then the process ends, and who
-        # asked first is not known.
+        # Kernels do not ask whether they got their scratch memory: then the process ends, and the
+        # first request is not known.
         who = "the process ended; the first"
         if op:
             who = "%s (%s)" % (node.group(1) if node else "?", op.group(1))
@@ -561,7 +561,7 @@ def measure(subject):
     subject.prepare()
     peak = max(int(fit["unswapped_peak_bytes"])
                for fit in subject.plan(AMPLE_MIB)[1]["fits"]) / MIB
-    # What Spillway says that the graph needs as it came: a plan for that swaps nothing.
+    # Spillway's minimum for the unchanged graph: a plan for that swaps nothing.
     enough = math.ceil(peak / (1 - (DEFAULT_RESERVE if reserve is None else reserve)))
     while True:
         report = subject.plan(enough)[1]

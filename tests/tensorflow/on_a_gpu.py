@@ -42,13 +42,13 @@ import gpu_worker
 import spillway
 
 HERE = pathlib.Path(__file__).resolve().parent
-# What a graph as it came, and its plans, are tried at, as shares of the largest batch that is simulated
-# to fit as it came.
+# The batches of an unchanged graph, and of its plans, as shares of the largest batch that is
+# simulated to fit unchanged.
 SHARES = {"none": (0.9, 1.0, 1.1), "budget": (1.0, 1.25, 1.5, 2.0), "budget+off": (1.5, 2.0),
           "budget+all": (1.5, 2.0, 4.0), "level": (1.25, 1.5), "scope": (1.0,)}
 # Of a card that the GPU stands for: half and a quarter of the memory that is needed.
 CARD_SHARES = {"none": (2.0, 4.0), "budget": (2.0, 4.0), "budget+off": (2.0,), "budget+all": (4.0,)}
-# What is tried with the first program's plan at the last share of "budget": variables beside those that
+# Trials with the first program's plan at the last share of "budget": variables beside those that
 # the report advises; None: not even those.
 SWITCHES = {"no variables": None, "limit 0": {"TF_CUDNN_WORKSPACE_LIMIT_IN_MB": "0"},
             "order": {"TF_DETERMINISTIC_ORDER": "1"},
@@ -59,9 +59,9 @@ SWITCHES = {"no variables": None, "limit 0": {"TF_CUDNN_WORKSPACE_LIMIT_IN_MB": 
 REHEARSED_SHARES = {"none": (1.0, 2.0), "budget": (2.0,), "budget+all": (2.0,), "level": (2.0,),
                     "scope": (1.0,)}
 REHEARSED_PROGRAMS = "resnet50", "bert", "unet"  # The others are the same in NHWC, as on a CPU.
-# What a rehearsed GPU holds: some hundred times what one example of the tiny networks takes.
+# A rehearsed GPU's memory: some hundred times that of one example of the tiny networks.
 REHEARSED_BYTES = {"resnet50": 6 << 20, "bert": 3 << 20, "unet": 5 << 20}
-# Two batches that tell what an example takes, and with it about where the largest is.
+# Two batches that show an example's memory, and so about where the largest is.
 PROBES = 8, 16
 # Seconds: of each part before the networks, and of each row. Below the last one none begins.
 PART_S = {"convolutions": 40, "copies": 40, "describe": 90}
@@ -82,7 +82,7 @@ class Bench:
         # Graphs are made while the GPU works.
         self.builders, self.graphs = concurrent.futures.ThreadPoolExecutor(BUILDERS), {}
 
-    # ---- What a process of its own does.
+    # ---- Work of a process of its own.
 
     def work(self, do, most=ROW_S, file="gpu_worker.py", environment=None, **job):
         """The last line of what it says, and the lines before it under "lines"."""
@@ -141,7 +141,7 @@ class Bench:
         """(bytes, names) of a program at a batch size; made once."""
         return self.begin_graph(program, batch).result()
 
-    # ---- What Spillway says.
+    # ---- Spillway's output.
 
     def machine_for(self, program):
         machine = dict(self.machine)
@@ -239,7 +239,7 @@ class Bench:
                        as_planned=check.as_planned)
             for device in check.devices:
                 row["peak"] = device.in_use_peak_bytes.seen
-            # Grappler merges swap-ins that are equal, and folds what is constant.
+            # Grappler merges swap-ins that are equal, and folds constants.
             if not check.as_planned and self.flags.grappler == "off":
                 self.fail(row, "not as planned: %s" % check)
         as_it_came = [other for other in self.rows if other.get("trained")
@@ -250,7 +250,7 @@ class Bench:
         expected = as_it_came[0]["losses"]
         row["loss_difference"] = max(abs(a - b) / abs(b or 1) for a, b in
                                      zip(row["losses"], expected))
-        # With Grappler last bits may differ, as it fuses other operations where a swap is.
+        # With Grappler last bits may differ, as it fuses other operations at a swap.
         if self.flags.rehearse and row["loss_difference"] > (
                 1e-4 if self.flags.grappler == "on" else 0):
             self.fail(row, "other losses than the graph as it came")
@@ -412,7 +412,7 @@ def check_overlap():
     class Stats:
         dev_stats = [Device("/device:GPU:0/stream:all", Node(0, 10), Node(5, 15, "lms/recompute_a"),
                             Node(40, 10)),
-                     # The same again, and what is neither kernel nor copy between GPU and host.
+                     # The same again, and neither kernels nor copies between GPU and host.
                      Device("/device:GPU:0/stream:7", Node(0, 10)),
                      Device("/device:GPU:0/sync", Node(20, 20)),
                      Device("/device:GPU:0/stream:8<MemcpyD2H>", Node(15, 10)),

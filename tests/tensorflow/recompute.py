@@ -29,11 +29,11 @@ STEPS = 2  # Of each training.
 # The share of the peak that a GPU has, per graph: the least of these for which there is a plan with
 # clones is taken. (In several of these graphs weights take most of the memory.)
 SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-# A slow link, beside which running an op again is cheap, even in a graph of small tensors.
+# A slow link, beside which recomputation is cheap, even in a graph of small tensors.
 HARDWARE = {"hardware": "a100_40gb_pcie4", "allocator_reserve": 0, "d2h_bytes_per_s": 1e8,
             "h2d_bytes_per_s": 1e8}
 SWAP = "lms/swap"
-# How far a loss may be with Grappler, relatively: it reassociates constants where a node has lost
+# How far a loss may be with Grappler, relatively: it reassociates constants if a node has lost
 # readers. Some units in the last place of a float, multiplied by training.
 ROUNDING = 1e-4
 
@@ -119,7 +119,7 @@ def live_problems(graph, original, recompute, rewriter, package, notes):
     """What is wrong with a live graph that is rewritten where it is."""
     tf_graph = train.imported(train.parse(graph.bytes))
     sent = tf_graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True)
-    # A live graph keeps its calls: what they hold is unknown, and takes a budget of its own.
+    # A live graph keeps its calls: their memory is unknown, and takes a budget of its own.
     found = planned(rewriter, graph, sent, recompute, inline_calls="never")
     if found is None:
         notes.append("no plan with clones of the live graph")

@@ -142,10 +142,10 @@ _NOT_ASKED = re.compile(
     "Infeed|Outfeed|Dedup|TfLite|Relayout|CopyToMesh|_(?!Fused)|Experimental|"
     "Quantized(Conv|Depthwise|MaxPool|AvgPool)")
 
-# No program asks for these: Grappler's remapper makes them.
+# No program uses these: Grappler's remapper makes them.
 _FUSED = re.compile("_Fused(Conv|Depthwise|MatMul|BatchNorm)")
 
-# Where TensorFlow knows more, and why; and where it says something else.
+# Ops for which TensorFlow knows more, and why; or gives another result.
 _DIFFERS = {
     r"(Sparse)?Apply\w+": "a variable of unknown shape gets that of its slots and gradient",
     "AccumulateNV2": "believes the attribute, whatever is added",

@@ -235,7 +235,7 @@ def main():
         if name not in runnable:
             parser.error("there is no graph %r that runs; there are %s" % (
                 name, ", ".join(sorted(runnable))))
-    # Before TensorFlow is loaded. The plain allocator does not know what it gave.
+    # Before TensorFlow is loaded. The plain allocator does not know its sizes.
     os.environ.update(train.ENVIRONMENT, TF_CPU_ALLOCATOR_USE_BFC="true")
     failed = sum(not check(options.spillway, runnable[name]) for name in wanted)
     print("%d passed, %d failed, 0 skipped" % (len(wanted) - failed, failed))

@@ -46,11 +46,11 @@ from truth import graphs, names, rewrite, train  # noqa: E402
 BROKEN = HERE / "what_runs_broken.txt"
 PROMISES = ("fit", "peak", "time")
 DEFAULT_RESERVE = 0.1  # Of allocator_reserve (hardware.proto).
-MOST_TIME, LEAST_TIME = 1.05, 0.9  # Of the time told.
+MOST_TIME, LEAST_TIME = 1.05, 0.9  # Of the reported time.
 HARDWARE = {"6.0": "p100_pcie", "7.0": "v100_pcie", "8.0": "a100_40gb_pcie4", "9.0": "h100_pcie5"}
 ALL_MEMORY = {"allocator_reserve": 0}
 AMPLE_BYTES = 1 << 40
-# Where Grappler has been, the step is what the file says.
+# After Grappler, the step is that in the file.
 AS_IT_IS = {"defaults": {"grappler": "as_is"}, "advised": {"grappler": "as_is"}}
 HALF = "half"  # half_net() below; other names are of tests/graphs and of limit_graphs.py.
 AFTER_PASSES = "+passes"  # Behind the name of a graph.

@@ -21,7 +21,7 @@ REGISTER_OP("SpillwayWorkspace")
     .Attr("held_us: int")
     .SetShapeFn(shape_inference::UnchangedShape);
 
-// Behind a convolution: forwards its result, and until then has kept what it read.
+// Behind a convolution: forwards its result, and until then has kept its inputs.
 class WorkspaceOp : public OpKernel {
  public:
   explicit WorkspaceOp(OpKernelConstruction* context) : OpKernel(context) {

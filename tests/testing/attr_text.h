@@ -12,7 +12,7 @@ namespace spillway::testing {
 std::string PrintAttr(absl::string_view value);
 
 // Reads a value from the front of `text`, advances `text` past it and appends the serialized
-// AttrValue to `out`. Returns false if there is none; `text` then begins at the error.
+// AttrValue to `out`. Returns false without a value; `text` then begins at the error.
 bool ParseAttr(absl::string_view* text, std::string* out);
 
 // Bytes as `0x...`, and back (false if the text does not begin with one).

@@ -43,7 +43,7 @@ class TestGraph {
   const core::Graph* operator->() const { return graph_.get(); }
   const std::string& bytes() const { return *bytes_; }
 
-  // The node of that name; ends the program if there is none.
+  // The node of that name; ends the program if it is missing.
   core::NodeId operator[](absl::string_view name) const;
   core::NodeId Node(absl::string_view name) const { return (*this)[name]; }
 

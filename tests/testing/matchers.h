@@ -50,7 +50,7 @@ MATCHER_P(IsInternal, part, std::string("is INTERNAL saying ") + part) {
   return status.code() == absl::StatusCode::kInternal && absl::StrContains(status.message(), part);
 }
 
-// The value of the detail `key` in a Status or StatusOr; `(absent)` if there is none.
+// The value of the detail `key` in a Status or StatusOr; `(absent)` without that detail.
 template <typename T>
 std::string ErrorDetailOf(const T& result, const std::string& key) {
   const v1::ErrorInfo info = core::GetErrorInfo(StatusOf(result));

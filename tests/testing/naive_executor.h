@@ -3,12 +3,12 @@
 // rewrite_core, so that the two can be compared.
 //
 // Values are hashes: of a node's name, op and input values, so two runs agree on a value only if
-// everything that led to it agrees. Identity and the like forward their input's value, so a swap
-// changes nothing. The rules are those of TensorFlow's dataflow (Yu et al., "Dynamic control flow
-// in large-scale machine learning", 2018):
+// all that led to it agrees. Identity and the like forward their input's value, so a swap changes
+// nothing. The rules are those of TensorFlow's dataflow (Yu et al., "Dynamic control flow in
+// large-scale machine learning", 2018):
 //   - a node is dead if a data or control input is; all its outputs are dead then
 //   - Switch forwards its data to the output that its predicate selects; the other one is dead
-//   - Merge is alive if a data input is, whatever its control inputs are, and forwards that input
+//   - Merge is alive if a data input is, regardless of its control inputs, and forwards that input
 //   - control edges carry the deadness of the node, not of one of its outputs
 #ifndef SPILLWAY_TESTS_TESTING_NAIVE_EXECUTOR_H_
 #define SPILLWAY_TESTS_TESTING_NAIVE_EXECUTOR_H_
@@ -40,7 +40,7 @@ bool operator==(const Outcome& a, const Outcome& b);
 // the map takes the lowest bit of its value.
 using Truths = std::map<std::string, bool>;
 
-// By the name of a clone: that of the node that it repeats, whose kernel it runs.
+// By the name of a clone: the name of its original, whose kernel it runs.
 using Originals = std::map<std::string, std::string>;
 
 // The outcome of every node, by name. Dies if the graph has a cycle (so: no while loops).
@@ -53,13 +53,13 @@ std::vector<std::string> FindPredicates(const GraphDef& graph);
 // Every assignment of truth values to these predicates: 2 to the power of their number.
 std::vector<Truths> AllTruths(const GraphDef& graph);
 
-// The first node of `before` with a different outcome in `after`, and the difference; empty if
-// there is none. Compares whether a node is dead and, if it is alive, its inputs and outputs.
+// The first node of `before` with a different outcome in `after`, and the difference; empty without
+// a difference. Compares whether a node is dead and, if it is alive, its inputs and outputs.
 std::string CompareOutcomes(const std::map<std::string, Outcome>& before,
                             const std::map<std::string, Outcome>& after);
 
 // The same for every assignment of truth values to the predicates of `before`: the first
-// difference; empty if there is none.
+// difference, if any.
 std::string CompareAllOutcomes(const GraphDef& before, const GraphDef& after,
                                const Originals& originals = {});
 

@@ -117,7 +117,7 @@ class Naive {
   }
   int64_t Size(BufferId buffer) const {
     const auto& b = w_.buffers[buffer];
-    // Only what copies and host operations write takes host memory.
+    // Only outputs of copies and host operations take host memory.
     if (b.device == -1 && (b.resident || IsCompute(Writer(buffer)))) return 0;
     return RoundUp(b.bytes);
   }
@@ -249,7 +249,7 @@ class Naive {
     return gave;
   }
 
-  // An operation that has asked for memory stays at the front. Otherwise the ready order decides;
+  // An operation that has requested memory stays at the front. Otherwise the ready order decides;
   // the queue is in the order of joining, except for the moves that kMixed makes.
   void MoveNextToFront(int device, std::vector<OpId>* queue) {
     OpId next = queue->front();

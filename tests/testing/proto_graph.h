@@ -39,7 +39,7 @@ std::map<std::string, int> IndexNodes(const GraphDef& graph);
 // all its inputs resolve.
 bool IsAcyclic(const GraphDef& graph);
 
-// The differences between two messages according to protobuf; empty if there are none.
+// The differences between two messages according to protobuf; empty without differences.
 std::string Difference(const GraphDef& expected, const GraphDef& actual);
 
 // `graph` with `patch` applied as described in patch.proto. Dies if the patch does not apply.

@@ -15,7 +15,7 @@
 
 namespace spillway::testing {
 
-// Checks `options`, determines what may be swapped, and plans with the selected strategy.
+// Checks `options`, finds the eligible tensors, and plans with the selected strategy.
 inline absl::StatusOr<core::StrategyResult> PlanWith(
     const TestFacts& f, const v1::RewriteOptions& options, core::PlanSimulator* simulator = nullptr,
     const v1::Limits& limits = core::DefaultLimits(),

@@ -33,7 +33,7 @@ class LineParser {
  public:
   explicit LineParser(absl::string_view line) : line_(line), rest_(line) {}
 
-  // Appends the line's GraphDef fields. Returns empty on success, otherwise what was expected.
+  // Appends the line's GraphDef fields. Returns empty on success, otherwise the expected syntax.
   std::string Run(std::string* out) {
     if (Take("!")) {
       Skip();

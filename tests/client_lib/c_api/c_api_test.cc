@@ -435,7 +435,7 @@ TEST(CApiArgumentTest, NullIsAnErrorAndNoCrash) {
     EXPECT_EQ(Taken(errors[i]).substr(0, 13), "3 BAD_OPTION ") << i;
   }
   EXPECT_EQ(out, nullptr);
-  // And what takes NULL.
+  // And functions given NULL.
   spillway_status_free(nullptr);
   spillway_buffer_free(nullptr);
   spillway_client_options_free(nullptr);
@@ -458,8 +458,8 @@ TEST(CApiArgumentTest, NumbersOutOfRangeAreErrors) {
               HasSubstr("bytes is -1; it has to be at least 0"));
 }
 
-// Of every function that takes one: no view of so many bytes is made, which absl would end the
-// process for.
+// Of every function that takes one: no view of so many bytes is made, for which absl would end the
+// process.
 TEST(CApiArgumentTest, SizesThatNoMessageHas) {
   const auto client = NewClient();
   spillway_client* const c = client.get();
@@ -704,8 +704,7 @@ TEST(RewriteMessageTest, TalksTlsBothWays) {
   const RewriteMessageResult result = RewriteMessage(options, &graph);
   EXPECT_TRUE(result.ok()) << result.message;
   EXPECT_NE(graph.bytes, ReadFile(kMnistPath));
-  // The certificate does not hold this name.
-  // Who names files wants them used.
+  // The certificate does not hold this name. Files named here are used.
   options.tls = false;
   EXPECT_EQ(RewriteMessage(options, &graph).code, 0);
   options.tls_server_name = "elsewhere.example";

@@ -1,4 +1,4 @@
-// libspillway.so finds its other half by where it lies, not by the name that it was loaded by.
+// libspillway.so finds its other half by its own location, not by its name when loaded.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -61,8 +61,7 @@ s0/s1/n4 = Identity(s0/s1/n1:0)
 )")));
 }
 
-// Fills every field of a message, `depth` messages deep, so that a field that is not thought of
-// shows.
+// Fills every field of a message, `depth` messages deep, so that a forgotten field shows.
 void Fill(google::protobuf::Message* message, int depth, int* count) {
   const auto* reflection = message->GetReflection();
   for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
@@ -233,7 +232,7 @@ TEST(AnonymizeTest, FunctionsStayConnected) {
   }
 }
 
-// What of the plan has no names in it.
+// The plan without its names.
 std::string Plan(const std::string& graph, v1::RewriteOptions options) {
   options.mutable_step()->set_batch_size(8);
   auto response = core::Rewrite(graph, options, core::DefaultLimits(), core::StopToken());
@@ -315,7 +314,7 @@ TEST(AnonymizeTest, ARewriteOfRealGraphsMakesTheSamePlan) {
   }
 }
 
-// What the forecast says of memory and time.
+// The forecast of memory and time.
 std::string ForecastOf(const std::string& graph, v1::SimulateOptions options) {
   options.mutable_step()->set_batch_size(8);
   options.mutable_step()->mutable_hardware()->set_preset("p100_pcie");
@@ -355,7 +354,7 @@ TEST(AnonymizeTest, UndoRecordsAreRenamed) {
   EXPECT_EQ(stripped->report().outcome(), v1::OUTCOME_STRIPPED);
   EXPECT_EQ(ReadProto(stripped->graph_def()).node_size(), ReadProto(graph).node_size());
   EXPECT_EQ(Plan(stripped->graph_def(), scope), Plan(graph, scope));
-  // One of another program is still seen as that.
+  // A graph of another program is still recognized.
   const auto foreign =
       core::Rewrite(Anonymous(GraphBytes("lms/swapout_x = Identity(a)\na = Const()")).bytes, {},
                     core::DefaultLimits(), core::StopToken());
@@ -374,7 +373,7 @@ std::string NestedRecords(int depth) {
   return graph;
 }
 
-// No recursion over what the user made: 8000 took the stack.
+// No recursion over user input: 8000 took the stack.
 TEST(AnonymizeTest, RecordsWithinRecordsAreDropped) {
   const auto file = GraphFile::Read(NestedRecords(8000), GraphFormat::kGraphDef);
   ASSERT_TRUE(file.ok()) << file.status();

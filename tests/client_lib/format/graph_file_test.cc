@@ -1,4 +1,4 @@
-// Files around graphs: what is replaced, and that nothing else is.
+// Files around graphs: the replaced graphs, and that nothing else changes.
 #include "client_lib/format/graph_file.h"
 
 #include <string>
@@ -35,7 +35,7 @@ std::string OtherGraph() {
 
 using Graphs = std::vector<absl::optional<std::string>>;
 
-// The file with `graphs` in it; a failure of the test if there is none.
+// The file with `graphs` in it; without one the test fails.
 std::string With(const std::string& bytes, absl::optional<GraphFormat> format, Graphs graphs) {
   auto file = GraphFile::Read(bytes, format);
   EXPECT_TRUE(file.ok()) << file.status();
@@ -102,7 +102,7 @@ TEST(GraphFileTest, ReplacesAnyGraphOfASavedModel) {
               model(large, OtherGraph(), 0));
 }
 
-// What cannot be put back byte for byte is refused, before it is lost.
+// Lengths that cannot be restored byte for byte are refused, before they are lost.
 TEST(GraphFileTest, RefusesALengthThatStripCouldNotRestore) {
   const std::string before = RawField(2, SmallGraph(), 1);  // Two bytes, where one would do.
   auto file = GraphFile::Read(before, GraphFormat::kMetaGraph);
@@ -162,7 +162,7 @@ TEST(GraphFileTest, BoundsWhatAFileMayHave) {
 }
 
 // Random fields around random graphs, with lengths in more bytes than they need: replaced and put
-// back, the file is the one it was.
+// back, the file is unchanged.
 TEST(GraphFileTest, AnyWrappingComesBack) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
@@ -280,7 +280,7 @@ TEST(GraphFileTest, TextSaysWhatTheGraphSays) {
   }
 }
 
-// Whatever is cut off or changed: an answer, and from it the file that was read.
+// For any cut or change: an answer, and from it the file that was read.
 TEST(GraphFileTest, DamagedFilesAreErrorsOrComeBackAsTheyAre) {
   const std::string binary = RawNumber(1, 1) + RawField(2, OddMetaGraph(SmallGraph(), "train", 4)) +
                              RawField(2, OddMetaGraph(OtherGraph(), "serve", 0));

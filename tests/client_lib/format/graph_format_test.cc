@@ -1,4 +1,4 @@
-// What a file is, from its content.
+// A file's format, from its content.
 #include "client_lib/format/graph_format.h"
 
 #include <string>
@@ -54,7 +54,7 @@ TEST(GraphFormatTest, RecognisesBinaryFiles) {
   ExpectFormat(RawNumber(1, 1), GraphFormat::kSavedModel);
 }
 
-// What is cut off is still what it was, so that the error is about that.
+// A cut file keeps its format, so that the error is about the cut.
 TEST(GraphFormatTest, RecognisesWhatIsCutOff) {
   const std::string graph = GraphBytes("a = NoOp()\nb = NoOp()");
   ExpectFormat(graph.substr(0, graph.size() - 2), GraphFormat::kGraphDef);
@@ -69,7 +69,7 @@ TEST(GraphFormatTest, RecognisesTexts) {
   ExpectFormat("graph_def { node { } }", GraphFormat::kMetaGraphText);
   ExpectFormat("saved_model_schema_version: 1", GraphFormat::kSavedModelText);
   ExpectFormat("meta_graphs { }", GraphFormat::kSavedModelText);
-  // The typo is told by the reader, with its line.
+  // The reader reports the typo, with its line.
   ExpectFormat("nodee { name: 'a' }", GraphFormat::kGraphDefText);
   ExpectFormat("metagraph { } meta_graphs { }", GraphFormat::kSavedModelText);
   // The first byte of a graph is a line feed, and its name may be any text; its op's tag is not.

@@ -1,4 +1,4 @@
-// What a call tells the server of itself: that it arrives, and where it must not go.
+// A call's headers about itself: they arrive, but not at wrong places.
 #include "client_lib/internal/call_headers.h"
 
 #include <stdlib.h>
@@ -113,7 +113,7 @@ TEST(CallHeadersTest, TheEnvironmentNamesTheJob) {
                                       Pair("x-spillway-user", "ann__lee____")}));
   EXPECT_THAT(metadata, Contains(Pair("x-spillway-model", std::string(128, 'm'))));
   EXPECT_EQ(metadata.count("x-spillway-queue"), 0u);
-  // What a call says of itself goes before it, and is sent once.
+  // The call's own values take precedence, and are sent once.
   CallOptions call;
   call.metadata = {
       {"x-spillway-job", "mine"}, {"x-spillway-job", "other"}, {"x-two", "1"}, {"x-two", "2"}};
@@ -223,7 +223,7 @@ TEST(CallHeadersTest, ATokensFileThatHoldsNoneIsNamed) {
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(file), Not(HasSubstr("ecret"))));
     return std::string(status.message());
   };
-  fault();  // There is none.
+  fault();  // No fault.
   dir.Write("token", "\n");
   EXPECT_THAT(fault(), HasSubstr("holds no token"));
   dir.Write("token", "secret1 secret2");
@@ -249,7 +249,7 @@ TEST(CallHeadersTest, ATokenGoesNowhereInClear) {
   options.token_in_clear = false;
   options.tls.emplace();
   EXPECT_TRUE(headers(mixed).ok());
-  // What is no secret goes anywhere.
+  // Headers without secrets go anywhere.
   options.tls.reset();
   call.token.clear();
   call.traceparent = kTraceparent;

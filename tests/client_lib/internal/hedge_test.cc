@@ -1,4 +1,4 @@
-// Two attempts of one rewrite. Nothing here waits for time to pass but for the start of the second.
+// Two attempts of one rewrite. Nothing here waits for time to pass except the start of the second.
 #include "client_lib/internal/hedge.h"
 
 #include <algorithm>

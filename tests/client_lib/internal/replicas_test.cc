@@ -1,4 +1,4 @@
-// Several servers behind one target: who gets calls, and that none is lost.
+// Several servers behind one target: which get calls, and that none is lost.
 #include "client_lib/internal/replicas.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ using testing::ReadFile;
 using testing::ServerOptions;
 using testing::TestServer;
 
-// For what comes soon, of itself.
+// For events that come soon unaided.
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
 ServerOptions Unhealthy() {
@@ -120,7 +120,7 @@ TEST(AddressesTest, WhatNobodyMeansIsNotDialled) {
     const auto split = internal::SplitTarget(target);
     EXPECT_EQ(ErrorInfoOf(split.status()).reason(), "BAD_OPTION") << target;
     EXPECT_THAT(std::string(split.status().message()), HasSubstr(says)) << target;
-    // So says every call, at once, whatever retries there are.
+    // So does every call, at once, with any retries.
     RemoteOptions options;
     options.target = target;
     const absl::Status called = Client(MakeRemoteConnection(options)).GetCapabilities().status();
@@ -213,7 +213,7 @@ TEST_F(ReplicasTest, AStreamGoesToTheOtherToo) {
   EXPECT_EQ(b.stream_calls(), 4);
 }
 
-// Its own pause, of an hour at most here, is for who comes back to it.
+// Its own pause, of an hour at most here, is for callers that return to it.
 TEST_F(ReplicasTest, AFullOneIsFollowedByTheOtherAfterAShortPause) {
   ServerOptions full = WithFault(Fault::kEarlyError);
   full.pushback_ms = "100000";
@@ -243,7 +243,7 @@ TEST_F(ReplicasTest, OneThatDoesNotServeGetsNoCalls) {
   EXPECT_EQ(pauses_, 0);
 }
 
-// As it is drained: it would take calls still.
+// As when drained: it would still take calls.
 TEST_F(ReplicasTest, OneThatStopsServingGetsNoMoreCalls) {
   TestServer a;
   const TestServer b;
@@ -355,7 +355,7 @@ TEST_F(ReplicasTest, ConnectionsThatAreSentAwayLoseNoCall) {
 }  // namespace spillway
 
 #ifdef SPILLWAY_ADDRESS_SANITIZER
-// What c-ares keeps of its configuration to the end of the program (1.18, through gRPC's resolver
-// of dns:///); it has no symbols by which to tell more.
+// c-ares keeps some of its configuration to the end of the program (1.18, through gRPC's resolver
+// of dns:///); it has no symbols that would show more.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libcares.so\n"; }
 #endif

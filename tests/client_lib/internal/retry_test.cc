@@ -179,13 +179,13 @@ RemoteOptions FastRetries(const std::string& target) {
   return options;
 }
 
-// A port on which nobody listens until somebody does.
+// A port without a listener until a server starts.
 int FreePort() {
   TestServer server;
   return std::stoi(server.target().substr(server.target().rfind(':') + 1));
 }
 
-// What a stream or a unary call is told apart by.
+// The limit that distinguishes a stream from a unary call.
 class RetriedCallTest : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(RetriedCallTest, AServerThatComesUpLaterIsFound) {

@@ -108,7 +108,7 @@ TEST_F(TensorflowSettingsTest, TheLeastPlanLimitsWorkspaces) {
   unsetenv(kWorkspaceLimit);
 }
 
-// In a process of its own, since what was set stays.
+// In a process of its own, since its settings stay.
 TEST_F(TensorflowSettingsTest, ALimitOfRunIsLowered) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(

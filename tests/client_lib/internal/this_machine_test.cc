@@ -1,4 +1,4 @@
-// What nvidia-smi says becomes the machine of a request, and nothing that it does stops one.
+// nvidia-smi's output becomes the machine of a request, and none of its faults stops a request.
 #include "client_lib/internal/this_machine.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// Enough for a script on a busy machine, and what a test waits for one that hangs.
+// Enough for a script on a busy machine, and a test's wait for one that hangs.
 constexpr absl::Duration kEnough = absl::Seconds(30);
 constexpr absl::Duration kSoon = absl::Milliseconds(300);
 
@@ -47,7 +47,7 @@ class ThisMachineTest : public ::testing::Test {
     ASSERT_EQ(chmod(file.c_str(), 0700), 0);
   }
 
-  // What hardware that says nothing, or so much, becomes.
+  // Hardware that specifies nothing, or only this, filled in.
   v1::Hardware Filled(absl::Duration limit = kEnough, v1::Hardware hardware = {}) {
     const absl::StatusOr<std::string> line = FillHardware(AskMachine(limit), &hardware);
     EXPECT_TRUE(line.ok()) << line.status();
@@ -115,7 +115,7 @@ TEST_F(ThisMachineTest, LessIsFreeWhereTheJobRuns) {
     EXPECT_THAT(warning, AnyOf("", AllOf(HasSubstr("another process has memory of Tesla T4"),
                                          HasSubstr("SPILLWAY_GPU_MEMORY_BYTES"))));
   }
-  // Of several GPUs others may be at work for other processes of the job.
+  // Of several GPUs, other processes of the job may use the others.
   NvidiaSmi("case $1 in *=name) ;; *) echo 15360, 7.5, 200; echo 15360, 7.5, 15100;; esac");
   const absl::StatusOr<ThisMachine> machine = AskMachine(kEnough);
   v1::Hardware hardware = Filled();
@@ -164,7 +164,7 @@ TEST_F(ThisMachineTest, NoProgramLeavesThePreset) {
   EXPECT_FALSE(Filled().has_gpu_memory_bytes());
 }
 
-// A file without #! is for a shell, which is not asked; nor is what lies in a relative folder.
+// A file without #! is for a shell, which is not run; nor is a file in a relative folder.
 TEST_F(ThisMachineTest, NoShellAndNoRelativeFolder) {
   NvidiaSmi("");
   dir_.Write("nvidia-smi", "echo 16280, 6.0\n");
@@ -226,7 +226,7 @@ TEST_F(ThisMachineTest, ACardWithAPresetIsPlannedForAsThat) {
   EXPECT_GT(hardware.host_memory_bytes(), int64_t{64} << 20);
   EXPECT_LE(hardware.host_memory_bytes(), sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2);
   EXPECT_THAT(line_, HasSubstr("2 times NVIDIA H100 80GB HBM3, "));
-  // What is given counts first.
+  // Given values take precedence.
   v1::Hardware given;
   given.set_preset("auto");
   given.set_gpu_memory_bytes(1);
@@ -249,7 +249,7 @@ TEST_F(ThisMachineTest, OnlyVisibleGpusCount) {
                     HasSubstr("; there is no preset for several kinds of GPUs: name one with")));
 }
 
-// What is known of why nothing is known: whoever has no nvidia-smi need not be told.
+// The reason for a missing answer, if known: users without nvidia-smi get no message.
 TEST_F(ThisMachineTest, OneThatDoesNotAnswerIsReported) {
   const auto why = [this](const std::string& script, absl::Duration limit = kEnough) {
     NvidiaSmi(script);
@@ -281,7 +281,7 @@ TEST(NeedsMachineTest, OnlyWhereItIsOpenAndOfUse) {
   hardware.set_gpu_memory_bytes(1);
   EXPECT_TRUE(NeedsMachine(rewrite));
   hardware.Clear();
-  hardware.set_allocator_reserve(7);  // The core says what is wrong with it.
+  hardware.set_allocator_reserve(7);  // The core reports the error.
   EXPECT_FALSE(NeedsMachine(rewrite));
   rewrite.Clear();
   rewrite.mutable_strip();
@@ -291,7 +291,7 @@ TEST(NeedsMachineTest, OnlyWhereItIsOpenAndOfUse) {
   EXPECT_FALSE(NeedsMachine(rewrite));
   rewrite.mutable_step()->mutable_hardware()->set_preset("auto");
   EXPECT_TRUE(NeedsMachine(rewrite));
-  // The tuner needs it also where nothing is to be simulated.
+  // The tuner needs it even without a simulation.
   rewrite.mutable_step()->clear_hardware();
   rewrite.mutable_level();
   EXPECT_TRUE(NeedsMachine(rewrite));
@@ -339,7 +339,7 @@ TEST(ParseMachineTest, OtherCardsAreLikeTheMostSimilarMachine) {
     EXPECT_EQ(hardware.preset(), card.preset);
     EXPECT_EQ(hardware.h2d_bytes_per_s(), 12.5e9);
   }
-  // A driver that does not tell the architecture, or one older than all of these.
+  // A driver that does not report the architecture, or one older than all of these.
   for (const char* memory : {"24564", "24564, [N/A]", "11441, 3.7"}) {
     const ThisMachine machine = Parsed({memory, "NVIDIA GeForce RTX 4090\n", "GPU-1, , 4, 16\n"});
     EXPECT_EQ(machine.preset, "");
@@ -354,7 +354,7 @@ TEST(ParseMachineTest, OtherCardsAreLikeTheMostSimilarMachine) {
 }
 
 // NVIDIA's own figures for TensorFloat-32 without sparsity, or for float32 before there was that.
-// What the preset has already is not said: servers of before know no compute capability.
+// The preset's own value is not sent: older servers know no compute capability.
 TEST(ParseMachineTest, AComputeCapabilityIsSaidWhereThePresetHasAnother) {
   constexpr struct {
     const char *gpu, *capability;
@@ -404,7 +404,7 @@ TEST(ParseMachineTest, RatesOfOtherCards) {
     EXPECT_THAT(*FillHardware(machine, &hardware), HasSubstr("by NVIDIA's figures")) << card.gpu;
     EXPECT_NEAR(hardware.peak_flops(), card.tflops * 1e12, 0.02 * card.tflops * 1e12) << card.gpu;
     EXPECT_DOUBLE_EQ(hardware.mem_bytes_per_s(), card.gb_per_s * 1e9) << card.gpu;
-    // What is given counts first, and is not mixed with what is not.
+    // Given values take precedence, and are not mixed with others.
     v1::Hardware given;
     given.set_peak_flops(1e12);
     EXPECT_TRUE(FillHardware(machine, &given).ok());
@@ -510,8 +510,8 @@ TEST(ParseMachineTest, AMachineHasOneKind) {
   }
 }
 
-// What TensorFlow said that it has, in logs that users published ("Created device ... with N MB
-// memory"), beside what nvidia-smi says of such a board, with older and newer drivers.
+// TensorFlow's memory, in logs that users published ("Created device ... with N MB memory"), beside
+// nvidia-smi's output for such a board, with older and newer drivers.
 TEST(UsableBytesTest, IsWhatTensorFlowFoundOnRealGpusOrALittleLess) {
   constexpr struct {
     const char* gpu;

@@ -54,7 +54,7 @@ TEST(PlotAxisTest, PowersOfTwoOnALogarithmicAxis) {
   EXPECT_EQ(PowersAxis(0, 64, 8).start, 0);
 }
 
-// Whatever the size: a step of 1, 2 or 5 times a power of ten, not too many, and no value beyond.
+// For any size: a step of 1, 2 or 5 times a power of ten, not too many, and no value beyond.
 TEST(PlotAxisTest, AnySize) {
   for (double most = 1; most < 9e18; most *= 1.37) {
     for (const AxisEnd end : {AxisEnd::kValue, AxisEnd::kTick}) {
@@ -69,7 +69,7 @@ TEST(PlotAxisTest, AnySize) {
         ASSERT_TRUE(absl::SimpleAtod(axis.ticks[1].label, &step)) << axis.ticks[1].label;
         const double digit = step / std::pow(10, std::floor(std::log10(step) + 1e-9));
         ASSERT_THAT(std::round(digit * 1000), AnyOf(1000, 2000, 5000)) << most;
-        // What the label says is where the tick is.
+        // Each tick is at its label's value.
         for (size_t i = 0; i < axis.ticks.size(); ++i) {
           double value = 0;
           ASSERT_TRUE(absl::SimpleAtod(axis.ticks[i].label, &value));

@@ -1,5 +1,4 @@
-// Traces as another library reads them, held against the report that they are of, and against what
-// the graph itself says.
+// Traces as another library reads them, compared with their report and with the graph itself.
 #include "client_lib/plot/chrome_trace.h"
 
 #include <algorithm>
@@ -56,8 +55,8 @@ v1::SimulateReport Simulated(const std::string& graph, const v1::Step& step) {
   return report.ok() ? *report : v1::SimulateReport();
 }
 
-// A real training graph with swaps, of which nothing is taken from the simulator's report but the
-// sums of the forecast.
+// A real training graph with swaps, of which only the sums of the forecast are taken from the
+// simulator's report.
 TEST(ChromeTraceTest, EachCopyAndThePeakOfARewrittenGraph) {
   const std::string graph = ::spillway::testing::ReadTestGraph("resnet50_tf1_b4/graph.pb");
   v1::RewriteOptions options;
@@ -89,7 +88,7 @@ TEST(ChromeTraceTest, EachCopyAndThePeakOfARewrittenGraph) {
   EXPECT_EQ(bytes["copy out"], device.copy_out_bytes());
   EXPECT_EQ(bytes["copy in"], device.copy_in_bytes());
   EXPECT_EQ(last_end, report.forecast().step_time_ns());
-  // Each swap-in that the rewrite tells of is there, and comes from a copy out.
+  // Each swap-in that the rewrite reports is there, and comes from a copy out.
   std::set<std::string> swap_ins;
   for (const v1::TensorSwap& swap : rewritten->report().swaps()) {
     for (const v1::SwapIn& swap_in : swap.swap_ins()) swap_ins.insert(swap_in.name());
@@ -242,7 +241,7 @@ TEST(ChromeTraceTest, AMeasuredStep) {
                               {"tid", 1},
                               {"ts", 0},
                               {"dur", 10}}));
-  // What ran at once is not in one row.
+  // Simultaneous operations are not in one row.
   EXPECT_EQ(spans["b"]["tid"], 2);
   EXPECT_EQ(spans["c"]["tid"], 1);
   EXPECT_EQ(spans["?"]["pid"], processes["measured: /cpu:0"]);

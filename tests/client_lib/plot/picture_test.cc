@@ -1,4 +1,4 @@
-// Pictures as XML: what they show is what the report says, whoever wrote it.
+// Pictures as XML: they agree with the report, for any writer.
 #include "client_lib/plot/picture.h"
 
 #include <algorithm>
@@ -249,7 +249,7 @@ TEST(StepPictureTest, EnginesAndSwaps) {
   EXPECT_THAT(drawn.Texts(), AllOf(Contains("conv1"), Contains("300.00 MiB")));
 }
 
-// A node that runs again is seen beside the others, and in the legend.
+// A recomputed node is shown beside the others, and in the legend.
 TEST(StepPictureTest, WhatRunsAgain) {
   EXPECT_THAT(Drawn(DrawStep(Step(), nullptr, PictureOptions())).Of("again", "rect"), SizeIs(0));
   v1::SimulateReport step = Step();
@@ -289,7 +289,7 @@ TEST(StepPictureTest, BeforeAndAfter) {
                     Not(Contains("launched ahead"))));
 }
 
-// A synchronous step says so beside its lines, and what TensorFlow makes of it.
+// A synchronous step is marked so beside its lines, with the figures when launched ahead.
 TEST(StepPictureTest, SynchronousSteps) {
   v1::SimulateReport step = Step();
   step.mutable_simulated()->set_execution(v1::EXECUTION_SYNCHRONOUS);
@@ -306,7 +306,7 @@ TEST(StepPictureTest, SynchronousSteps) {
               Not(Contains(HasSubstr("launched ahead"))));
 }
 
-// The rectangle of a text in the picture, by what a letter of 12 px takes at most.
+// The rectangle of a text in the picture, by the largest width of a letter of 12 px.
 struct Box {
   double left, right, top, bottom;
 };
@@ -489,9 +489,9 @@ TEST(StepPictureTest, ThemesAndPages) {
   EXPECT_EQ(problem, "");
 }
 
-// ---- Any report: a file that somebody made.
+// ---- Any report: a file of any origin.
 
-// Fills every field with what may be wrong, to a depth that no report of ours has.
+// Fills every field with possibly wrong values, to a depth that no report of ours has.
 void FillWildly(Random* random, int depth, google::protobuf::Message* message) {
   using google::protobuf::FieldDescriptor;
   const auto* reflection = message->GetReflection();
@@ -637,7 +637,7 @@ TEST(ThroughputPictureTest, PointsAreTheReports) {
                     Contains(HasSubstr("launched ahead"))));
 }
 
-// What no plan fits has no point, and takes no place.
+// Sizes that no plan fits have no point and no place.
 TEST(ThroughputPictureTest, EndsWhereTheDataEnds) {
   v1::ExploreReport report = Sizes();
   v1::ExploredSize* too_large = report.add_sizes();

@@ -18,7 +18,7 @@ using ::spillway::testing::Random;
 TEST(PlotTextTest, NamesThatAreMarkup) {
   EXPECT_EQ(Escaped("a<b>&\"c\"'d'"), "a&lt;b&gt;&amp;&quot;c&quot;&#39;d&#39;");
   EXPECT_EQ(Escaped("gradients/conv1_1/BiasAdd:0"), "gradients/conv1_1/BiasAdd:0");
-  // UTF-8 stays; what is none, controls, and marks that turn the direction do not.
+  // UTF-8 stays; other bytes, controls, and marks that turn the direction do not.
   EXPECT_EQ(Clean("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"), "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
   EXPECT_EQ(Clean("a\x01z\x7f"), "a?z?");
   EXPECT_EQ(Clean("\xff\xc3("),
@@ -40,7 +40,7 @@ TEST(PlotTextTest, AnyBytes) {
   for (int round = 0; round < 2'000; ++round) {
     std::string text;
     for (int i = random.Below(40); i > 0; --i) {
-      // More of what is special than there would be.
+      // More special characters than chance would give.
       constexpr char kSpecial[] = "<>&\"'\\\n\x00\x1f\x7f\xc3\xe2\x80\xae\xf0\xff";
       text += random.OneIn(2) ? kSpecial[random.Below(sizeof kSpecial - 1)]
                               : static_cast<char>(random.Below(256));

@@ -41,8 +41,8 @@ TEST(TimelineTest, WhatMakesNoSenseIsLeftOut) {
   EXPECT_EQ(samples[1].ns, 7);
 }
 
-// Of each column of pixels the most bytes are there, and what is left at its end; nothing is made
-// up. Counted by looking at all samples for each column.
+// Each column of pixels has its most bytes, and the bytes at its end; nothing is made up. Counted
+// by looking at all samples for each column.
 TEST(TimelineTest, EachColumnKeepsItsMost) {
   Random random(2);
   for (int round = 0; round < 50; ++round) {

@@ -15,7 +15,7 @@ LIBRARY = BUILD / "lib" / "libspillway.so.0"
 # Longest wait for anything that must come; a test that hangs fails.
 PATIENCE_S = 120
 
-# What makes two runs of TensorFlow on CPUs give the same bits.
+# With these, two runs of TensorFlow on CPUs give the same bits.
 TENSORFLOW = {
     "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
@@ -65,7 +65,7 @@ def server(*flags):
              "--metrics-listen", "none", *flags],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
-            line = process.stdout.readline()  # It says where it listens when it does.
+            line = process.stdout.readline()  # It prints its address when it listens.
             if not line:
                 raise RuntimeError("spillwayd did not start")
             yield line.split()[-1]

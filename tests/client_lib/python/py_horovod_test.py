@@ -142,7 +142,7 @@ class Transports:
         answers = self.job(graphs, keywords=keywords)
         for rank, (rewritten, message, caught) in answers.items():
             self.assertEqual(caught, [])
-            # What a rewrite of its own would have given, to the byte.
+            # The same bytes as a rewrite of its own.
             expected = spillway.rewrite(graphs[rank], **keywords)
             self.assertGreater(expected.report.swapped_tensor_count, 0)
             self.assertTrue(rewritten == expected.graph_def)

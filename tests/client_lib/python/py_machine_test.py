@@ -23,7 +23,7 @@ case $1 in
 esac
 """
 
-# The machine of each of four calls, and what they warned of.
+# The machine of each of four calls, and their warnings.
 CALLS = """
 import sys, warnings, spillway
 graph = open(sys.argv[1], "rb").read()

@@ -100,7 +100,7 @@ class RewriteTest(unittest.TestCase):
         self.assertEqual(both.plan, saved.plan)
         self.assertEqual(len(both.patch.new_nodes),
                          both.report.node_count_after - both.report.node_count_before)
-        # Where none was made there is none.
+        # Without a plan, `plan` is None.
         self.assertIsNone(spillway.rewrite(saved.graph_def, save_plan=True, **SCOPE).plan)
 
     def test_a_plan_that_cannot_be_applied(self):
@@ -230,7 +230,7 @@ class ErrorTest(unittest.TestCase):
         options = dict(strategy="scope", token_in_clear=True, hedge_after=60,
                        traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         with common.server() as address:
-            # The first of the servers is none.
+            # The first server does not exist.
             result = spillway.rewrite(graph, server="127.0.0.1:1," + address, token="abc",
                                       request_id="job-17", **options)
             self.assertEqual(result.graph_def, spillway.rewrite(graph, strategy="scope").graph_def)

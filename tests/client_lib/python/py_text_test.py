@@ -199,7 +199,7 @@ class ProgramTest(unittest.TestCase):
                                   on_size=sizes.append)
         self.assertRegex(str(sizes[0]), r"^  size +fits .*\n +128 +yes +[0-9.]+ MiB")
         self.assertRegex(str(report.sizes[0].unswapped), r"^fits; a step takes [0-9.]+ ms\n")
-        # Also of what a program has made itself, and of parts that have no text of their own.
+        # Also of messages that a program has made itself, and of parts without a text of their own.
         forecast = messages.Forecast(fit="FITS", step_time_ns=1_500_000, devices=(
             messages.DeviceForecast(peak_bytes=2048),))
         self.assertRegex(str(forecast), r"\n  peak memory +2.00 KiB\n")

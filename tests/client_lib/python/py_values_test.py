@@ -13,7 +13,7 @@ common.set_up()
 import spillway
 from spillway import _call, _duration, _values, options
 
-# What each makes of a text: seconds, or None: it is none.
+# Each text's value: seconds, or None if invalid.
 DURATIONS = {
     "30s": 30, "500ms": 0.5, "2m": 120, "1h30m": 5400, "1.5s": 1.5, ".5s": 0.5, "2.s": 2,
     "250us": 250e-6, "10ns": 1e-8, "+3s": 3, "1h2m3s": 3723, "inf": float("inf"), "+inf": float("inf"),
@@ -21,7 +21,7 @@ DURATIONS = {
     "3S": None, "1d": None, "3sec": None, "1e3s": None, "1,5s": None, "3s4": None, "nan": None,
     "-inf": None, "1..5s": None, ".s": None, "infs": None}
 
-# Of a feed: its JSON, or None: it is none.
+# A feed's JSON, or None if invalid.
 FEEDS = {
     "128,224": {"dims": [128, 224]}, "8": {"dims": [8]}, "": {"dims": []}, "0,3": {"dims": [0, 3]},
     "true": {"dims": [], "values": [1]}, "false": {"dims": [], "values": [0]},
@@ -197,7 +197,7 @@ class GrammarTest(unittest.TestCase):
         self.assertFalse(_call.Where("host:1", token="x").tls)
         self.assertEqual(_call.Where("host:1", tls_ca=pathlib.Path("/a/b")).tls_ca, "/a/b")
         self.assertEqual(_call.Where(["a:1", "b:2"]).server, "a:1,b:2")
-        # And the call does speak it: no server in clear would answer so.
+        # And the call does use TLS: no server in clear would answer so.
         with common.server() as address:
             with self.assertRaisesRegex(spillway.SpillwayError, "nowhere.pem"):
                 spillway.capabilities(server=address, tls_ca="/nowhere.pem", retries=0)
@@ -205,8 +205,8 @@ class GrammarTest(unittest.TestCase):
 
 OPTION, TYPE = spillway.InvalidOptionError, TypeError
 
-# Wrong input, and what is said of it: (function, keywords, exception, regular
-# expression). Each sentence names the keyword, shows the value, and says what to give.
+# Wrong input, and its error: (function, keywords, exception, regular expression). Each sentence
+# names the keyword, shows the value, and says what to give.
 MISTAKES = [
     # Values.
     ("rewrite", dict(gpu_memory_bytes="16G"), OPTION,
@@ -251,7 +251,7 @@ MISTAKES = [
      r"^efficiencies\['gather'\]: 'x' is not a number"),
     ("rewrite", dict(loop_counts=[3]), OPTION, r"^loop_counts: \[3\] is not a dict like"),
     ("rewrite", dict(loop_counts={"w": "x"}), OPTION, r"^loop_counts\['w'\]: 'x' is not a whole"),
-    # What is fed.
+    # Feeds.
     ("rewrite", dict(feeds={"images": "200,x"}), OPTION,
      r"^feeds\['images'\]: '200,x' is not DIM,DIM,... with whole numbers .*\"128,224,224,3\""),
     ("rewrite", dict(feeds={"images": (None, 224)}), OPTION,
@@ -284,7 +284,7 @@ MISTAKES = [
     ("explore", dict(multiple_of="two"), OPTION, r"^multiple_of: 'two' is not a whole number"),
     ("explore", dict(swapping="perhaps"), OPTION, r"^swapping: 'perhaps' is neither True nor"),
     ("inspect", dict(largest_tensor_count="all"), OPTION, r"^largest_tensor_count: 'all' is not"),
-    # What the library says, in the words of keywords.
+    # The library's sentences, in the words of keywords.
     ("rewrite", dict(gpu_memory_bytes=0), OPTION, r"^gpu_memory_bytes is 0; give a number of bytes"),
     ("simulate", dict(allocator_reserve=2), OPTION, r"^allocator_reserve is 2; give a number from 0"),
     ("rewrite", dict(hardware="v100"), OPTION,

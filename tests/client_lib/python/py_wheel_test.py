@@ -37,7 +37,7 @@ class WheelTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        # A copy of what the wheel is made of, so that the tree stays as it is.
+        # A copy of the wheel's sources, so that the tree stays unchanged.
         source = cls.folder / "tree" / "client_lib" / "python"
         shutil.copytree(common.PACKAGE, source,
                         ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
@@ -74,7 +74,7 @@ class WheelTest(unittest.TestCase):
                      "spillway/py.typed", "spillway/tensorflow/lms_v1.py",
                      "spillway_grpc/v1/rewrite_service_pb2_grpc.py", "spillway_grpc/v1/options_pb2.pyi"):
             self.assertIn(name, names)
-        # Nothing else is put among everybody's packages.
+        # Nothing else goes among users' packages.
         self.assertEqual({name.split("/")[0].split("-")[0] for name in names},
                          {"spillway", "spillway_grpc", "spillway_lms"})
         self.check_stubs(wheel)
@@ -93,7 +93,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         project = (common.ROOT / "CMakeLists.txt").read_text()
         self.assertIn("VERSION " + done.stdout.strip(), project)
-        # The command is the wheel's program: there is no other on this PATH.
+        # The command is the wheel's program: this PATH has no other.
         for command in ([str(clean.with_name("spillway"))], [str(clean), "-m", "spillway"]):
             for word, code in (("version", 0), ("no such command", 2)):
                 told = subprocess.run([*command, word], check=False, text=True, capture_output=True,

@@ -68,7 +68,7 @@ class PathOfBytes:
         return b"x"
 
 
-# Made anew for each call: some are used up.
+# Created for each call: some are used up.
 VALUES = {
     "0": lambda: 0, "-1": lambda: -1, "2**31": lambda: 1 << 31, "2**63": lambda: 1 << 63,
     "10**5000": lambda: HUGE, "-10**5000": lambda: -HUGE,
@@ -94,17 +94,17 @@ VALUES = {
     "path type": lambda: pathlib.Path, "path of bytes": PathOfBytes,
     "function": lambda: lambda: None, "module": lambda: os,
 }
-# Calls that answer a wrong value at once, whatever it is.
+# Calls that answer any wrong value at once.
 _SOON_S = 5.0
-# Keywords that are not options: a value of theirs may be right and the call fail all the same, at
-# an address where nobody listens.
+# Keywords that are not options: a value of theirs may be right and the call still fail, at an
+# address without a listener.
 _PLACES = frozenset(_call.Where.__dataclass_fields__) - {"server"}
-# Values of these may be texts of what is not there.
+# Values of these may be texts that name nothing.
 _OTHER_WORDS = {"feeds": "feed", "targets": "target", "loop_counts": "loop",
                 "devices": "device", "gpu_memories": "gpu_memor",
                 "tls_ca": "the certificate authorities", "tls_cert": "a client certificate",
                 "tls_key": "a client certificate"}
-# What these are called with is not theirs to judge.
+# These options do not check a callback's parameters.
 _FUNCTIONS = ("progress", "on_tensors", "on_size")
 
 
@@ -117,7 +117,7 @@ class WrongValuesTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        # A step of one node: what is right runs at once, too.
+        # A step of one node: right values run at once, too.
         cls.graph = b"\x0a\x09\x0a\x01x\x12\x04NoOp"
         cls.plan = spillway.Plan(b"")
 
@@ -164,7 +164,7 @@ class WrongValuesTest(unittest.TestCase):
             try:
                 self.call(plain, its)
             except (spillway.SpillwayError, TypeError) as error:
-                self.plainly.add(str(error))  # What it says of this graph, whatever the keywords.
+                self.plainly.add(str(error))  # Its error about this graph, for any keywords.
         for keyword in keywords:
             for what, make in VALUES.items():
                 value = make()

@@ -77,7 +77,7 @@ class CheckTest(unittest.TestCase):
         peak = max(sum(size for _, size in records[:i]) for i in range(len(records) + 1))
         self.assertEqual(device.step_peak_bytes.seen, peak)
         # Between CPUs of one process a swap frees nothing, so the allocator's peak is the one that
-        # the simulator foretells without swaps.
+        # the simulator forecasts without swaps.
         before = self.result.report.forecast_before.devices[0]
         self.assertAlmostEqual(peak / (before.peak_bytes - before.resident_bytes), 1, delta=0.05)
         self.assertIn("between them free no memory", " ".join(str(found).split()))
@@ -94,8 +94,8 @@ class ProfileTest(unittest.TestCase):
         second = spillway.rewrite(graph, profile=metadata, **keywords)
         before = spillway.check(first.report, metadata)
         after = spillway.check(second.report, metadata)
-        # The preset is a GPU; this was a CPU, whose step is now simulated. One thread runs one op at
-        # a time, so the step takes the sum of the ops and what TensorFlow takes between them.
+        # The preset is a GPU; this was a CPU, whose step is now simulated. One thread runs one op
+        # at a time, so the step takes the sum of the ops and TensorFlow's time between them.
         self.assertGreater(before.step_time_ns.share, 3)
         self.assertGreater(after.step_time_ns.share, 0.8)
         self.assertLess(after.step_time_ns.share, 1.6)
@@ -114,7 +114,7 @@ class ProfileTest(unittest.TestCase):
         metadata = traced(graph, name=name)
         untuned = spillway.rewrite(graph, feeds=shapes, profile=metadata).report.forecast_before
         budget = int(0.9 * untuned.devices[0].peak_bytes)
-        # Of swaps: by what was measured, running nodes again alone may be faster.
+        # Of swaps: by the measured times, recomputation alone may be faster.
         tuned = spillway.rewrite(graph, feeds=shapes, profile=metadata, gpu_memory_bytes=budget,
                                  recompute="off")
         self.assertEqual(tuned.report.forecast_after.fit, "FITS")

@@ -23,7 +23,7 @@ VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
 # With Keras 2; Estimators and Keras in graph mode are there, too.
 KERAS_2 = VERSION < (2, 16)
 if not KERAS_2:
-    # It changes the last bits of graphs of Keras 3, and others where it cannot look through a swap.
+    # It changes the last bits of graphs of Keras 3, and others if it cannot look through a swap.
     tf.config.optimizer.set_experimental_options({"arithmetic_optimization": False})
 
 

@@ -12,7 +12,7 @@ from tf_common import tf, tf1
 import spillway
 from spillway.tensorflow import _live_graph, rewrite_graph
 
-# A link so slow that it pays to run nodes again, and memory for about two of the layers' outputs.
+# A link so slow that recomputation pays, and memory for about two of the layers' outputs.
 TIGHT = dict(hardware={"preset": "a100_40gb_pcie4", "d2h_bytes_per_s": 1e8, "h2d_bytes_per_s": 1e8},
              gpu_memory_bytes="700KiB", allocator_reserve=0)
 IMAGES = np.random.default_rng(3).normal(size=(256, 64)).astype(np.float32)
@@ -90,7 +90,7 @@ class FedTensorTest(unittest.TestCase):
 
     def check(self, name, gradients):
         for right, gradient in zip(self.right[name], gradients):
-            # Products of matrices that run again may differ in last bits, gradients by far more.
+            # Recomputed products of matrices may differ in last bits, gradients by far more.
             np.testing.assert_allclose(gradient, right, rtol=1e-4, atol=1e-5 * np.abs(right).max(),
                                        err_msg=name)
 

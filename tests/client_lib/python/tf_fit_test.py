@@ -139,8 +139,8 @@ class StrategiesTest(unittest.TestCase):
                                 swapout_threshold=3, swapin_ahead=1, swapin_groupby=0,
                                 fail_open=True)])
                         if data == "generator" and strategy != "none":
-                            # What a distribution prefetches of a generator is lost between epochs:
-                            # two runs differ as they come, too.
+                            # Elements that a distribution prefetches of a generator are lost
+                            # between epochs: two unchanged runs differ, too.
                             self.assertEqual(len(found[0]), len(expected[0]))
                         else:
                             self.assertTrue(found == expected)  # Too long to print.

@@ -15,7 +15,7 @@ from spillway.tensorflow import _homes, rewrite_function
 
 HOST, GPU = "/CPU:0", "/CPU:1"
 FEATURES = 256
-# It swaps whatever the memory.
+# It swaps with any memory.
 MACHINE = dict(hardware="p100_pcie", strategy="level", swapout_threshold=1, swapin_ahead=1,
                swapin_groupby=0)
 

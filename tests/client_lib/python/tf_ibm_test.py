@@ -35,7 +35,7 @@ def swaps(graph=None):
     return sum("lms/swapout" in op.name for op in graph.get_operations())
 """
 
-# Runs programs that come as lines of JSON, and answers each with what it raised and what it logged.
+# Runs programs that come as lines of JSON, and answers each with its exception and its log.
 WORKER = """
 import contextlib, io, json, logging, sys, traceback
 head = {}

@@ -57,7 +57,7 @@ class SameAsRewriteTest(unittest.TestCase):
                     if result.report.outcome == "REWRITTEN":
                         rewritten_at_all.add((name, label))
                         self.assertNotEqual(by_name(after), by_name(before))
-                    # The record of what to undo is in the live graph, too.
+                    # The undo record is in the live graph, too.
                     self.assertEqual(spillway.strip(after).graph_def.node, before.node)
         # Nearly all of them are, so that the comparison says something.
         self.assertGreater(len(rewritten_at_all), 0.8 * len(GRAPHS) * len(PARAMETERS))
@@ -74,7 +74,7 @@ class SameAsRewriteTest(unittest.TestCase):
         graph = tf_common.live(common.graph("mnist_deep"))
         plain = tf_common.live(common.graph("mnist_deep"))
         rewrite_graph(plain, strategy="scope")
-        # TensorFlow marks what somebody waits for by hand, whoever that is.
+        # TensorFlow marks manual control inputs, for any waiting node.
         with plain.as_default(), tf.control_dependencies([plain.get_operation_by_name("init")]):
             pass
         with graph.as_default(), tf.device("/device:CPU:7"), tf1.name_scope("mine"), \

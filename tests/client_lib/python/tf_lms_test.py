@@ -270,7 +270,7 @@ class FitTest(unittest.TestCase):
             self.assertEqual(sum("lms/swapout" in node.name
                                  for node in callback.result.graph_def.node),
                              report.swapped_tensor_count)
-            # The function is there already: another LMS with the same settings is told of it.
+            # The function is there already: another LMS with the same settings learns of it.
             twin = type(callback)(**({} if isinstance(callback, lms_v1.LMSKerasCallback) else dict(
                 swapout_threshold=3, swapin_ahead=1, swapin_groupby=0)))
             images = np.zeros((16, 12, 12, 1), "f")

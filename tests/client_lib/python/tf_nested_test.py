@@ -281,8 +281,8 @@ def fit(layers, data, keywords=None, steps=1, made=None, callbacks=()):
     return history.history["loss"], bits(model.variables), bits(model.optimizer.variables)
 
 
-# Keras 3 writes a recurrent layer as a loop, Keras 2 as a function. A loop is lowered, and in the order
-# of the strategy scope, which is TFLMS v1's, what reads behind it may have no place (NO_ORDER).
+# Keras 3 writes a recurrent layer as a loop, Keras 2 as a function. A loop is lowered, and in the
+# order of the strategy scope, which is TFLMS v1's, readers behind it may have no place (NO_ORDER).
 SCOPE_MAY_FIND_NOTHING = not tf_common.KERAS_2
 
 
@@ -390,7 +390,7 @@ class SavedModelTest(unittest.TestCase):
                            lambda loaded: loaded.variables)
 
 
-# CPU:1 stands for a device: what has none after the rewrite is put there; swap nodes are on CPU:0.
+# CPU:1 stands for a device: nodes left without one are put there; swap nodes are on CPU:0.
 CROSSINGS = """
 import sys
 sys.path.insert(0, sys.argv[1])

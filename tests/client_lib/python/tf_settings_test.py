@@ -42,7 +42,7 @@ class EnvironmentTest(unittest.TestCase):
             self.assertEqual(done.stderr.count("UserWarning"), lines, done.stderr)
 
 
-# Of this process alone, since what is set stays.
+# In a process of its own: settings stay.
 LIMITS = """
 import os, types, warnings
 from spillway.tensorflow import _settings

@@ -1,4 +1,4 @@
-// The samples do what they say, here and on a server.
+// The samples work as documented, here and on a server.
 #include <string>
 
 #include "gmock/gmock.h"

@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 // Of cond_v1 at this batch: a step takes 108 MiB, and there are plans for 99 MiB.
 constexpr int64_t kBatch = 256;
 constexpr int64_t kTight = int64_t{110} << 20, kAmple = int64_t{1} << 30, kTooSmall = 3 << 20;
-// Without what a GPU's kernels take beside their outputs.
+// Without the memory of a GPU's kernels besides outputs.
 constexpr char kPlain[] = R"({"step": {"kernel_memory": "KERNEL_MEMORY_OFF"}})",
                kSwapsAlone[] = R"({"budget": {"recompute": "RECOMPUTE_OFF"},
                                    "step": {"kernel_memory": "KERNEL_MEMORY_OFF"}})";
@@ -46,7 +46,7 @@ class PlannerTest : public ::testing::Test {
     settings_.options_json = kPlain;
   }
 
-  // With a name of its own, so that its line is not one that was told before.
+  // With a name of its own, so that its line is not a repeated one.
   std::optional<std::string> Plan(const std::string& graph, const std::string& type = "GPU") {
     const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     ::testing::internal::CaptureStderr();
@@ -101,7 +101,7 @@ TEST_F(PlannerTest, NothingOnAGpuOrNothingThatTrainsOrOff) {
   EXPECT_EQ(lines_, "");
 }
 
-// TensorFlow asks both libraries then.
+// TensorFlow then calls both libraries.
 TEST_F(PlannerTest, AGraphOnBothIsTheCpusToPlan) {
   std::string node, host;
   AppendBytesField(1, "host", &node);
@@ -142,7 +142,7 @@ TEST_F(PlannerTest, WhateverASettingIsTheProgramGoesOn) {
     }
   }
   EXPECT_GT(variables.size(), 18u);
-  const TempDir dir;  // For the folder of reports, whatever its name is.
+  const TempDir dir;  // For the folder of reports, with any name.
   const std::filesystem::path here = std::filesystem::current_path();
   std::filesystem::current_path(dir / "");
   for (const std::string& variable : variables) {
@@ -240,7 +240,7 @@ TEST_F(PlannerTest, MalformedSettingsOnAnyMachine) {
             "spillway: SPILLWAY_TIMEOUT_S is 'x'; it has to be a number; the program runs without "
             "swaps\n");
   EXPECT_FALSE(Plan(Placed(original_, "CPU:0"), "CPU").has_value());
-  EXPECT_EQ(lines_, "");  // Told once.
+  EXPECT_EQ(lines_, "");  // Printed once.
 }
 
 TEST_F(PlannerTest, AFedNodeThatIsNoPlaceholder) {
@@ -327,7 +327,7 @@ class ShownGraphsTest : public PlannerTest {
     EXPECT_NE(at, graph.npos);
     return graph.replace(at + name.size(), op.size(), "Folded");
   }
-  // The same with one node more, so that a second line on it would be another one.
+  // The same with one node more, so that a second line on it would differ.
   static std::string Changed(const std::string& graph) {
     std::string node;
     AppendBytesField(1, "one_more", &node);

@@ -37,14 +37,14 @@ TRIAL = {"SPILLWAY_GPU_STAND_IN": "CPU:0", "SPILLWAY_CPU_DEVICE": "CPU:1",
 # For the session program: here the plan swaps no placeholder, whose value is on the host anyway.
 SESSION = {**TRIAL, "SPILLWAY_GPU_MEMORY_BYTES": "350KiB", "SPILLWAY_JOB_BATCH_SIZE": "128"}
 SAME_BITS = {"SPILLWAY_SAME_BITS": "1"}
-# Grappler says what each of its optimizers did.
+# Grappler reports the work of each optimizer.
 OPTIMIZERS = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "meta_optimizer=1"}
-# A slow link, beside which it pays to run nodes again; without a reserve, so that no plan is refused
-# for what it does in variations, which differs by version of Keras.
+# A slow link, with which recomputation pays; without a reserve, so that no plan is refused for its
+# results in variations, which differ by version of Keras.
 RUN_AGAIN = {"SPILLWAY_OPTIONS": json.dumps({
     "budget": {"recompute": "RECOMPUTE_ALL"},
     "step": {"hardware": {"d2h_bytes_per_s": 1e7, "h2d_bytes_per_s": 1e7, "allocator_reserve": 0}}})}
-# What each program is run with, by its name; started together.
+# Each program's arguments, by its name; started together.
 REPORTS, REPORTS_ON_HOST = tempfile.TemporaryDirectory(), tempfile.TemporaryDirectory()
 RUNS = {
     "keras": ("keras_fit", None, {}),
@@ -132,7 +132,7 @@ class ProgramTest(unittest.TestCase):
         line, = planned.spillway
         # A strategy that plans for no memory leaves its step larger than the GPU, or unknown.
         tensors = int(re.search(r" nodes\): .*fits? with (\d+) swap", line).group(1))
-        self.assertEqual(len(planned.swaps["out"]), tensors)  # What was told crossed, all of it.
+        self.assertEqual(len(planned.swaps["out"]), tensors)  # All reported tensors crossed.
         return line
 
     def test_an_unchanged_keras_program(self):
@@ -240,7 +240,7 @@ class ProgramTest(unittest.TestCase):
         self.assertIn("as SPILLWAY_FAIL_CLOSED wants it", ran.spillway[-1])
 
 
-# A TensorFlow that is another one: the functions that the plug-in looks for first.
+# Another TensorFlow: the functions that the plug-in looks for first.
 OTHER = r"""
 #include <dlfcn.h>
 #include <stdio.h>

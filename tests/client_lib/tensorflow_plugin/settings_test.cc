@@ -20,7 +20,7 @@ using ::spillway::testing::TempDir;
 using ::testing::HasSubstr;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// What is read while these are set, and nothing else of ours is.
+// Settings read with only these of our variables set.
 Settings Read(const Variables& variables) {
   for (char** entry = environ; *entry != nullptr;) {
     const std::string name(*entry, std::string(*entry).find('='));

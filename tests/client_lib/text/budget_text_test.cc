@@ -65,7 +65,7 @@ TEST(BudgetTextTest, ThePlanMayBeThatOfLevel) {
   EXPECT_THAT(text, HasSubstr("the plan of the strategy level is faster"));
 }
 
-// A GPU that is planned though its graph fits as it came is not said not to fit.
+// A GPU that is planned though its unchanged graph fits is not reported not to fit.
 TEST(BudgetTextTest, WhatWasAskedFor) {
   EXPECT_EQ(
       BudgetFacts(R"pb(

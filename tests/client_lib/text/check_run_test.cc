@@ -1,4 +1,4 @@
-// What a report planned beside what a trace holds.
+// A report's plan beside a trace's contents.
 #include "client_lib/text/check_run.h"
 
 #include <string>
@@ -151,7 +151,7 @@ TEST_F(CheckRunTest, WithoutSizes) {
   EXPECT_EQ(check.unknown_size_count(), 2);
 }
 
-// Nothing is made up; what is unknown is a dash.
+// Nothing is made up; unknown values are dashes.
 TEST_F(CheckRunTest, WithoutAForecast) {
   report_.clear_forecast_after();
   const v1::RunCheck check = Check();

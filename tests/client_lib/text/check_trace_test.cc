@@ -1,4 +1,4 @@
-// What is read of a trace, byte by byte.
+// The parts read of a trace, byte by byte.
 #include "client_lib/text/check_trace.h"
 
 #include <limits>
@@ -50,7 +50,7 @@ std::string Dim(uint64_t size) { return RawField(2, RawNumber(1, size)); }
 TEST(CheckTraceTest, NodesTimesAndPeaks) {
   const std::string step =
       Device(kGpu, Node("a", 0, 10, Memory("GPU_0_bfc", 2500, 10, 500) + Output(Dim(2) + Dim(3))) +
-                       // What was freed in the same microsecond went first.
+                       // Memory freed in the same microsecond went first.
                        Node("b", 10, 10, Memory("GPU_0_bfc", 2900, 20, 700)) +
                        Node("c", 20, 10, Memory("GPU_0_bfc", 2000, 20, -500)) +
                        Node("d", 30, 10, Memory("gpu_host_bfc", 9999, 25, 9999))) +
@@ -85,7 +85,7 @@ TEST(CheckTraceTest, ShapesThatCannotBeAreNotKnown) {
     const std::string bytes = Device(kGpu, Node("a", 0, 1, Output(shape)));
     const auto trace = ReadCheckTrace(bytes);
     ASSERT_TRUE(trace.ok());
-    EXPECT_EQ(trace->nodes.at("a").output_bytes, 4096);  // Requested, as the shape does not tell.
+    EXPECT_EQ(trace->nodes.at("a").output_bytes, 4096);  // Requested, as the shape is incomplete.
   }
   const std::string scalar = Device(kGpu, Node("a", 0, 1, Output("")));
   EXPECT_EQ(ReadCheckTrace(scalar)->nodes.at("a").output_bytes, 4);

@@ -59,7 +59,7 @@ TEST(CostTextTest, NothingFitsByIgnorance) {
   EXPECT_THAT(CostText(report), StartsWith("unknown whether it fits with 14 swaps, >= 3.00 GiB"));
   report.mutable_forecast_after()->set_fit(v1::FIT_DOES_NOT_FIT);
   EXPECT_THAT(CostText(report), StartsWith("does not fit with 14 swaps"));
-  // Of a server that foretells nothing.
+  // Of a server without forecasts.
   report.clear_forecast_before();
   report.clear_forecast_after();
   EXPECT_EQ(CostText(report),

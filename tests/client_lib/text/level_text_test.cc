@@ -94,7 +94,7 @@ TEST(LevelTextTest, SaysThatAPlanIsPaced) {
   EXPECT_THAT(Facts("level { devices {} }"), Not(HasSubstr("paced")));
 }
 
-// Not swapped although it would fit: somebody gave a threshold.
+// Not swapped although it would fit: a threshold was given.
 TEST(LevelTextTest, ASettingMayBeGiven) {
   EXPECT_THAT(
       Facts("level { devices { swapout_threshold: 1 swapin_groupby: 3 sync_mode: 2 } }"),

@@ -1,4 +1,4 @@
-// The warning of a machine that nobody named.
+// The warning of an unnamed machine.
 #include "client_lib/text/machine_text.h"
 
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-// Texts by name, of bytes that anybody may send.
+// Texts by name, of any sender's bytes.
 #include "client_lib/text/message_text.h"
 
 #include <string>
@@ -87,7 +87,7 @@ TEST(MessageTextTest, AnyBytes) {
   v1::GetCapabilitiesResponse capabilities;
   capabilities.mutable_limits()->set_max_graph_bytes(1 << 20);
   const v1::RewriteReport report = Report();
-  const google::protobuf::LogSilencer silencer;  // It tells of each text that is no UTF-8.
+  const google::protobuf::LogSilencer silencer;  // It logs each text that is not UTF-8.
   Random random(1);
   int texts = 0, errors = 0;
   for (const google::protobuf::Message* message :

@@ -1,4 +1,4 @@
-// What tests of texts have in common: messages from their text form, and a machine.
+// Common parts of tests of texts: messages from their text form, and a machine.
 #ifndef SPILLWAY_TESTS_CLIENT_LIB_TEXT_PARSED_H_
 #define SPILLWAY_TESTS_CLIENT_LIB_TEXT_PARSED_H_
 

@@ -155,7 +155,7 @@ TEST(SummaryTest, EveryOutcomeHasItsWords) {
   EXPECT_EQ(texts.count("spillway: done\n"), 0);
 }
 
-// A step of 833 ms on a machine where it would be 820 ms at full speed.
+// A step of 833 ms on a machine that takes 820 ms at full speed.
 constexpr char kPlanned[] = R"pb(
   outcome: OUTCOME_REWRITTEN
   strategy: STRATEGY_BUDGET
@@ -238,7 +238,7 @@ TEST(SummaryTest, WhatAPlanDoesNotDoComesFirst) {
 }
 
 // Other figures of the machine than those of its memory are in the details; warnings come before
-// advice, and what finds no room is counted.
+// advice, and the omitted ones are counted.
 TEST(SummaryTest, ShortStaysShort) {
   v1::RewriteReport report = Report(kPlanned);
   for (int i = 0; i < 20; ++i) {
@@ -267,7 +267,7 @@ TEST(SummaryTest, ShortStaysShort) {
 constexpr char kMayRunOut[] =
     "fits in 10 of 20 variations: TensorFlow may run out of memory; raise --allocator-reserve";
 
-// Whatever else there is to say, and however long: the second line, whole, once.
+// With any other lines, of any length: the second line, whole, once.
 TEST(SummaryTest, ThatItMayRunOutIsNeverLeftOut) {
   v1::RewriteReport report = Report(kPlanned);
   const std::string longest(4000, 'x');

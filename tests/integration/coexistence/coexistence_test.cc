@@ -40,7 +40,7 @@ void ExpectAllWork(const std::vector<Library>& libraries) {
 }
 
 TEST(CoexistenceTest, TwoLibrariesWithTensorFlowsNamesAbort) {
-  // What the tests below would see if ours carried them.
+  // The failure of the tests below if ours carried them.
   const ChildResult result = LoadAndUse({kTensorFlowNames, kTensorFlowNamesAgain});
   EXPECT_EQ(result.signal, SIGABRT) << result.out << result.err;
 }

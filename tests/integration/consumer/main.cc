@@ -1,4 +1,4 @@
-// Rewrites a graph file with the C++ client and prints what came out.
+// Rewrites a graph file with the C++ client and prints the result.
 #include <fstream>
 #include <iostream>
 #include <sstream>

@@ -64,7 +64,7 @@ def test_health():
     for service in ("", SERVICE):
         answer = grpcurl("grpc.health.v1.Health/Check", data=json.dumps({"service": service}))
         assert json.loads(answer) == {"status": "SERVING"}, answer
-    # What is told of the service is what is served.
+    # The described service is the served one.
     methods = grpcurl("list", "grpc.health.v1.Health").split()
     assert methods == ["grpc.health.v1.Health.Check", "grpc.health.v1.Health.Watch"], methods
 
@@ -104,7 +104,7 @@ def test_error():
     assert code == 64 + INVALID_ARGUMENT, (code, text)  # grpcurl's own rule.
     (detail,) = json.loads(text)["details"]
     assert detail["@type"] == "type.googleapis.com/google.rpc.ErrorInfo"
-    # Decoded by what reflection tells of google.rpc, not shown as bytes.
+    # Decoded by reflection's description of google.rpc, not shown as bytes.
     assert detail["reason"] == "MALFORMED_GRAPH", detail
     assert detail["domain"] == "spillway.v1", detail
 

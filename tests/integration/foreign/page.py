@@ -23,7 +23,7 @@ PATIENCE_S = 300
 # Those that the page gives.
 OPTIONS = ("--batch-size", "64", "--gpu-memory-bytes", "26MiB")
 BLOCK = re.compile(r"^```(\S*)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# What a section needs besides Python's packages.
+# A section's needs besides Python's packages.
 TOOLS = {"grpcurl": "grpcurl", "Go": "protoc-gen-go-grpc"}
 LANGUAGES = ("sh", "python", "go", "")
 

@@ -151,7 +151,7 @@ class Tests:
             raise AssertionError("was not cancelled")
         finally:
             ended.set()
-        # The server goes on.
+        # The server continues.
         assert self.rewrite(read("SMALL"), self.options).graph_def == read("SMALL_REWRITTEN")
 
     def test_reflection(self):
@@ -159,7 +159,7 @@ class Tests:
         services = database.get_services()
         for name in [SERVICE, "grpc.health.v1.Health"]:
             assert name in services, services
-        # What the server tells is what the file says.
+        # The server's description is that in the file.
         told = database.FindFileContainingSymbol(SERVICE)
         expected = descriptor_pb2.FileDescriptorProto()
         self.service_pb.DESCRIPTOR.CopyToProto(expected)

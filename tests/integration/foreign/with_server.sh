@@ -6,9 +6,9 @@
 #   SPILLWAY_PROTO            the folder of the .proto files
 #   SPILLWAY_SMALL, _LARGE    files: a graph of 50 KB, for one message, and one of 1 MB, for a stream
 #   SPILLWAY_SMALL_REWRITTEN, SPILLWAY_LARGE_REWRITTEN
-#                             what `spillway rewrite` made of them, in its own process, with the
+#                             their rewrites by `spillway rewrite`, in its own process, with the
 #                             options scope { fuse_swapins: true lb: 5 } min_tensor_bytes: 4096
-#   SPILLWAY_BIN              where the programs are, which it may be given (default: build/bin)
+#   SPILLWAY_BIN              the programs' folder, which it may be given (default: build/bin)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -42,7 +42,7 @@ for size in SMALL LARGE; do
   fi
 done
 
-# The server writes its address to a pipe, so that nobody has to wait for a file to fill.
+# The server writes its address to a pipe, so that no client must wait for a file to fill.
 mkfifo "$folder/out"
 "$bin/spillwayd" --listen 127.0.0.1:0 --metrics-listen none \
   >"$folder/out" 2>"$folder/log" &
@@ -52,7 +52,7 @@ if ! read -r line <"$folder/out"; then
   exit 1
 fi
 export SPILLWAY_SERVER=${line##* }
-# Clients of other makers use a proxy, if there is one, even for this machine.
+# Clients of other makers use any proxy, even for this machine.
 export no_proxy=127.0.0.1,localhost${no_proxy:+,$no_proxy}
 export NO_PROXY=$no_proxy no_grpc_proxy=$no_proxy
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# That `buf lint` has nothing to say of proto/, that nothing broke since baseline.binpb, and that `buf
-# breaking` holds the API: in one copy of proto/ are changes of every kind that breaks a client, a
-# program that is built anew, or a stored report, and buf has to name each; in another are those that
-# may be made, and buf has to be silent. And that today's API breaks nothing of that in the commit in
-# RELEASE: baseline.binpb is made anew at every release, that is not.
+# That `buf lint` has no complaint about proto/, that nothing broke since baseline.binpb, and that
+# `buf breaking` holds the API: in one copy of proto/ are changes of every kind that breaks a
+# client, a rebuilt program, or a stored report, and buf must name each; in another are those that
+# may be made, and buf must be silent. And that today's API breaks nothing of that in the commit in
+# RELEASE: baseline.binpb is rebuilt at every release, that is not.
 #
 #   breaking_test.sh BUF
 #
@@ -28,14 +28,14 @@ change() {
   ! cmp -s "$file" "$work/before"
 }
 
-# has FILE WORDS: buf said of FILE what has WORDS, in this order, in one line.
+# has FILE WORDS: buf's output on FILE has WORDS, in this order, in one line.
 has() {
   grep -qE "^spillway/v1/$1:[0-9:]+.*$2" "$work/said" && return
   grep "^spillway/v1/$1" "$work/said" || cat "$work/said"
   return 1
 }
 
-# What breaks: a name, the file, sed's script, and what buf says of it.
+# Breaking changes: a name, the file, sed's script, and buf's output about it.
 breaks=(
   "a field with another number" options.proto 's/^(  optional double max_slowdown) = 3;/\1 = 33;/'
   'field "3" with name "max_slowdown".* deleted'

@@ -2,9 +2,9 @@
 # Builds the programs of the release at which the API froze: the commit in RELEASE, in build/skew.
 #
 # Prints the folder that has its bin/spillway, bin/spillwayd and lib/libspillway.so.0; its sources
-# are around it. Minutes on two cores, once: what is there already is kept. What the compiler says
-# goes to build/skew/build.log. Exit code 3: it cannot be had here, for the reason on standard
-# output; 1: it does not build.
+# are around it. Minutes on two cores, once: existing files are kept. The compiler's output goes to
+# build/skew/build.log. Exit code 3: it is not available here, for the reason on standard output; 1:
+# it does not build.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)

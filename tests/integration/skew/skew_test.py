@@ -88,7 +88,7 @@ def beyond(part, whole, path="$"):
     if isinstance(part, dict) and isinstance(whole, dict):
         for key, value in part.items():
             if key not in whole and (not value or str(value).endswith("_UNSPECIFIED")):
-                continue  # A field that only the newer version knows, and nobody has set.
+                continue  # A field that only the newer version knows, not set.
             if key not in whole:
                 return "%s.%s is %r, and not there" % (path, key, value)
             problem = beyond(value, whole[key], "%s.%s" % (path, key))
@@ -150,7 +150,7 @@ class Pair:
 
     def capabilities(self):
         told = json.loads(output(self.client, "capabilities", "--json", *self.remote))
-        # What is in force in a server is more than in a process.
+        # A server has more in force than a process.
         return beyond({key: told[key] for key in ("version", "strategies", "hardware_presets")},
                       json.loads(output(self.server, "capabilities", "--json")))
 

@@ -49,7 +49,7 @@ absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
   return Costs::Estimate(*graph, shapes, placement, buffers, hardware, {}, step, profile, {});
 }
 
-// Without what kernels take beside their outputs.
+// Without the kernels' memory besides outputs.
 absl::StatusOr<Costs> Estimate(const TestGraph& graph, const Hardware& hardware,
                                int64_t workspace = 0) {
   v1::Step step;
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
                      "n = Conv3D(x, w) {T=float32, _output_shapes=[(1,4,4,4,7)], "
                      "data_format=\"NDHWC\", padding=\"SAME\", strides=[1,1,1,1,1]}",
                  2.0 * (64 * 7) * (27 * 2), 4.0 * (64 * 2 + 27 * 2 * 7 + 64 * 7)},
-        // Each output channel comes from one input channel: 3x3 taps, whatever the channels.
+        // Each output channel comes from one input channel: 3x3 taps, for all channels.
         CostCase{"Depthwise",
                  Source("x", "(2,8,8,3)") + Source("w", "(3,3,3,2)") +
                      "n = DepthwiseConv2dNative(x, w) {T=float32, _output_shapes=[(2,8,8,6)], "
@@ -302,8 +302,8 @@ NodeCost CostOfBody(const std::string& body, const std::string& result, int64_t 
 
 // A launch takes 1000 ns, and 1000 bytes 10,000.
 TEST(CallCostTest, TimesAddUpAndMemoryIsHeldUntilItsLastReader) {
-  // Relu and Exp's outputs are there together; that of Neg takes the place of Exp's; the result is
-  // the caller's.
+  // The outputs of Relu and Exp are live together; Neg's takes over Exp's buffer; the result is the
+  // caller's.
   const NodeCost chain = CostOfBody(
       "a = Relu(x) {T=float32}\nb = Exp(a:activations:0) {T=float32}\n"
       "c = Neg(b:y:0) {T=float32}\nd = Mul(c:y:0, a:activations:0) {T=float32}",
@@ -311,7 +311,7 @@ TEST(CallCostTest, TimesAddUpAndMemoryIsHeldUntilItsLastReader) {
   EXPECT_TRUE(chain.is_known);
   EXPECT_EQ(chain.workspace_bytes, 2000);
   EXPECT_EQ(chain.duration_ns, 3 * (1000 + 20'000) + (1000 + 30'000));
-  // What nobody reads is freed at once, and nothing is taken over that is read later.
+  // Unused outputs are freed at once; a buffer read later is not taken over.
   const NodeCost fan = CostOfBody(
       "a = Relu(x) {T=float32}\nunread = Exp(x) {T=float32}\n"
       "b = Neg(a:activations:0) {T=float32}\nc = Mul(b:y:0, a:activations:0) {T=float32}",
@@ -445,7 +445,7 @@ TEST(KernelClassTest, OnlyTheKernelsOfAClassTakeItsEfficiency) {
       matmul("batch", "BatchMatMulV2", "as, bs", "(4,512,512)", "float32") +
       matmul("halves", "MatMul", "ha, hb", "(512,64)", "float16"));
   Hardware hardware = EasyHardware();
-  hardware.mem_bytes_per_s = 1e12;  // So that operations decide where there are any.
+  hardware.mem_bytes_per_s = 1e12;  // So that operations, if any, decide.
   const Costs before = ValueOrDie(Estimate(graph, hardware), "costs");
   const std::vector<std::pair<KernelClass, std::vector<std::string>>> kCases = {
       {KernelClass::kElementwise, {"relu", "same", "scaled"}},
@@ -505,8 +505,8 @@ TEST(KernelClassTest, CopiesInAnotherLayoutAreTransposes) {
             1000 + 10 * (3 * kTensor + kSmall) + 20 * 4 * kTensor);
 }
 
-// About the input and the output of a convolution in NCHW; in NHWC, which needs tensor cores,
-// nothing, nor where cuBLAS multiplies.
+// About the input and the output of a convolution in NCHW; none in NHWC, which needs tensor cores,
+// nor for cuBLAS's products.
 TEST(KernelMemoryTest, ConvolutionsWantWorkspaces) {
   const auto conv = [](const std::string& name, const std::string& inputs, const std::string& shape,
                        const std::string& format) {

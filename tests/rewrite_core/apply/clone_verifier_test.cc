@@ -1,4 +1,4 @@
-// What VerifyRewrite says of clones. Each case changes a sound rewrite in one way.
+// VerifyRewrite's findings on clones. Each case changes a sound rewrite in one way.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -45,7 +45,7 @@ void Expect(const std::string& before, const std::string& after, const CloneCase
   }
 }
 
-// c is made again for e, once d has run, from b, which is made again, too.
+// c is recomputed for e, once d has run, from b, which is recomputed, too.
 constexpr char kCloneBefore[] = R"(
     a = Placeholder() {dtype=float32}
     a2 = Placeholder() {dtype=float32}
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
     Sound, CloneTest,
     ::testing::Values(
         CloneCase{"AsItIs", {}, ""},
-        // Nothing can be merged with what reads a clone.
+        // Readers of clones cannot be merged with other nodes.
         CloneCase{"ItsInputTellsThemApart", {{"Relu(b2, ^d)", "Relu(b2)"}}, ""},
         CloneCase{"ASwapInTellsThemApart",
                   {{"c2 = Relu(b2, ^d)",
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
                   {{"u = AssignSub(w, f, ^b2) {T=float32, _spillway_undo=[\"^b2\"]}",
                     "u = AssignSub(w, f) {T=float32}"}},
                   "variable"},
-        // c2 is before the update, but b2 is what reads the variable.
+        // c2 is before the update, but b2 reads the variable.
         CloneCase{"TheWrongCloneIsWaitedFor",
                   {{"u = AssignSub(w, f, ^b2) {T=float32, _spillway_undo=[\"^b2\"]}",
                     "u = AssignSub(w, f, ^c2) {T=float32, _spillway_undo=[\"^c2\"]}"}},
@@ -198,7 +198,7 @@ TEST(CloneVerifierTest, AnEarlierUpdate) {
          {"", {{"d = Relu(c) {T=float32}\n", ""}}, ""});
 }
 
-// What a resource held stays as it was read.
+// A value read from a resource stays unchanged.
 TEST(CloneVerifierTest, AResource) {
   constexpr char kNet[] = R"(
     a = Placeholder() {dtype=float32}
@@ -223,7 +223,7 @@ TEST(CloneVerifierTest, AResource) {
           "clone"});
 }
 
-// Two nodes that are equal in all stand for each other: a clone is one of both.
+// Two nodes that are equal in everything stand for each other: a clone is one of both.
 TEST(CloneVerifierTest, EqualNodes) {
   constexpr char kNet[] = R"(
     a = Placeholder() {dtype=float32}
@@ -333,7 +333,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "deadness"}),
     testing::CaseName());
 
-// u is made again for r, the only node that reads it; the original is pruned.
+// u is recomputed for r, the only node that reads it; the original is pruned.
 constexpr char kReadOnce[] = R"(
     a = Placeholder() {dtype=float32}
     w = VariableV2() {dtype=float32}
@@ -418,7 +418,7 @@ TEST(CloneVerifierTest, AnEdgeFromAnotherTarget) {
 }
 
 // More equal nodes than are looked at one by one, each with a control input of its own: the clone
-// of the last is found by what it waits for.
+// of the last is found by its control input.
 TEST(CloneVerifierTest, VeryManyEqualNodes) {
   std::string net = "a = Placeholder() {dtype=float32}\n", inputs;
   constexpr int kCount = 100;

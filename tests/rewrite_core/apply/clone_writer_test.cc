@@ -26,7 +26,7 @@ std::string NodeText(const Graph& graph, absl::string_view name) {
   return text + "}";
 }
 
-// A split is made again for y, and of it a Relu; an update waits for the split.
+// A split is recomputed for y, and of it a Relu; an update waits for the split.
 TEST(CloneWriterTest, WritesClones) {
   const TestGraph graph(R"(
     axis = Const() {dtype=int32}

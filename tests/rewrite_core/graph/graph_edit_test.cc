@@ -124,7 +124,7 @@ TEST_F(GraphEditTest, OrderOfCollectionAcrossNodesDoesNotMatter) {
   EXPECT_EQ(Apply(), *other.Apply(StopToken()));
 }
 
-// ---- What is not edited ----
+// ---- Unedited parts ----
 
 TEST(GraphEditBytesTest, UntouchedNodesSurviveByteForByte) {
   // Attributes out of order, unknown fields, groups, over-long lengths, a name given twice.

@@ -1,5 +1,4 @@
-// Strip restores the original from the file alone, byte for byte, whatever the original looked
-// like.
+// Strip restores the original from the file alone, byte for byte, for any original.
 #include "rewrite_core/graph/strip.h"
 
 #include <functional>

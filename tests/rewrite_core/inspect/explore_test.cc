@@ -297,7 +297,7 @@ TEST(ExploreTest, SizesThatWereFoundBeforeAnErrorWereTold) {
   EXPECT_LT(told.size(), all.size());
 }
 
-// With ops that run again, sizes are faster than the bound of swaps, which is not told then.
+// With recomputation, sizes are faster than the bound of swaps, which is then not reported.
 TEST(ExploreTest, WithRecomputation) {
   if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string graph = testing::ReadTestGraph("unet3d_s16/graph.pb");
@@ -402,9 +402,9 @@ TEST(ExploreTest, WithSwapping) {
   EXPECT_TRUE(next_tried);
 }
 
-// Near the smallest memory that a step can do with, searches of neighbouring sizes find plans of
-// very different speeds. No size is left with a slower plan than a larger one has, if that fits;
-// and what is told is what the plan does: saved at the one size, and applied at the other.
+// Near the smallest memory that suffices for a step, searches of neighbouring sizes find plans of
+// very different speeds. No size keeps a slower plan than a larger size's plan that fits; and the
+// report holds for the plan saved at the one size and applied at the other.
 TEST(ExploreTest, PlansOfLargerSizes) {
   if (testing::kAddressSanitizer) GTEST_SKIP() << "searches take minutes";
   const std::string graph = testing::ReadTestGraph("cnn_mnist/graph.pb");

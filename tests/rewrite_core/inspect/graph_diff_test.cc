@@ -179,7 +179,7 @@ std::vector<std::string> LinesOf(const Swaps& swaps) {
   return lines;
 }
 
-// The files show what the report of a rewrite says.
+// The files agree with the report of a rewrite.
 TEST(GraphDiffTest, AgreesWithTheReportOnEverySwap) {
   v1::RewriteOptions scope, budget;
   scope.mutable_scope()->add_optimizer_scopes("gradients");
@@ -215,7 +215,7 @@ TEST(GraphDiffTest, AgreesWithTheReportOnEverySwap) {
   }
 }
 
-// top runs again from what relu makes again, grad/top reads it; as any program may do it.
+// top is recomputed from a clone of relu, and grad/top reads it; any program may write this.
 TEST(GraphDiffTest, NodesThatRunAgain) {
   const std::string all = R"(
       x = Placeholder() {dtype=float32}
@@ -244,7 +244,7 @@ TEST(GraphDiffTest, NodesThatRunAgain) {
   }
 }
 
-// Of twins, the one that is read, or that a name says; and what hands an output on.
+// Of twins, the one that is read or named; and a node that forwards an output.
 TEST(GraphDiffTest, WhichOfTwoAlikeRunsAgain) {
   const std::string net = R"(
       x = Placeholder() {dtype=float32}
@@ -264,7 +264,7 @@ TEST(GraphDiffTest, WhichOfTwoAlikeRunsAgain) {
   EXPECT_TRUE(diff.rewired(0).made_again());
 }
 
-// A swap-in that a node reads which runs again; and a copy of it on the device where it is.
+// A swap-in that a clone reads; and a copy of the tensor on its own device.
 TEST(GraphDiffTest, ASwapForANodeThatRunsAgain) {
   const v1::GraphDiff diff = Diff(kNet, R"(
       x = Placeholder() {dtype=float32}

@@ -230,7 +230,7 @@ TEST(SimulateGraphTest, TheTraceTellsWhoWaitsForMemory) {
   options.set_trace(true);
   options.mutable_step()->clear_targets();
   options.mutable_step()->add_targets("done");
-  options.mutable_step()->set_grappler(v1::GRAPPLER_AS_IS);  // Nothing reads what the step makes.
+  options.mutable_step()->set_grappler(v1::GRAPPLER_AS_IS);  // The step's outputs are unused.
   options.mutable_step()->mutable_hardware()->set_allocator_reserve(0);
   options.mutable_step()->mutable_hardware()->set_gpu_memory_bytes(2 * kWeightBytes);
   const v1::SimulateReport report = Simulated(kTwoBranches, options);

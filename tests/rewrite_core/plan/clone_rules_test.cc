@@ -103,7 +103,7 @@ v1::Step Targets(const std::vector<std::string>& names) {
   return step;
 }
 
-// In this step or in another one; an initial value depends on nothing that runs again.
+// In this step or in another one; an initial value depends on no recomputed node.
 TEST_F(CloneRulesTest, UpdatesOfAReference) {
   const TestStep step(kVariable, Targets({"u2"}));
   EXPECT_THAT(Updates(step, "a"), UnorderedElementsAre("u1", "u2"));
@@ -111,7 +111,7 @@ TEST_F(CloneRulesTest, UpdatesOfAReference) {
   EXPECT_THAT(Updates(TestStep(kVariable, Targets({"b"})), "a"), UnorderedElementsAre("u1", "u2"));
 }
 
-// A tower's variable is set to that of another one, or to what another process has: no updates.
+// A tower's variable is set to that of another one, or of another process: no updates.
 TEST_F(CloneRulesTest, CopiesBetweenTowersAreInitializers) {
   const std::string graph = absl::StrCat(kVariable, R"(
     w2 = VariableV2() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
@@ -124,7 +124,7 @@ TEST_F(CloneRulesTest, CopiesBetweenTowersAreInitializers) {
   EXPECT_THAT(Updates(TestStep(graph, Targets({"b", "a2"})), "a2"), IsEmpty());
 }
 
-// Batch normalization in training takes the moving average and does not read it.
+// Batch normalization in training receives the moving average without reading it.
 TEST_F(CloneRulesTest, AnInputThatIsNotRead) {
   const auto updates = [](const std::string& attrs) {
     return Updates(
@@ -154,7 +154,7 @@ TEST_F(CloneRulesTest, TooManyUpdates) {
   EXPECT_EQ(Find(step).Of(step.graph["b"]), RunAgain::kSameBits);
 }
 
-// A value that was read from a resource stays as it was; and what comes from a host is a copy.
+// A value that was read from a resource stays unchanged; and a value from a host is a copy.
 TEST_F(CloneRulesTest, NoUpdatesOfOtherVariables) {
   EXPECT_THAT(Updates(TestStep(R"(
     x = Placeholder() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}

@@ -104,8 +104,8 @@ NodeSpec Node(absl::string_view name, std::vector<std::string> inputs) {
   return node;
 }
 
-// As one patch of the first graph: what the first edits added or rewired is edited itself, and new
-// nodes come after those that they read.
+// As one patch of the first graph: edits change additions and rewired inputs of earlier ones, and
+// new nodes come after those that they read.
 TEST(PatchTest, OfEditsOfAnEditedGraph) {
   const TestGraph graph("a = Placeholder()\nb = Relu(a)\nc = Neg(b)");
   v1::GraphPatch patch;
@@ -250,7 +250,7 @@ TEST(ReportFiguresTest, PinsHostMemoryAsOneRegionIfItsSizeIsKnown) {
   EXPECT_EQ(pinned(kUnknownSize), "");
 }
 
-// A read of a variable on a CPU lies there, whatever device it names; so nothing is copied out, and
+// A read of a variable on a CPU stays there, for any named device; so nothing is copied out, and
 // TensorFlow has pinned the variable.
 TEST(ReportFiguresTest, VariablesOnCpusArePinnedToo) {
   const TestGraph graph(

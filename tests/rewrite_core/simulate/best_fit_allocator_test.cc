@@ -48,7 +48,7 @@ TEST(BestFitAllocatorTest, WasteIsBoundedAsTheSessionSays) {
   allocator.Reset(19 * kMib, 4 * kMib);
   chunk = allocator.Allocate(31 * kMib / 2);
   EXPECT_EQ(allocator.bytes(chunk), 19 * kMib);
-  // A chunk twice as large is split, whatever the bound.
+  // A chunk twice as large is split, for any bound.
   allocator.Reset(20 * kMib, 19 * kMib);
   EXPECT_EQ(allocator.bytes(allocator.Allocate(10 * kMib)), 10 * kMib);
 }

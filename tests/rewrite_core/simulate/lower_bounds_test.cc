@@ -55,7 +55,7 @@ TEST(LowerBoundsTest, NothingTravelsWhereThereIsRoom) {
   EXPECT_EQ(bounds.step_time_ns, 6'000);
 }
 
-// The host's engine runs one after another; what is not on it may all run at once.
+// The host's engine runs one operation after another; all others may run at once.
 TEST(LowerBoundsTest, TheHostsEngineBoundsTheStep) {
   Training training;
   for (int i = 0; i < 3; ++i) {
@@ -68,8 +68,8 @@ TEST(LowerBoundsTest, TheHostsEngineBoundsTheStep) {
 TEST(LowerBoundsTest, WhatStaysTakesMemoryBetweenItsUses) {
   Training training;
   training.maker.buffer(training.x[0]).stays = true;
-  // At f2, x2 is written and x0 stays, while x1 can be away; at b2 the same; and then nothing has
-  // to travel but x1.
+  // At f2, x2 is written and x0 stays, while x1 can be away; at b2 the same; and then only x1 must
+  // be copied.
   EXPECT_EQ(Bounds(training.maker, training.order, 3 * kUnit).memory_bytes, 2 * kUnit);
   const DeviceBounds bounds = Bounds(training.maker, training.order, 2 * kUnit);
   EXPECT_EQ(bounds.memory_op, 1);
@@ -111,7 +111,7 @@ TEST(LowerBoundsTest, WhatRunsAgainNeedsNoCopy) {
   };
   const int64_t copied = kUnit * 100;
   EXPECT_EQ(time_ns({false, false, false, false, false, false}), copied);
-  // b bytes made again, in 1,000 / 1,024 ns each, so that both engines take as long:
+  // b bytes recomputed, in 1,000 / 1,024 ns each, so that both engines take as long:
   // 6,000 + 0.9765625 b = 100 (1,024 - b), b = 954.7, 6,932.3 ns.
   EXPECT_EQ(time_ns({true, false, false, false, false, false}), 6'932) << "x0 alone";
   EXPECT_EQ(time_ns({true, true, true, true, true, true}), 6'932) << "it, or x1";

@@ -346,7 +346,7 @@ TEST(SimulatorTest, SpreadPercentHasARange) {
   EXPECT_EQ(GetErrorReason(step(1000)), v1::ERROR_REASON_LIMIT_EXCEEDED);
 }
 
-// Only what is ready before late_ns comes late, by 1 to late_ns.
+// Only copies ready before late_ns come late, by 1 to late_ns.
 TEST(SimulatorTest, CopiesInOfTheStartComeLate) {
   WorkloadMaker maker;
   const BufferId host = maker.Buffer(-1, kK), weight = maker.Buffer(0, kK);
@@ -427,8 +427,8 @@ TEST(SimulatorTest, PaceEdgeLetsTheCopyStartBeforeWhatItHoldsBack) {
   EXPECT_EQ(result.devices[0].stall_ns, 0);
 }
 
-// A gate: two swap-ins with the trigger b, and c, which waits for the first of them. d reads what
-// both copies bring. The ids are as in a workload of a graph: kernels, swap-ins, copies.
+// A gate: two swap-ins with the trigger b, and c, which waits for the first of them. d reads both
+// copies. The ids are as in a workload of a graph: kernels, swap-ins, copies.
 struct Gate {
   Gate() {
     y = maker.Buffer(0, kK);
@@ -442,7 +442,7 @@ struct Gate {
     maker.op(c).waits_for = {b, swap_in};
     maker.op(d).waits_for = {c, in, other_in};
   }
-  // A copy in of what lies on the host from the start.
+  // A copy in of a buffer on the host from the start.
   OpId CopyOf(OpId after) {
     const BufferId back = maker.Buffer(0, kK);
     maker.op(d).reads.push_back(back);

@@ -45,7 +45,7 @@ v1::Step Options(absl::string_view targets) {
   return options;
 }
 
-// A workload as text, one line per operation; what it transposes has a mark ('):
+// A workload as text, one line per operation; transposed tensors have a mark ('):
 //   gpu0 b 1ns: waits a; reads a:0@gpu0; writes b:0@gpu0 (256, over a:0@gpu0)
 // Copies are called `out T` and `in T`, a plan's swap nodes `swap T`.
 class Words {
@@ -490,7 +490,7 @@ TEST(WorkloadBuilderTest, TheSideThatIsNotTakenDoesNotRun) {
   EXPECT_EQ(copies, 2);
 }
 
-// Whatever the sizes of dead tensors: b is larger than the tensor that the Merge forwards.
+// For any sizes of dead tensors: b is larger than the tensor that the Merge forwards.
 TEST(WorkloadBuilderTest, AMergeSharesTheMemoryOfItsLiveInput) {
   v1::Step options = Options("z");
   v1::Feed* feed = options.add_feeds();
@@ -628,7 +628,7 @@ class PlanGraphTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(PlanGraphTest, OnTrainingGraphs) {
   const std::string bytes = testing::ReadTestGraph(GetParam() + "/graph.pb");
-  // With what the layout pass transposes, in half of them.
+  // With the layout pass's transposes, in half of them.
   for (uint64_t seed = 0; seed < 4; ++seed) {
     v1::Step options;
     if (seed % 2 == 0) options.set_kernel_memory(v1::KERNEL_MEMORY_OFF);

@@ -65,8 +65,8 @@ TEST(WorkloadGraphsTest, IbmsSynchronousPlan) {
   EXPECT_EQ(in_bytes[1] - in_bytes[0], 33667905440);    // 31.36 GiB.
 }
 
-// The figure to which eff_conv of the preset is fitted, within a tenth: without what it costs that
-// this graph is in NHWC.
+// The figure to which eff_conv of the preset is fitted, within a tenth: without the cost of this
+// graph's NHWC format.
 TEST(WorkloadGraphsTest, ResNet50OnAP100) {
   v1::Step options = ImagesAndLabels(150);
   options.set_kernel_memory(v1::KERNEL_MEMORY_OFF);

@@ -287,7 +287,7 @@ TEST_F(AccessTest, BeyondCpuTimeUntilItIsPaidOff) {
   EXPECT_TRUE(Rewrite(kBearer).ok());
   ExpectBeyond(Rewrite(kBearer), "cpu_seconds_per_second");
   EXPECT_GT(pushback_ms_, 0);
-  // Repeated, since what the worker did after the first answer may be charged later.
+  // Repeated, since the worker's later work may be charged later.
   EXPECT_TRUE(Eventually([&] {
     clock_.Advance(absl::Hours(1000));
     return Rewrite(kBearer).ok();

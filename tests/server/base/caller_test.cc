@@ -21,7 +21,7 @@ TEST(CallerTest, AHostIsAnAddressWithoutItsPort) {
   EXPECT_NE(HostOfPeer("192.0.2.2"), HostOfPeer("192.0.2.1"));
 }
 
-// Who has one address of it may take any.
+// A host with one address may take any.
 TEST(CallerTest, AnIPv6NetworkIsOneHost) {
   for (const char* peer :
        {"ipv6:%5B2001:db8:0:7::1%5D:50412", "ipv6:%5B2001:db8:0:7:ffff:ffff:ffff:ffff%5D:1",

@@ -50,7 +50,7 @@ TEST_F(CgroupTest, Version1) {
   Write("self", "9:cpu,cpuacct:/docker/1a\n4:memory:/docker/1a\n0::/\n");
   Write("memory/docker/1a/memory.limit_in_bytes", "9223372036854771712\n");  // Unlimited.
   EXPECT_EQ(Limit(), 0);
-  Write("memory/memory.limit_in_bytes", "1073741824\n");  // What a container sees of its own group.
+  Write("memory/memory.limit_in_bytes", "1073741824\n");  // A container's view of its own group.
   EXPECT_EQ(Limit(), kGiB);
 }
 
@@ -69,7 +69,7 @@ TEST_F(CgroupTest, Version1Cpu) {
   Write("cpu/docker/1a/cpu.cfs_quota_us", "-1\n");  // Unlimited.
   Write("cpu/docker/1a/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(Limits().cpus, 0);
-  Write("cpu/cpu.cfs_quota_us", "250000\n");  // What a container sees of its own group.
+  Write("cpu/cpu.cfs_quota_us", "250000\n");  // A container's view of its own group.
   EXPECT_EQ(Limits().cpus, 0) << "without a period it says nothing";
   Write("cpu/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(Limits().cpus, 2.5);

@@ -1,6 +1,6 @@
-// What one caller cannot do to another, whatever tells them apart: names, addresses, what a proxy
-// says, a Unix socket. Each connection of a caller says something else of itself, where that must
-// not count.
+// Effects that one caller cannot have on another, for callers distinguished by names, addresses, a
+// proxy's headers, or a Unix socket. Each connection of a caller claims another identity, if that
+// must not count.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class CallersTest : public ServerFixture, public testing::WithParamInterface<By>
     return *connections_.back();
   }
 
-  // What the caller says of itself: something else in each call.
+  // The caller's claim of identity: another in each call.
   void Claim(Who who, grpc::ClientContext& context) {
     const int number = ++claims_;
     switch (GetParam()) {
@@ -96,7 +96,7 @@ class CallersTest : public ServerFixture, public testing::WithParamInterface<By>
   grpc::Status Rewrite(Who who, size_t bytes) {
     grpc::ClientContext context;
     Claim(who, context);
-    // Only passes where the test fails.
+    // Only passes if the test fails.
     context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
     v1::RewriteRequest request;
     request.set_graph_def(std::string(bytes, 'g'));
@@ -209,7 +209,7 @@ TEST_P(CallersTest, SmallRequestsHaveRoomWhateverLargeOnesHold) {
   ExpectOverloaded(Rewrite(kBad, small + 1), "--max-caller-bytes");
   EXPECT_TRUE(Holds(16 * kPiece)) << "it need not yield to its own caller";
   ExpectOverloaded(Rewrite(kGood, small + 1), "the server is full");
-  // Now another waits for what is above the caller's share.
+  // Now another waits for the bytes above the caller's share.
   slow->Send(1);
   ExpectOverloaded(slow->End(), "8.00 MiB that one caller may have (--max-caller-bytes)");
   ASSERT_TRUE(Holds(0));

@@ -1,5 +1,5 @@
-// Health and reflection: asked without credentials and outside the budget, so what one caller may
-// hold of them is limited.
+// Health and reflection: asked without credentials and outside the budget, so each caller's use of
+// them is limited.
 #include <filesystem>
 #include <iterator>
 #include <memory>

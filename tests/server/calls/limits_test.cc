@@ -70,7 +70,7 @@ TEST_F(LimitsTest, SearchSteps) {
   EXPECT_EQ(InfoOf(status).reason(), "SEARCH_TOO_LONG");
 }
 
-// What a request does not say, in both kinds of calls; what it says stays.
+// Values omitted from a request, in both kinds of calls; given ones stay.
 TEST_F(LimitsTest, DefaultsOfTheServer) {
   Options options = TestOptions();
   absl::Mutex mutex;
@@ -101,7 +101,7 @@ TEST_F(LimitsTest, DefaultsOfTheServer) {
                                            v1::RECOMPUTE_UNSPECIFIED, v1::RECOMPUTE_UNSPECIFIED));
 }
 
-// Also where the caller does not ask for it; but edits can be taken out.
+// Even if the caller does not request it; but edits can be taken out.
 TEST_F(LimitsTest, AServerThatMakesDryRunsOnly) {
   const auto rewritten =
       core::Rewrite(SmallGraph(), ScopeOptions(), core::DefaultLimits(), core::StopToken());

@@ -9,7 +9,7 @@
 
 namespace spillway::server {
 
-// A graph, and what announces it: its real size and digest.
+// A graph, and its announcement: its real size and digest.
 inline v1::GraphHeader Announce(const std::string& graph) {
   v1::GraphHeader header;
   header.set_total_size_bytes(graph.size());

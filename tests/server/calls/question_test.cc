@@ -120,7 +120,7 @@ TEST_F(QuestionTest, ExploreSendsEachSizeOnceAndThenTheReport) {
   EXPECT_TRUE(Eventually([&] { return Answered("Explore") == 1; }));
 }
 
-// What may run again in plans, if the caller does not say.
+// Recomputation in plans, if the caller does not specify it.
 TEST_F(QuestionTest, ExploreHasTheServersDefault) {
   Options server = TestOptions();
   server.default_recompute = v1::RECOMPUTE_ALL;
@@ -156,7 +156,7 @@ TEST_F(QuestionTest, DiffGivesWhatTheCoreGivesForGraphsOfManyChunks) {
   EXPECT_EQ(Bytes("input", "Diff"), static_cast<double>(graph_.size() + rewritten.size()));
 }
 
-// The core's message, whatever the method.
+// The core's message, for any method.
 TEST_F(QuestionTest, ErrorsOfTheCoreKeepCodeReasonAndSentence) {
   const std::string bad = "not a graph";
   const absl::Status expected =
@@ -284,7 +284,7 @@ TEST_F(QuestionTest, BothGraphsOfADiffCountTogether) {
   const auto holding = client_->stub().Diff(&context, &response);
   ASSERT_TRUE(holding->Write(DiffQuestion(a, b)));
   EXPECT_TRUE(Eventually([&] { return server_->inflight_bytes() == 1000; }));
-  // What is smaller has room of its own.
+  // Smaller uploads have room of their own.
   const std::string more(1000 / CallerShares::kPartOfShare + 1, 'g');
   const auto refused =
       Inspect(*client_, {Question<v1::InspectRequest>(v1::InspectOptions(), more)});

@@ -306,7 +306,7 @@ TEST_F(ServiceTest, TheMetricsPortSaysWhatItIs) {
   EXPECT_THAT(page, HasSubstr("spillway health --server"));
   // A query changes nothing, and is not in the answer.
   EXPECT_EQ(HttpGet(port, "/?q=<script>"), page);
-  // What else there was stays, and nothing else is there.
+  // Other paths stay, and no new ones exist.
   EXPECT_THAT(HttpGet(port, "/metrics"), HasSubstr("spillway_requests_total"));
   EXPECT_EQ(HttpGet(port, "/other"), "");
   EXPECT_EQ(HttpGet(port, "/../etc/passwd"), "");

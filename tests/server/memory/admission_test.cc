@@ -125,7 +125,7 @@ TEST(AdmissionTest, AnUploadHoldsWhatHasArrived) {
   EXPECT_EQ(admission.memory_bytes(), 40);
   EXPECT_FALSE(admission.Reserve(61, 1, Admission::Room::kShared).ok())
       << "what cannot be received is refused before it is sent";
-  // Each lacks what the other holds: the one that asks first is refused, the other goes on.
+  // Each lacks the other's bytes: the first to request more is refused, the other continues.
   Admission::Ticket second = admission.Reserve(60, 60, Admission::Room::kShared).value();
   const absl::Status refused = first.GrowTo(41);
   EXPECT_EQ(core::GetErrorReason(refused), v1::ERROR_REASON_OVERLOADED);
@@ -141,7 +141,7 @@ TEST(AdmissionTest, SmallRequestsHaveAnEighthMore) {
   EXPECT_FALSE(admission.Reserve(1).ok());
   EXPECT_FALSE(admission.Reserve(11, 11, Admission::Room::kForSmall).ok());
   EXPECT_TRUE(admission.Reserve(10, 10, Admission::Room::kForSmall).ok());
-  // But no more than there is.
+  // But no more than exists.
   Admission full(80, 80);
   const Admission::Ticket whole = full.Reserve(80).value();
   EXPECT_FALSE(full.Reserve(1, 1, Admission::Room::kForSmall).ok());

@@ -36,7 +36,7 @@ TEST(CallerSharesTest, OneRequestMayHaveMore) {
 }
 
 // An upload above the share ends if another caller is refused, not if the own one is, nor if that
-// other one is above its share, too: else both would stop each other.
+// other one is above its share, too: otherwise both would stop each other.
 TEST(CallerSharesTest, WhatIsAboveTheShareYieldsToOthers) {
   CallerShares shares(100);
   auto large = shares.Take("a", 101);

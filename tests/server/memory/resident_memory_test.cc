@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kMib = int64_t{1} << 20;
 constexpr int64_t kAtFirst = 20 * kMib;
 
-// A process of which `kept` can be handed back.
+// A process that can release `kept`.
 class ResidentMemoryTest : public ::testing::Test {
  protected:
   ResidentMemory::Process Process() {
@@ -28,7 +28,7 @@ class ResidentMemoryTest : public ::testing::Test {
               kept_ = 0;
             }};
   }
-  // As of a request that has ended.
+  // Like a request that has ended.
   void Keep(int64_t bytes) {
     resident_ += bytes;
     kept_ += bytes;
@@ -97,7 +97,7 @@ TEST_F(ResidentMemoryTest, WhatIsChargedIsNotKept) {
   EXPECT_EQ(trims_, 1);
 }
 
-// A request that ends while memory is handed back, in an arena that was done.
+// A request that ends during a trim, in an arena that was done.
 TEST_F(ResidentMemoryTest, WhatIsFreedMeanwhileGoesBackToo) {
   ResidentMemory::Process process = Process();
   process.trim = [this, trim = process.trim] {
@@ -132,7 +132,7 @@ TEST_F(ResidentMemoryTest, AWorkingRequestLooksOnceInAWhile) {
   EXPECT_EQ(trims_, 1);
 }
 
-// The budget is for what is resident, not only for what is charged.
+// The budget is for resident memory, not only for charged memory.
 TEST_F(ResidentMemoryTest, WhatStaysCountsAgainstTheBudget) {
   Admission admission(400 * kMib, 400 * kMib);
   admission.resident().Watch(Process());
@@ -158,7 +158,7 @@ TEST_F(ResidentMemoryTest, MemoryIsHandedBackBeforeARequestIsRefused) {
   const int tried = trims_;
   EXPECT_FALSE(admission.Reserve(400 * kMib).ok());
   EXPECT_EQ(trims_, tried) << "not by each that is refused";
-  kept_ = 50 * kMib;  // What was live is free now...
+  kept_ = 50 * kMib;  // The live memory is free now...
   resident_ += 10 * kMib;
   EXPECT_TRUE(admission.Reserve(340 * kMib).ok());
   EXPECT_GT(trims_, tried);

@@ -219,7 +219,7 @@ TEST_F(MetricsTest, WhatSwappingCostsAndSavesIsInHistograms) {
   EXPECT_EQ(Sample(text, "spillway_rewrites_by_machine_total{machine=\"a100_40gb_sxm4\"}"), 2);
 }
 
-// What it would swap is observed with its outcome, and no counter says that it was swapped.
+// Planned swaps are observed with their outcome, and no counter shows them as swapped.
 TEST_F(MetricsTest, ADryRunSwapsNothingAndSaysWhatItWould) {
   v1::RewriteReport report = SwappingReport();
   report.set_outcome(v1::OUTCOME_DRY_RUN);

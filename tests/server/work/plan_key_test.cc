@@ -26,7 +26,7 @@ TEST(PlanKeyTest, EveryByteCounts) {
   const std::string graph = testing::ReadTestGraph("mnist_deep/graph.pb");
   std::set<std::string> keys = {KeyOf(graph), KeyOf(graph, "o"), KeyOf(graph, "p")};
   EXPECT_EQ(keys.size(), 3);
-  // Flips some of the bytes, each separately, whatever their meaning.
+  // Flips some of the bytes, each separately, for any meaning.
   for (size_t at = 0; at < graph.size(); at += 997) {
     std::string other = graph;
     other[at] ^= 1;

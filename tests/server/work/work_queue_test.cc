@@ -74,7 +74,7 @@ TEST(WorkQueueTest, ShortGoesBeforeLongOfTheSamePeer) {
   EXPECT_EQ(Drain(queue), (std::vector<uint64_t>{1, 2, 3}));
 }
 
-// Peers that always have requests waiting get equal amounts of work, whatever each request takes.
+// Peers that always have requests waiting get equal amounts of work, for any requests.
 TEST(WorkQueueTest, SharesAreEqual) {
   WorkQueue queue(1, 1000, absl::InfiniteDuration());
   const std::vector<std::pair<std::string, absl::Duration>> peers = {

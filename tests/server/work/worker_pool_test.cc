@@ -102,7 +102,7 @@ TEST(WorkerPoolTest, FirstInFirstOut) {
     for (int i = 0; i < 50; ++i) {
       ASSERT_TRUE(Submit(pool, [&order, i] { order.push_back(i); }));
     }
-  }  // Runs what is queued, then joins.
+  }  // Runs the queue, then joins.
   ASSERT_EQ(order.size(), 50u);
   for (int i = 0; i < 50; ++i) EXPECT_EQ(order[i], i);
 }
@@ -133,8 +133,8 @@ TEST(WorkerPoolTest, ShortWorkDoesNotWaitForLongWork) {
   EXPECT_EQ(long_done, 4);
 }
 
-// Work that holds its thread until it is released. Must outlive the pool, whose end runs what is
-// still queued.
+// Work that holds its thread until it is released. Must outlive the pool, whose end runs the queued
+// work.
 class Holder {
  public:
   WorkQueue::Verdict Submit(WorkerPool& pool, const std::string& caller, absl::Duration expected) {
@@ -188,7 +188,7 @@ TEST(WorkerPoolTest, OneCallerHoldsUpNobody) {
   }
 }
 
-// Each of two callers has a worker, with work that turns out to be long.
+// Each of two callers has a worker, with work that proves to be long.
 TEST(WorkerPoolTest, ShortWorkOfAThirdCallerStillRuns) {
   ManualClock clock;
   Holder holder;
@@ -207,8 +207,8 @@ TEST(WorkerPoolTest, ShortWorkOfAThirdCallerStillRuns) {
   holder.Release();
 }
 
-// Nobody else calls, so the caller has the thread for short work, but only for what is much shorter
-// than what has turned out to be long.
+// No other caller has work, so the caller has the thread for short work, but only for work much
+// shorter than the long one.
 TEST(WorkerPoolTest, ShortWorkRunsBesideLongWorkOfItsOwnCaller) {
   constexpr absl::Duration kTurnsOutLong = absl::Milliseconds(100);
   ManualClock clock;

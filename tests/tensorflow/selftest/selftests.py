@@ -301,7 +301,7 @@ def an_edge_between_original_nodes_is_not_counted(graph_def, _report):
     _node(graph_def, "conv2/Relu").input.append("^conv1/Relu")
 
 
-# --- nodes that run again -------------------------------------------------------------------------
+# --- nodes that are recomputed --------------------------------------------------------------------
 
 def _run_again(graph_def, report):
     """One gradient reads a second run of what it read. Returns that."""

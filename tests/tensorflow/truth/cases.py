@@ -19,14 +19,13 @@ class Expected:
     reason: str = ""
 
 
-# What IBM's TFLMS v1 (and v2, for the sets of the strategy level), independent programs, swap in
-# these graphs with the same parameters:
-# tensors, swap-ins, and how many of those tensors are int32 (gradient shapes, one swap-in each).
-# TFLMS swaps these too; Spillway must not, since on a GPU they are in host memory already. Where
-# n_tensors cuts the list, which tensors are left, and so how many swap-ins, is a matter of order
-# (of mnist_deep it cuts none: only 9 are left of the 12 found without a limit).
-# Of cond_v1 TFLMS swaps 19, and then it does not train any more. What is refused there is ours to
-# choose; that something is swapped is expected.
+# Swaps of IBM's TFLMS v1 (and v2, for the sets of the strategy level), independent programs, in
+# these graphs with the same parameters: tensors, swap-ins, and how many of those tensors are int32
+# (gradient shapes, one swap-in each). TFLMS swaps these too; Spillway must not, since on a GPU they
+# are in host memory already. If n_tensors cuts the list, which tensors are left, and so how many
+# swap-ins, is a matter of order (of mnist_deep it cuts none: only 9 are left of the 12 found
+# without a limit). Of cond_v1 TFLMS swaps 19, and then it does not train any more. The refusals
+# there are ours to choose; that something is swapped is expected.
 KNOWN = {
     "mnist_deep": {
         "lb1": (12, 16, 3), "direct_lb3": (12, 16, 3), "fuse_lb3": (12, 12, 3),
@@ -53,7 +52,7 @@ def _known(tensors, swap_ins, int32):
                                         if int32 else ""))
 
 
-# Scopes for the sets that exclude some, where they are known to have something to swap.
+# Scopes for the sets that exclude some, if they are known to have something to swap.
 EXCLUDED_SCOPES = {
     "mnist_deep": ("loss", "accuracy", "dropout"),
     "cond_v1": ("branch",),
@@ -79,7 +78,7 @@ SHORT = {
     "lstm_while_v2": _QUICK, "bert_tiny": _QUICKEST, "unet3d_s16": _QUICKEST,
 }
 
-# The programs of training_programs.py: in the short mode, found and live ones tell of all ways.
+# The programs of training_programs.py: in the short mode, found and live ones stand for all ways.
 PROGRAMS = ("mixed_precision", "loss_scale_optimizer", "gradient_accumulation", "mirrored_strategy",
             "dataset_in_graph", "clip_by_global_norm")
 SHORT.update({name: ("found", "budget") for name in PROGRAMS})
@@ -89,7 +88,7 @@ SHORT.update({name: ("found", "budget") for name in PROGRAMS})
 LARGE = ("resnet50_keras", "tfcnn_resnet50_nhwc_b2")
 _EVERY_KIND = ("lb1+grappler", "found", "fuse_lb3", "branch0_fuse_direct", "level_serial_all",
                "level_tuned", "budget")
-# Of which four steps take a minute: in the full mode what each strategy does by itself.
+# Of which four steps take a minute: in the full mode each strategy's defaults.
 LARGEST = ("bert_base",)
 _EVERY_STRATEGY = ("found", "level_tuned", "budget")
 
@@ -103,15 +102,15 @@ SHORT_LIVE = {
 
 SHORT_LIVE.update({name: ("lb1",) for name in PROGRAMS})
 
-# Instead of a set's budget_share, where swapping cannot save so much at the batch that runs.
+# Instead of a set's budget_share, if swapping cannot save so much at the batch that runs.
 TUNED_SHARES = {
     "bert_base": 0.98, "cnn_mnist": 0.95, "cond_v1": 0.95, "mixed_fp16": 0.95,
     "mnist_deep": 0.98, "mirrored_strategy": 0.95, "clip_by_global_norm": 0.9,
 }
-# By the strategy budget, where order edges alone, without a swap, do with more than that.
+# By the strategy budget, for graphs in which order edges alone suffice for more.
 _BUDGET_SHARES = {"resnet50_tf1_b4": 0.75, "tfcnn_resnet50_nhwc_b2": 0.65,
                   "resnet26_2tower_b2": 0.65,
-                  # Found by no search but in a little more.
+                  # Found by searches only with a little more.
                   "gradient_accumulation": 0.85}
 # Their weights and updates alone take nearly as much; in cond_v2, the few large tensors of one op.
 _NOT_TUNED = ("cond_v2", "lstm_while", "lstm_while_v2")
@@ -133,7 +132,7 @@ class ParameterSet:
     check_sizes: bool = False  # give the shapes and the batch size that run, and compare sizes
     excluding: bool = False  # adds excl_scopes
     find_backward: bool = False  # no optimizer_scopes: found from the graph's structure
-    # tuned, in this share of what the unswapped step takes, with what is fed and its batch size
+    # tuned, in this share of the unswapped step's memory, with its feeds and batch size
     budget_share: Optional[float] = None
     like: str = ""  # the set whose expected numbers hold here too; default: itself
     full_only: bool = False  # left out of the short mode
@@ -168,7 +167,7 @@ SETS = [
     ParameterSet("level_serial_size", dict(_T1, serialization_by_size=1e-5, sync_mode=1),
                  strategy="level", full_only=True),
     ParameterSet("level_tuned", strategy="level", budget_share=0.8),
-    # Nodes that run again: recompute.py.
+    # Recomputed nodes: recompute.py.
     ParameterSet("budget", {"recompute": "off"}, strategy="budget", budget_share=0.8),
     ParameterSet("budget+grappler", {"recompute": "off"}, strategy="budget", grappler=True,
                  budget_share=0.8, full_only=True),
@@ -181,7 +180,7 @@ SETS = [
 
 
 # How a graph comes to its swaps: as a file by the program, which is then imported; or as a tf.Graph
-# that the Python package edits where it is.
+# that the Python package edits in place.
 GRAPHDEF, LIVE = WAYS = ("graphdef", "live")
 
 
@@ -290,7 +289,7 @@ def _takes(mode, graph, parameters, way):
 def _has(graph, parameters, way):
     """Whether the set makes sense for the graph."""
     if way == LIVE and graph.not_trained:
-        return False  # Training is what is new in this way.
+        return False  # This way only adds training.
     if parameters.excluding and graph.name not in EXCLUDED_SCOPES:
         return False
     if parameters.budget_share and graph.name in _NOT_TUNED:

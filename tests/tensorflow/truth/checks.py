@@ -242,7 +242,7 @@ def _report_problems(before, after, report):
         yield from min(found, key=len)
     for name in sorted(planned & set(old)):
         yield "node %s was there before" % name
-    # An update of a variable waits for what reads it again, which is counted with the originals.
+    # An update of a variable waits for clones that read it, which is counted with the originals.
     originals = set(old) | set(clones)
     for name, node in old.items():
         if name not in new:
@@ -520,7 +520,7 @@ def check_crossings(graph, after, report, trained, expected_others, result):
         if out not in running:
             idle[0] += 1
             idle[1] += len(swap.get("swap_ins", []))
-            # What serves a consumer that runs must run itself.
+            # Nodes that serve a running consumer must run.
             problems += ["%s serves %s, which runs, but does not run itself" % (i["name"], c["node"])
                          for i in swap.get("swap_ins", []) for c in i.get("consumers", [])
                          if c["node"] in running]
@@ -561,7 +561,7 @@ def check_crossings(graph, after, report, trained, expected_others, result):
                          {n.name for n in after.node})
         problems += ["not planned, and not in the unrewritten graph: %s" % str(c)
                      for c in sorted(flow.found - explained)
-                     # What runs again reads what its original reads.
+                     # A clone has its original's inputs.
                      if not any(_unnumbered(c._replace(consumer=reader)) in others
                                 for reader in clones.get(c.consumer, [c.consumer]))]
     result.problems_from("crossings", problems)
@@ -603,7 +603,7 @@ def check_case(graph, case, rewriter, base, result):
     try:
         if report.get("outcome") == "OUTCOME_REWRITTEN" and int(
                 report.get("inlining", {}).get("inlined_call_count", 0)):
-            # That these are TensorFlow's own is what inlining.py shows.
+            # inlining.py shows that these are TensorFlow's own.
             before = train.parse(rewriter.inlined(original))
             for node in before.node:
                 node.attr.pop(UNDO, None)
@@ -627,7 +627,7 @@ def check_live_case(graph, case, rewriter, editor, base, result):
     original = case.input_bytes(graph)
     tf_graph = train.imported(train.parse(original))
     before = tf_graph.as_graph_def()
-    # What the package sends: with the shapes that TensorFlow knows.
+    # The package's request: with the shapes that TensorFlow knows.
     sent = tf_graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True)
     try:
         options = case.options_for(graph, rewriter, sent)

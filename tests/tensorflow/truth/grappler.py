@@ -24,7 +24,7 @@ def after_pass(name, graph_def, fetches, feeds=()):
     meta.graph_def.CopyFrom(graph_def)
     meta.collection_def["train_op"].node_list.value.extend(fetches)
     for feed in feeds:
-        # As Grappler's items of signatures name what is fed.
+        # As Grappler's items of signatures name feeds.
         meta.signature_def["s"].inputs[feed].name = feed + ":0"
     options = config_pb2.ConfigProto()
     rewrites = options.graph_options.rewrite_options

@@ -126,7 +126,7 @@ def train(graph, graph_bytes, grappler=False, pin=True, variables=None, merging=
         graph_def = parse(graph_bytes)
         device_count = 1 + max(1, names.gpu_count(graph_def))
         tf_graph = imported(place(graph_def, pin))
-    except Exception as error:  # whatever it is, the graph does not import
+    except Exception as error:  # in any case, the graph does not import
         raise TrainingFailed("import", error) from error
     return _train(graph, tf_graph, graph_def, device_count, grappler, variables, merging,
                   passes_off)

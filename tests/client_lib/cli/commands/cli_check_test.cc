@@ -1,4 +1,4 @@
-// `check` and what it leaves for the next rewrite, and `--hardware FILE`, as their users run them.
+// `check`, its files for the next rewrite, and `--hardware FILE`, as their users run them.
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -74,7 +74,7 @@ TEST_F(CliCheckTest, SwapsThatTheTraceDoesNotHaveAreNamed) {
   EXPECT_EQ(by_original, found);
 }
 
-// The graph says it only with the batch.
+// Sizes are known only with the batch.
 TEST_F(CliCheckTest, PlannedBytesAreThoseOfTheBatch) {
   const std::string open = dir_.Write("open.pb", ReadTestGraph("mnist_deep/graph.pb"));
   const std::string out = dir_ / "out.pb", report = dir_ / "report.json";
@@ -127,7 +127,7 @@ TEST_F(CliCheckTest, AStoredProfileIsUsedFromThenOn) {
   // Another batch is another step.
   const ChildResult other_batch = Spillway({"simulate", graph_, "--batch-size", "7"});
   EXPECT_THAT(other_batch.err, AllOf(HasSubstr("is not used"), HasSubstr("--batch-size 7")));
-  // Another graph has none.
+  // Other graphs have none.
   const std::string other = dir_.Write("cond.pb", ReadTestGraph("cond_v1/graph_shapes.pb"));
   EXPECT_THAT(Spillway({"simulate", other}).err, Not(HasSubstr("profile")));
 }
@@ -159,7 +159,7 @@ TEST_F(CliCheckTest, ADamagedProfileIsToldOfAndLeftAlone) {
     EXPECT_THAT(result.err, HasSubstr("damaged"));
     EXPECT_EQ(StepTime({}), plain);
   }
-  // Nobody waits for a pipe of that name.
+  // No command opens a pipe so named.
   ASSERT_EQ(remove((dir_ / name).c_str()), 0);
   ASSERT_EQ(mkfifo((dir_ / name).c_str(), 0600), 0);
   EXPECT_EQ(StepTime({}), plain);
@@ -172,7 +172,7 @@ TEST_F(CliCheckTest, AMachineFromAFileIsThatOfTheFlags) {
   const std::string by_flags = StepTime(
       {"--hardware", "v100_nvlink2", "--gpu-memory-bytes", "8000000000", "--mem-eff", "0.5"});
   EXPECT_EQ(StepTime({"--hardware", file}), by_flags);
-  // Flags replace what it says.
+  // Flags replace its values.
   EXPECT_EQ(StepTime({"--hardware", file, "--mem-eff", "0.9"}),
             StepTime({"--hardware", "v100_nvlink2", "--gpu-memory-bytes", "8000000000", "--mem-eff",
                       "0.9"}));

@@ -14,10 +14,10 @@
 namespace spillway::testing {
 namespace {
 
-// What is said of an empty --server is in command_lines.txt.
+// The sentence about an empty --server is in command_lines.txt.
 TEST(CliConnectionTest, AnEmptyVariableIsNoServer) {
-  // A variable that is set to nothing is as good as none. In a folder of its own: what an earlier
-  // run left in the user's cache would be an answer, too.
+  // A variable set to nothing is as good as none. In a folder of its own: a result of an earlier
+  // run in the user's cache would be an answer, too.
   const TempDir dir;
   const ChildResult result = RunChild(
       {"/usr/bin/env", "SPILLWAY_SERVER=", kProgram, "run", "--graph", kMnistPath, "--batch-size",
@@ -111,7 +111,7 @@ TEST(CliConnectionTest, ARewriteMayBeAskedForTwice) {
   const TestServer server(options);
   const ChildResult result = Spillway({"rewrite", kMnistPath, "--batch-size", "8", "-o", "-",
                                        "--server", server.target(), "--hedge-after", "20ms"});
-  EXPECT_EQ(result.exit_code, 9) << result.err;  // The size of what is fed is not all known.
+  EXPECT_EQ(result.exit_code, 9) << result.err;  // Some sizes of feeds are unknown.
   EXPECT_EQ(server.unary_calls(), 2);
 }
 

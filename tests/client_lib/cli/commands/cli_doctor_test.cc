@@ -1,4 +1,4 @@
-// What `spillway doctor` finds, and what it says of what it does not find.
+// The findings of `spillway doctor`, and its text about missing things.
 #include <stdlib.h>
 #include <sys/stat.h>
 

@@ -34,7 +34,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-// What the program says; its failure is one of the test.
+// The program's output; its failure fails the test.
 std::string Output(const Words& arguments, const std::string& input = "") {
   const ChildResult result = Spillway(arguments, input);
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -46,7 +46,7 @@ json Json(const Words& arguments, const std::string& input = "") {
   return Parsed(Output(arguments + Words{"--json"}, input));
 }
 
-// Lines of a table, by what stands in front of the first tab.
+// Lines of a table, by the text before the first tab.
 std::map<std::string, std::string> ByName(const std::string& table) {
   std::map<std::string, std::string> rows;
   for (absl::string_view line : absl::StrSplit(table, '\n', absl::SkipEmpty())) {
@@ -74,13 +74,13 @@ class CliForecastTest : public ::testing::Test {
   const TempDir dir_;
 };
 
-// The names whose shape TensorFlow knows and we do not say so.
+// The names whose shape TensorFlow knows but we do not report.
 std::vector<std::string> Differences(const std::map<std::string, std::string>& truth,
                                      const std::map<std::string, std::string>& ours) {
   std::vector<std::string> names;
   for (const auto& [name, row] : truth) {
     const auto it = ours.find(name);
-    // Where TensorFlow has a question mark, we may know more.
+    // If TensorFlow has a question mark, we may know more.
     const bool equal = it != ours.end() && (it->second == row || absl::StrContains(row, '?'));
     if (!equal) names.push_back(name);
   }
@@ -98,7 +98,7 @@ TEST_F(CliForecastTest, ShapesAreTensorFlows) {
   }
 }
 
-// Without `_output_shapes`: as TensorFlow infers them when it knows what is fed.
+// Without `_output_shapes`: as TensorFlow infers them when it knows the feeds.
 TEST_F(CliForecastTest, ShapesOfAPlainGraphWithItsBatch) {
   struct Case {
     std::string name, batch;
@@ -170,7 +170,7 @@ TEST_F(CliForecastTest, SimulateSaysWhatIsTooMuch) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(line.size(), 100) << line;
 }
 
-// The third answer, and what to give so that it is known.
+// The third answer, and the option that makes it known.
 TEST_F(CliForecastTest, WhetherItFitsMayBeUnknown) {
   const std::string graph = Graph("resnet50_free");
   const std::string text = Output({"simulate", graph});
@@ -212,7 +212,7 @@ TEST_F(CliForecastTest, WhetherSwappingIsNeededMayBeUnknown) {
   }
 }
 
-// A conditional takes the side that is fed, and where that is not known the worse one.
+// A conditional takes the side that is fed, and the worse one if that is unknown.
 TEST_F(CliForecastTest, ConditionalsTakeOneSide) {
   const Words simulate = {"simulate", Graph("cond_v1"), "--batch-size", "256"};
   const auto with = [&](const std::string& feed) { return simulate + Words{"--feed", feed}; };
@@ -256,7 +256,7 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
     alive += (bytes + 255) / 256 * 256;
     if (live["resident"] == true) resident += (bytes + 255) / 256 * 256;
   }
-  // And what the kernel of the peak takes beside its outputs.
+  // And the memory of the peak's kernel besides its outputs.
   const json& device = report["forecast"]["devices"][0];
   for (const json& temporary : report["temporaries"]) {
     if (temporary["node"] == device["peak_node"])
@@ -270,7 +270,7 @@ TEST_F(CliForecastTest, MemoryAddsUp) {
                           HasSubstr(" more\n"), HasSubstr("distance in levels")));
 }
 
-// What the report of a rewrite foretells is what the rewritten file gives.
+// The forecast in a rewrite's report is that of the rewritten file.
 TEST_F(CliForecastTest, RewriteForetellsWhatSimulateSaysOfItsOutput) {
   const std::string graph = Graph("resnet50_free");
   const ChildResult result = Spillway({"rewrite", graph, "-o", dir_ / "out", "--strategy", "scope",
@@ -306,7 +306,7 @@ TEST_F(CliForecastTest, LevelSaysWhatItChoseAndWhy) {
                     HasSubstr(" more than the budget\n"), HasSubstr(" fitting\n")));
   const json report = json::parse(tuned.out);
   EXPECT_EQ(report["fits"][0]["budget_source"], "MEMORY_SOURCE_PRESET");
-  // Told so, it takes the same setting, and makes the same graph of it.
+  // Given these values, it takes the same setting, and makes the same graph.
   const json& device = report["level"]["devices"][0];
   Words given = {"rewrite",      graph,         "-o",
                  dir_ / "again", "--strategy",  "level",
@@ -381,7 +381,7 @@ TEST_F(CliForecastTest, ExploreTellsWhatSwappingMakesPossible) {
   EXPECT_THAT(Output(swapping),
               AllOf(HasSubstr("\n  largest    batch "), HasSubstr("\n  fastest    batch "),
                     HasSubstr(" of full speed, with swapping\n"), HasSubstr(" not needed ")));
-  // Only where it is asked for.
+  // Only on request.
   EXPECT_FALSE(Json(command).contains("largest_fitting_size_swapped"));
   EXPECT_THAT(Output(command), Not(HasSubstr("swapping")));
 }
@@ -396,7 +396,7 @@ TEST_F(CliForecastTest, AProfileReplacesEstimates) {
             10 * Number(estimated["forecast"]["step_time_ns"]));
 }
 
-// What a command says on both streams, with that first in PATH.
+// A command's output on both streams, with that first in PATH.
 ChildResult WithPath(const std::string& folder, const Words& arguments) {
   const std::string path = getenv("PATH");
   setenv("PATH", absl::StrCat(folder, ":", path).c_str(), 1);
@@ -437,14 +437,14 @@ TEST_F(CliForecastTest, NvidiaSmiSaysTheBudgetIfTheUserDoesNot) {
   const ChildResult run = WithPath(bin, {"run", "--graph", graph, "--cache-dir", dir_ / "cache",
                                          "--strategy", "scope", "--", "true"});
   EXPECT_THAT(run.err, HasSubstr(" (21.82 GiB per GPU from nvidia-smi)\n"));
-  // From the cache it says the same.
+  // From the cache it prints the same.
   const ChildResult again = WithPath(bin, {"run", "--graph", graph, "--cache-dir", dir_ / "cache",
                                            "--strategy", "scope", "--", "true"});
   EXPECT_THAT(again.err, HasSubstr(" per GPU from nvidia-smi, from the cache)\n"));
 }
 
-// 24 GiB, of which another process has 8: TensorFlow gets 16384 - 1536 MiB. A forecast is not of
-// now.
+// 24 GiB, of which another process has 8: TensorFlow gets 16384 - 1536 MiB. Forecasts ignore that
+// process.
 TEST_F(CliForecastTest, RunPlansForTheMemoryThatIsFree) {
   const std::string graph = Graph("mnist_deep");
   InstallNvidiaSmi("#!/bin/sh\necho 24576, 8.6, 16384\n");
@@ -482,7 +482,7 @@ TEST_F(CliForecastTest, HardwareAutoIsTheMachineThatNvidiaSmiNames) {
   EXPECT_EQ(machine["preset"], "l4");
   EXPECT_EQ(machine["gpu_memory_source"], "MEMORY_SOURCE_NVIDIA_SMI");
   EXPECT_EQ(machine["mem_bytes_per_s"], 300e9);
-  // What the user says of the memory counts more.
+  // The user's value of the memory takes precedence.
   const json given =
       json::parse(WithPath(dir_ / "bin", as_json + Words{"--gpu-memory-bytes", "8GB"})
                       .out)["hardware"]["hardware"];
@@ -497,7 +497,7 @@ TEST_F(CliForecastTest, HardwareAutoIsTheMachineThatNvidiaSmiNames) {
             "--fail-closed", "--hardware", "auto", "--", "true"}}) {
     WithPath(dir_ / "bin", command);
   }
-  // Where it names none, a preset has to be named.
+  // If it names no preset, the user must.
   dir_.Write("bin/nvidia-smi", "#!/bin/sh\necho NVIDIA GeForce RTX 3090\n");
   const std::string path = getenv("PATH");
   setenv("PATH", absl::StrCat(dir_ / "bin", ":", path).c_str(), 1);
@@ -519,7 +519,7 @@ TEST_F(CliForecastTest, ALongListOfSizesIsTriedCoarseToFineAndPrintedBySize) {
   }
   ASSERT_EQ(sizes.size(), 33) << text;
   for (int i = 0; i < 33; ++i) EXPECT_EQ(sizes[i], i + 1);
-  // Stopped, it says what it knows: the largest were among the first.
+  // Stopped, it reports its results: the largest were among the first.
   const ChildResult stopped =
       Spillway({"explore", Graph("resnet50_free"), "--sizes", "1:9000", "--timeout", "3s"});
   EXPECT_EQ(stopped.exit_code, 6);

@@ -1,4 +1,4 @@
-// Help, and what is said of command lines that cannot be read, by the program itself.
+// Help, and the errors of command lines that cannot be read, by the program itself.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What most need, in whole sentences: below three screens of a terminal, as most have it.
+// The most needed flags, in whole sentences: below three screens of a usual terminal.
 constexpr size_t kShortLines = 85;
 
 ChildResult InColumns(const std::string& columns, const Words& words) {
@@ -30,7 +30,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
   return absl::StrSplit(text, '\n', absl::SkipEmpty());
 }
 
-// Of what can be broken: the name of a flag cannot, nor one long word.
+// Of breakable lines: the name of a flag cannot be broken, nor one long word.
 size_t LongestLine(const std::string& text) {
   size_t longest = 0;
   for (const std::string& line : LinesOf(text)) {
@@ -70,7 +70,7 @@ TEST(HelpTest, HelpIsShortAndHelpAllIsWhole) {
     EXPECT_LE(std::count(brief.out.begin(), brief.out.end(), '\n'), kShortLines) << command;
     EXPECT_GT(FlagCount(all.out), 2 * FlagCount(brief.out)) << command;
     EXPECT_THAT(brief.out, HasSubstr(absl::StrCat(command, " --help-all"))) << command;
-    // Whole, and all that the short one names is there.
+    // Whole, and with all names of the short one.
     EXPECT_THAT(all.out, HasSubstr("--tls-server-name NAME")) << command;
     for (const std::string& line : LinesOf(brief.out)) {
       if (!absl::StartsWith(line, "  --")) continue;
@@ -104,7 +104,7 @@ TEST(HelpTest, ShortTextsSayWhatIsDoneAnyway) {
   EXPECT_THAT(WordsOf("rewrite"), HasSubstr("that are not simulated. [default: 0.1]"));
 }
 
-// What each value of an option does, and which is the default, in the short help, too.
+// The effect of each value of an option, and the default, in the short help, too.
 TEST(HelpTest, NamedValuesAreExplained) {
   int options = 0;
   for (const char* command : {"rewrite", "run", "simulate", "explore", "inspect", "check"}) {
@@ -132,7 +132,7 @@ TEST(HelpTest, ColumnsAreHeeded) {
   for (const char* command : {"rewrite", "help"}) {
     EXPECT_LE(LongestLine(Spillway({command, "--help"}).out), 80) << command;
   }
-  // Examples are as they are; descriptions are not.
+  // Examples are unchanged; descriptions are not.
   const std::string narrow = InColumns("60", {"rewrite", "--help-all"}).out;
   const std::string wide = InColumns("120", {"rewrite", "--help-all"}).out;
   EXPECT_LE(LongestLine(narrow.substr(0, narrow.find("A list (A"))), 60);
@@ -156,7 +156,7 @@ TEST(TerminalTest, NoBinaryGoesToATerminal) {
     EXPECT_THAT(result.out, HasSubstr("standard output is a terminal; give -o FILE")) << command;
     EXPECT_THAT(result.out, Not(HasSubstr("Placeholder"))) << command;
   }
-  // Text may go there, and so may all else.
+  // Text may go there, like all other output.
   const TempDir dir;
   const std::string text = dir.Write("g.pbtxt", "node { name: \"only\" op: \"NoOp\" }\n");
   EXPECT_THAT(on_terminal(absl::StrCat("strip ", text, " -o - --quiet")).out, HasSubstr("only"));

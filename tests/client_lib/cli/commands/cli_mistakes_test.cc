@@ -25,9 +25,9 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// So that a file that is not read is no test that passes.
+// So that a file that is not read does not pass.
 constexpr int kLeastCommandLines = 230;
-// Nothing is dialled and no graph planned for: what takes longer has begun to.
+// No server is dialled and no plan searched: longer calls have begun to.
 constexpr absl::Duration kAtOnce = absl::Seconds(5);
 
 // The files of FILES.

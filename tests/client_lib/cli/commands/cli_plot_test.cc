@@ -82,7 +82,7 @@ class CliPlotTest : public ::testing::Test {
 TempDir* CliPlotTest::dir_ = nullptr;
 std::string CliPlotTest::graph_, CliPlotTest::swapped_;
 
-// The trace of a rewrite is that of its graph; and both are what the report says.
+// The trace of a rewrite is that of its graph; and both agree with the report.
 TEST_F(CliPlotTest, TheTraceOfARewriteIsThatOfItsGraph) {
   const std::string file = *dir_ / "simulate.json";
   const json report = Parsed(Done({"simulate", swapped_, "--trace", file, "--json"}).out);
@@ -190,7 +190,7 @@ TEST_F(CliPlotTest, OneGraphAlone) {
   const std::string text = AllText(Svg(Done({"plot", graph_, "--no-plan", "-o", "-"}).out));
   EXPECT_THAT(text, AllOf(HasSubstr("does not fit"), HasSubstr("unlimited memory"),
                           Not(HasSubstr("before:"))));
-  // Where there is no plan, it says why.
+  // Without a plan, it gives the reason.
   EXPECT_THAT(AllText(Svg(Done({"plot", graph_, "-o", "-", "--gpu-memory-bytes", "1GiB"}).out)),
               HasSubstr("there is no plan: "));
   EXPECT_THAT(AllText(Svg(Done({"plot", graph_, "-o", "-", "--gpu-memory-bytes", "64GiB"}).out)),
@@ -203,7 +203,7 @@ TEST_F(CliPlotTest, OneGraphAlone) {
               {"no node of this step runs on a GPU"});
 }
 
-// The plan that is made here takes what may run again.
+// The plan that is made here takes nodes to recompute.
 TEST_F(CliPlotTest, WhatRunsAgain) {
   const Words command = {"plot", graph_,         "-o",  "-",          "--gpu-memory-bytes",
                          "9GiB", "--batch-size", "100", "--hardware", "a100_40gb_pcie4"};
@@ -257,7 +257,7 @@ TEST_F(CliPlotTest, PngByAnotherProgram) {
   ExpectError(Spillway(plot), 7, {"rsvg-convert has made no PNG"});
   install("echo no picture\n");
   ExpectError(Spillway(plot), 7, {"rsvg-convert has made no PNG"});
-  EXPECT_EQ(ReadFile(picture), made);  // What was there stays.
+  EXPECT_EQ(ReadFile(picture), made);  // The old file stays.
   setenv("PATH", path.c_str(), 1);
 }
 

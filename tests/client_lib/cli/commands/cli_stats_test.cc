@@ -127,7 +127,7 @@ TEST(CliStatsTest, SumsAsByHand) {
               ElementsAre("(not given)", "p100_pcie"));
 }
 
-// What jobs would swap counts as if they did, and a column says how many of them only would.
+// Planned swaps of jobs count as done, and a column has the number of those that were only planned.
 TEST(CliStatsTest, DryRunsCountAsWhatTheyWouldDo) {
   const std::string dry = absl::StrReplaceAll(SwapLine("2026-11-24T08:00:00Z", "looking", 50),
                                               {{"rewritten", "dry_run"}});

@@ -45,7 +45,7 @@ Message FromJson(const std::string& json) {
   return message;
 }
 
-// What the core makes of mnist with those options.
+// The core's rewrite of mnist with those options.
 v1::RewriteResponse Expected(v1::Output extra = v1::OUTPUT_REPORT) {
   v1::RewriteOptions options = MnistOptions();
   options.add_outputs(v1::OUTPUT_GRAPH);
@@ -225,7 +225,7 @@ TEST(CliTest, TheInputIsNeverOverwritten) {
   EXPECT_TRUE(ReadFile(in) == ReadFile(kMnistPath));
 }
 
-// Whatever fails, and whenever: the outputs that were there stay, and nothing else appears.
+// For any failure, at any time: existing outputs stay, and no other files appear.
 TEST(CliTest, AFailureLeavesEverythingAsItWas) {
   const TempDir dir;
   const std::string out = dir.Write("out.pb", "old graph");
@@ -323,7 +323,7 @@ TEST(CliTest, SignalsCancelAndCleanUp) {
   }
 }
 
-// The first ends no writing of a plan that is to be kept, and nobody may be reading it.
+// The first ends no writing of a plan that is to be kept, and it may have no reader.
 TEST(CliTest, ASecondInterruptEndsAtOnce) {
   const TempDir dir;
   int output[2];
@@ -374,7 +374,7 @@ TEST(CliTest, ClosedStandardStreams) {
   EXPECT_EQ(closed({"inspect", "-"}, "<&- >&- 2>&-").exit_code, 3);
 }
 
-// As `| head`: silent, and by the signal, as of tools that never asked for anything else.
+// As `| head`: silent, and by the signal, like other tools.
 TEST(CliTest, AClosedPipeIsNoError) {
   const TempDir dir;
   for (const Words& arguments :
@@ -384,7 +384,7 @@ TEST(CliTest, AClosedPipeIsNoError) {
     int output[2], errors[2];
     ASSERT_EQ(pipe2(output, O_CLOEXEC), 0);
     ASSERT_EQ(pipe2(errors, O_CLOEXEC), 0);
-    close(output[0]);  // Nobody reads.
+    close(output[0]);  // No reader.
     const pid_t child = StartChild(Words{kProgram} + arguments, -1, output[1], errors[1]);
     close(errors[1]);
     const ChildResult result = WaitForChild(child);
@@ -394,7 +394,7 @@ TEST(CliTest, AClosedPipeIsNoError) {
     EXPECT_EQ(read(errors[0], &said, 1), 0) << arguments[0] << " has something to say";
     close(errors[0]);
   }
-  // Files beside it are lost, which has to be told.
+  // Files beside it are lost, which must be reported.
   int output[2];
   ASSERT_EQ(pipe2(output, O_CLOEXEC), 0);
   close(output[0]);

@@ -1,4 +1,4 @@
-// The program on files of every format, and what it looks like.
+// The program on files of every format, and its appearance.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ TEST(CliFormatsTest, RewritesAndStripsEveryBinaryFormat) {
     EXPECT_TRUE(ReadFile(dir / "out") == expected);
     Done({"strip", dir / "out", "-o", dir / "back"});
     EXPECT_TRUE(ReadFile(dir / "back") == original);
-    // There is nothing to take out of it: not a byte is another.
+    // It contains no edits: every byte is the same.
     Done({"strip", in, "-o", dir / "same"});
     EXPECT_TRUE(ReadFile(dir / "same") == original);
   }
@@ -80,7 +80,7 @@ TEST(CliFormatsTest, AMetaGraphForServingIsKept) {
               EndsWith(MetaGraph(GraphBytes("a = Const()\nb = Relu(a)"), "serve")));
   Done({"strip", dir / "out", "-o", dir / "back"});
   EXPECT_TRUE(ReadFile(dir / "back") == Model());
-  // With none to train, there is nothing that could be rewritten.
+  // With none to train, no graph can be rewritten.
   const std::string serve =
       RawNumber(1, 1) + RawField(2, MetaGraph(GraphBytes("a = NoOp()"), "serve"));
   ExpectError(Spillway(Scope({"rewrite", dir.Write("serve", serve), "-o", dir / "x"})), 2,
@@ -88,7 +88,7 @@ TEST(CliFormatsTest, AMetaGraphForServingIsKept) {
   ExpectError(Spillway(Scope({"rewrite", dir / "", "-o", in})), 2, {"overwrite the input"});
 }
 
-// The plan of each MetaGraph is applied to it; that of one alone to the one that it is for.
+// The plan of each MetaGraph is applied to it; that of one alone to its own.
 TEST(CliFormatsTest, PlansOfAModel) {
   const TempDir dir;
   const std::string in = dir.Write("model", Model());
@@ -104,7 +104,7 @@ TEST(CliFormatsTest, PlansOfAModel) {
     EXPECT_THAT(result.err, HasSubstr("MetaGraph 1 (tags: serve): kept as it is\n"));
     EXPECT_TRUE(ReadFile(dir / "applied") == ReadFile(dir / "out"));
   }
-  // One for the wrong MetaGraph is for none.
+  // A plan of the wrong MetaGraph fits none.
   json wrong = saved;
   wrong["meta_graphs"][0]["index"] = 1;
   wrong["meta_graphs"][1]["index"] = 0;
@@ -128,7 +128,7 @@ TEST(CliFormatsTest, OtherCommandsReadModels) {
             "MetaGraph 1 (tags: serve)\nthe files are identical\n");
   ExpectError(Spillway({"diff", in, dir.Write("graph", Mnist())}), 2,
               {"A has 2 MetaGraphs and B has 1"});
-  // Names become others; the mapping tells which.
+  // Names are replaced; the mapping lists them.
   Done({"anonymize", in, "-o", dir / "anon", "--mapping", dir / "map"});
   EXPECT_EQ(ReadFile(dir / "anon").find("adam_optimizer"), std::string::npos);
   EXPECT_THAT(ReadFile(dir / "map"), HasSubstr("adam_optimizer"));
@@ -202,7 +202,7 @@ TEST(CliFormatsTest, NoLineOfAReportIsTooLong) {
   EXPECT_THAT(inspect.out, HasSubstr("aaa..."));
 }
 
-// What the program writes to a terminal as standard error.
+// The program's output to a terminal as standard error.
 std::string OnATerminal(const Words& command) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   EXPECT_EQ(grantpt(terminal), 0);

@@ -39,7 +39,7 @@ ChildResult Within(int64_t mib, const Words& words) {
                   words);
 }
 
-// Every place where a command reads a file, FILE, and what that is.
+// Every place where a command reads a file, FILE, and its kind.
 struct Place {
   Words words;
   std::string kind;
@@ -128,7 +128,7 @@ TEST_F(CliLimitsTest, AFileWithoutAnEndInLittleMemory) {
   ExpectError(machine, 4, {"'/dev/zero'", "not a regular file"});
 }
 
-// From too little to load the program to enough: whatever allocation fails, there is a sentence.
+// From too little to load the program to enough: each failed allocation leads to a sentence.
 TEST_F(CliLimitsTest, WhateverAllocationFails) {
   const std::string graph = std::string(kMnistPath);
   const std::vector<Words> commands = {

@@ -19,7 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// As a server of 2026 writes them, with what a later one may add.
+// As a server of 2026 writes them, with fields of a later one.
 const char kSwaps[] =
     R"({"time":"2026-11-24T08:00:00.250Z","id":"a","method":"StreamRewrite","strategy":"budget",)"
     R"("code":"OK","ms":12.5,"job":"17_3","user":"ann","queue":"gpu","model":"resnet",)"
@@ -50,7 +50,7 @@ TEST(JournalLineTest, HasItsFields) {
   EXPECT_EQ(entry->Number("step_after_ns"), 120);
   EXPECT_EQ(entry->Text("caller"), "");
   EXPECT_FALSE(ParseJournalLine(kFails)->Number("swap_out_bytes").has_value());
-  // A server has no longer names.
+  // Servers write no longer names.
   EXPECT_EQ(ParseJournalLine(absl::StrCat(R"({"time":"2026-11-24T08:00:00Z","job":")",
                                           std::string(5000, 'x'), "\"}"))
                 ->Text("job"),
@@ -92,7 +92,7 @@ TEST(JournalLineTest, AnythingElseIsNone) {
            std::string(100'000, '{')}) {
     EXPECT_FALSE(ParseJournalLine(line).has_value()) << line.substr(0, 100);
   }
-  // What it need not know may be as deep as it likes.
+  // Unknown fields may have any depth.
   EXPECT_TRUE(
       ParseJournalLine(absl::StrCat(R"({"time":"2026-11-24T08:00:00Z","x":)",
                                     std::string(50'000, '['), std::string(50'000, ']'), "}"))

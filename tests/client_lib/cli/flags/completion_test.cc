@@ -19,7 +19,7 @@ using ::testing::IsSupersetOf;
 
 const char kProgram[] = SPILLWAY_BIN_DIR "/spillway";
 
-// What bash offers for the last of `words`.
+// Bash's offers for the last of `words`.
 std::vector<std::string> Offered(const std::vector<std::string>& words) {
   std::vector<std::string> command = {
       "/bin/bash", "-c",

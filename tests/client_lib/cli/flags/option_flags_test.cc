@@ -1,4 +1,4 @@
-// The flags of the fields of the proto, and what command lines become.
+// The flags of the proto's fields, and the results of command lines.
 #include "client_lib/cli/flags/option_flags.h"
 
 #include <algorithm>
@@ -97,14 +97,14 @@ TEST(OptionTableTest, HelpIsTheCommentInTermsOfTheCommandLine) {
   // Names of errors are left out.
   EXPECT_THAT(HelpOf("--targets"), HasSubstr("(or tensors, node:port) that the step runs. Each "
                                              "must exist; after a rewrite the verifier"));
-  // Values of enums are explained, and spelled as they are given.
+  // Values of enums are explained, and spelled as in flags.
   EXPECT_THAT(HelpOf("--planning-effort"), HasSubstr(" medium: at most 128 plans. high: at most"));
   EXPECT_THAT(HelpOf("--planning-effort"), EndsWith("[default: medium]"));
   EXPECT_THAT(HelpOf("--objective"), HasSubstr("within --max-slowdown is found"));
   EXPECT_THAT(HelpOf("--max-slowdown"), EndsWith("[default: no limit; with smallest_peak, 1.1]"));
   // How a value is written.
   EXPECT_THAT(HelpOf("--feed"), HasSubstr("--feed images=128,224,224,3 gives a shape"));
-  // Names that are no fields of ours stay.
+  // Names other than our fields stay.
   EXPECT_THAT(HelpOf("--internal-fragmentation-fraction"),
               HasSubstr("gpu_options.experimental.internal_fragmentation_fraction in the"));
 }
@@ -257,7 +257,7 @@ TEST(OptionFlagsTest, EveryFlagOfBudgetSetsItsField) {
               Is(expected));
 }
 
-// A slice that begins with a minus sign is a value, and no flag.
+// A slice that begins with a minus sign is a value, not a flag.
 TEST(OptionFlagsTest, ASliceMayCountFromTheEnd) {
   v1::RewriteOptions expected;
   expected.mutable_level()->add_serialization("-10:");
@@ -358,7 +358,7 @@ TEST(OptionFlagsTest, AFlagOfAnotherStrategyIsAConflict) {
   const auto conflict = v1::ERROR_REASON_CONFLICTING_OPTIONS;
   EXPECT_THAT(Parse({"--strategy", "strip", "--lb", "2"}, ScopeThenStrip()),
               FailsWith(conflict, "--lb does not belong to the strategy strip; "));
-  // Also where the strategy is the default: nobody's flag is dropped in silence.
+  // Also if the strategy is the default: no flag is dropped silently.
   EXPECT_THAT(Parse({"--ub", "2"}, StripThenScope()),
               FailsWith(conflict,
                         "--ub does not belong to the strategy strip, the default; leave it out, or "

@@ -49,7 +49,7 @@ class OnTerminal {
     size.ws_col = columns;
     child_ = forkpty(&terminal_, nullptr, nullptr, &size);
     if (child_ != 0) return;
-    setenv("NO_COLOR", "1", 1);  // What is looked for is the text.
+    setenv("NO_COLOR", "1", 1);  // The test searches the text.
     std::vector<char*> argv = {const_cast<char*>(kProgram)};
     for (const std::string& argument : arguments)
       argv.push_back(const_cast<char*>(argument.data()));
@@ -118,7 +118,7 @@ TEST(ProgressLineTest, IsRedrawnInPlaceAndTakenAway) {
 }
 
 TEST(ProgressLineTest, CountsWhatIsSent) {
-  // Larger than what the connection takes up while the server does not read.
+  // Larger than the connection's buffers while the server does not read.
   TestServer server(Hang());
   const TempDir folder;
   const std::string graph = folder.Write("graph.pb", GraphWithPadding(40 << 20));
@@ -193,7 +193,7 @@ TEST(ProgressLineTest, TuningTellsItsPlans) {
   EXPECT_TRUE(folder.Names().empty());
 }
 
-// Or the best plan so far, if asked to keep it.
+// Or the best plan so far, if requested.
 TEST(ProgressLineTest, KeepsTheBestPlanIfAskedTo) {
   const TempDir folder;
   const std::string graph = SPILLWAY_TEST_GRAPHS "/resnet50_tf1/graph_shapes.pb";
@@ -216,7 +216,7 @@ TEST(ProgressLineTest, KeepsTheBestPlanIfAskedTo) {
   EXPECT_FALSE(std::filesystem::exists(folder / "none.pb"));
 }
 
-// What was tried goes to standard output and the line to standard error, on one terminal.
+// Tried sizes go to standard output and the line to standard error, on one terminal.
 TEST(ProgressLineTest, ExploringTellsItsSizes) {
   const TempDir folder;
   const std::string graph = folder / "graph.pb";

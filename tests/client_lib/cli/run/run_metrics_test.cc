@@ -1,4 +1,4 @@
-// The metrics of hooks, without a program: what each run adds.
+// The metrics of hooks, without a program: each run's additions.
 #include "client_lib/cli/run/run_metrics.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ TEST(RunMetricsTest, CountsWhatARewriteCosts) {
                                HasSubstr("# TYPE spillway_hook_runs_total counter\n"),
                                HasSubstr("# TYPE spillway_hook_rewrite_need_ratio summary\n"),
                                Not(HasSubstr("strategy=\"\"")), Not(HasSubstr("le=\""))));
-  // Who takes it from the cache has the cost, and rewrites nothing.
+  // A run from the cache has the cost, and rewrites nothing.
   const HookMetrics twice =
       AddToMetrics(once.state, RunOf(CostlyReport(), HookRun::Result::kCached));
   EXPECT_FALSE(twice.was_damaged);

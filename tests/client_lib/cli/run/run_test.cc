@@ -45,10 +45,10 @@ using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-// Much more than any of these takes, much less than forever: what hangs without a deadline.
+// Much more than any of these takes, much less than forever: for hangs without a deadline.
 constexpr absl::Duration kNotForever = absl::Seconds(60);
 
-// A command that shows the graph it was given, and what it says of itself.
+// A command that shows the path of its graph.
 const Words kShowGraph = {"--", "sh", "-c", "printf %s \"$SPILLWAY_GRAPH\""};
 
 Words RunWords(const std::string& graph, const TempDir& dir, const Words& more) {
@@ -69,7 +69,7 @@ ChildResult RunMnist(const TempDir& dir, const Words& more, const std::string& i
   return RunChild(RunWords(kMnistPath, dir, more), input);
 }
 
-// What is in the cache folder, hidden files too.
+// The names in the cache folder, hidden files too.
 Words CacheNames(const TempDir& dir) {
   Words names;
   std::error_code error;
@@ -199,7 +199,7 @@ TEST_F(RunTest, TheCommandIsTheSameProcessWithNothingElseInIt) {
       "print(open('/proc/self/task/%d/children' % os.getpid()).read().strip())\n"
       "print(sorted(int(f) for f in os.listdir('/proc/self/fd')))\n"
       "print([l.split()[1] for l in open('/proc/self/status') if l[:6] == 'SigBlk'])\n"};
-  // What it prints without its id, which must be that of the process that was started.
+  // Its output without its id, which must be that of the process that was started.
   const auto shown = [this](const std::vector<std::string>& words) {
     const std::string out = dir_ / "out";
     const int fd = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -217,7 +217,7 @@ TEST_F(RunTest, TheCommandIsTheSameProcessWithNothingElseInIt) {
   EXPECT_EQ(shown(RunWords(kMnistPath, dir_, after_dashes)), shown(show));
 }
 
-// Python ignores SIGPIPE itself, so this asks a program that does not.
+// Python ignores SIGPIPE itself, so this runs a program that does not.
 TEST_F(RunTest, SignalsAreInherited) {
   const std::string show = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
   for (const std::string trap : {"", "trap '' TERM PIPE; ", "trap '' USR1; "}) {
@@ -256,7 +256,7 @@ TEST_F(RunTest, ACommandThatCannotRunIsFoundBeforeTheRewrite) {
     EXPECT_THAT(result.err, EndsWith("[COMMAND]\n"));
   }
   EXPECT_EQ(server.unary_calls(), 0);
-  // What only exec can tell has the same code.
+  // Errors found only by exec have the same code.
   ASSERT_EQ(chmod(dir_.Write("lost", "#!/no/such/shell\n").c_str(), 0700), 0);
   EXPECT_EQ(run(dir_ / "lost").exit_code, 127);
 }
@@ -278,7 +278,7 @@ TEST_F(RunTest, WithoutACommandOrAGraphNothingRuns) {
   EXPECT_THAT(CacheNames(dir_), IsEmpty());
 }
 
-// A way to fail: what is given, and how it is told.
+// A way to fail: its input, and its report.
 struct Failure {
   std::string graph;
   Words options;
@@ -357,8 +357,8 @@ std::vector<std::pair<std::string, std::string>> FlagsOfRun() {
   return flags;
 }
 
-// A site's hook passes options to every job: whatever is wrong with one, in spelling, value or
-// version, costs a line and not the job.
+// A site's hook passes options to every job: an error in one, in spelling, value or version, costs
+// a line and not the job.
 TEST_F(RunTest, WhateverIsWrongWithAFlagTheCommandRuns) {
   const auto flags = FlagsOfRun();
   EXPECT_GT(flags.size(), 70u);
@@ -382,10 +382,10 @@ TEST_F(RunTest, WhateverIsWrongWithAFlagTheCommandRuns) {
     wrong.push_back({flag, "1", flag, "1"});
     if (absl::StrContains(syntax, '|')) wrong.push_back({flag, "of_a_newer_version"});
   }
-  // A graph that is left as it is makes no other output of what is right.
+  // With an unchanged graph, right flags give the same output.
   const std::string graph = dir_.Write("cut.pb", ReadFile(kMnistPath).substr(0, 5000));
   const auto run = [&](const Words& words) {
-    // Some write a file or a folder of a name that is left.
+    // Some write a file or folder named by a leftover word.
     return RunChild(Words{"/usr/bin/env", "-C", dir_ / "", kProgram, "run"} + words +
                     Words{"--graph", graph, "--quiet", "--timeout", "20s", "--retries", "0"} +
                     kShowGraph);
@@ -430,7 +430,7 @@ TEST_F(RunTest, AProfileThatHangsEndsWithTheTimeout) {
   close(writer);
 }
 
-// What the environment of a site or a job may have in it.
+// Variables that a site or a job may set.
 TEST_F(RunTest, WhateverIsWrongWithAVariableTheCommandRuns) {
   const std::string folder = dir_ / "";
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
@@ -496,9 +496,8 @@ TEST_F(RunTest, WaitsThatWouldNotEnd) {
   EXPECT_THAT(RunMnist(dir_, kShowGraph).out, EndsWith(".pb"));
 }
 
-// A file system that is frozen holds whoever writes to it in the kernel, where no signal reaches
-// it: as an NFS server that is gone does. The command begins all the same, and the metrics are
-// given up.
+// A frozen file system holds its writers in the kernel, where no signal reaches them, as a lost NFS
+// server does. The command begins all the same, and the metrics are given up.
 TEST_F(RunTest, AChildThatCannotBeKilledIsLeftBehind) {
   const std::string script = dir_.Write("script", R"(
     cd "$1" && command -v fsfreeze >/dev/null && truncate -s 16M image && mkfs.ext4 -q image &&
@@ -544,7 +543,7 @@ TEST_F(RunTest, CacheFoldersThatCannotBeUsed) {
   }
 }
 
-// The default folder is in $TMPDIR, for this user alone; a link that somebody put there is refused.
+// The default folder is in $TMPDIR, for this user alone; a foreign link there is refused.
 TEST_F(RunTest, TheDefaultFolderIsPrivate) {
   const std::string before = getenv("TMPDIR") != nullptr ? getenv("TMPDIR") : "";
   const TempDir temporary;
@@ -602,7 +601,7 @@ TEST_F(RunTest, AWarningThatNobodyReadsEndsNothing) {
   EXPECT_EQ(WaitForChild(child).exit_code, 7);
 }
 
-// A dry run that the caller asks for is one for ever; a server's lasts until the server rewrites.
+// A dry run that the caller requests is one for ever; a server's lasts until the server rewrites.
 TEST_F(RunTest, ADryRunLeavesTheGraph) {
   const auto show = [&](const Words& words) {
     return RunMnist(dir_, words + Words{"--metrics-textfile", dir_ / "m.prom", "--", "sh", "-c",
@@ -667,7 +666,7 @@ TEST_F(RunTest, TasksThatStartTogetherShareOneRewrite) {
                     HasSubstr("spillway_hook_duration_seconds_count 8\n")));
 }
 
-// Waits until `count` processes have `path` open for writing, as one has that waits for its lock.
+// Waits until `count` processes have `path` open for writing, like one that waits for its lock.
 void WaitForOpenFiles(const std::string& path, int count) {
   const auto is_open = [&path](const std::filesystem::path& process) {
     std::error_code error;  // It may end while this looks.
@@ -691,8 +690,8 @@ void WaitForOpenFiles(const std::string& path, int count) {
   }
 }
 
-// One asks the server that fails, and those who waited for it take its failure. Who comes later, or
-// asks in another way, asks again.
+// One task calls the server, which fails, and those that waited for it take its failure. Later
+// tasks, or tasks with other options, call again.
 TEST_F(RunTest, TasksThatStartTogetherShareOneFailure) {
   constexpr int kTasks = 6;
   ServerOptions options;
@@ -748,7 +747,7 @@ ChildResult EndInTheMiddle(const TempDir& dir, TestServer* server, int signal_nu
   while (server->hanging() == before) absl::SleepFor(absl::Milliseconds(1));
   kill(child, signal_number);
   const ChildResult result = WaitForChild(child);
-  // Its child is gone, too: nobody holds the call.
+  // Its child is gone, too, and the call ends.
   while (server->released() == before) absl::SleepFor(absl::Milliseconds(1));
   return result;
 }
@@ -863,7 +862,7 @@ TEST_F(RunTest, EntriesThatNobodyUsesAreDeleted) {
   EXPECT_TRUE(std::filesystem::exists(recent));
 }
 
-// A cache folder may be one that has other files: only entries are deleted, whatever their age.
+// A cache folder may have other files: only entries are deleted, regardless of age.
 TEST_F(RunTest, FilesThatAreNoEntriesStay) {
   const std::string old = RunMnist(dir_, kShowGraph).out;
   const std::string key = std::filesystem::path(old).stem();
@@ -1061,7 +1060,7 @@ TEST_F(RunTest, SaysWhatSwappingCosts) {
                     HasSubstr(" (assuming p100_pcie, as neither --hardware nor nvidia-smi tells "
                               "which machine this is: see spillway doctor)")));
   const ChildResult second = RunMnist(dir_, metrics + kShowGraph);
-  // The brief in the cache has all that the line is made of.
+  // The brief in the cache has all parts of the line.
   EXPECT_EQ(second.err, absl::StrReplaceAll(first.err, {{")\n", ", from the cache)\n"}}));
   const std::string text = ReadFile(file);
   EXPECT_THAT(text, AllOf(HasSubstr("rewrite_peak_before_bytes_count{strategy=\"scope\",outcome="
@@ -1141,7 +1140,7 @@ TEST_F(RunTest, CountsThatAreDamagedStartFromZeroAndWithoutAFolderNothingFails) 
   std::ofstream(file, std::ios::binary) << "# HELP spillway_hook_runs";
   EXPECT_EQ(RunMnist(dir_, quiet + kShowGraph).err, "");
   EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 2\n"));
-  std::ofstream(file, std::ios::binary);  // An empty one is nobody's.
+  std::ofstream(file, std::ios::binary);  // An empty file is free.
   EXPECT_EQ(RunMnist(dir_, quiet + kShowGraph).err, "");
   EXPECT_THAT(ReadFile(file), HasSubstr("spillway_hook_duration_seconds_count 3\n"));
   const Words nowhere = {"--quiet", "--metrics-textfile", dir_ / "no/m.prom"};

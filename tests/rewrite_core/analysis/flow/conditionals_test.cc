@@ -246,7 +246,7 @@ TEST(ConditionalsTest, ManyInOneAnotherTakeNoSquareOfTime) {
   EXPECT_TRUE(sides.Runs("last"));
 }
 
-// A fed node is alive, whatever would otherwise have produced it.
+// A fed node is alive, regardless of its inputs.
 TEST(ConditionalsTest, WhatIsFedIsAlive) {
   v1::Step step = Fed({{"p", true}});
   v1::Feed* feed = step.add_feeds();

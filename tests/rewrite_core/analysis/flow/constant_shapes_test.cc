@@ -16,8 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::TestStep;
 
-// The names of the nodes that become constants, and those of NoOps behind them, with `end`, or with
-// what else is fetched.
+// The names of the nodes that become constants, and of NoOps behind them, with `end` or other
+// fetches.
 std::vector<std::string> Found(const std::string& text, v1::Step step = {}) {
   if (step.targets().empty()) step.add_targets("end");
   const TestStep test(text, step);
@@ -32,8 +32,7 @@ std::vector<std::string> Found(const std::string& text, v1::Step step = {}) {
   return names;
 }
 
-// Of what an iterator yields, with a shape of this text: all four operations, and one that
-// computes.
+// Of an iterator's output with this shape: all four operations, and one that computes.
 std::string Reading(const std::string& shape) {
   return "it = OneShotIterator() {}\n"
          "x = IteratorGetNext(it) {output_types=[float32], output_shapes=[" +
@@ -49,7 +48,7 @@ std::string Reading(const std::string& shape) {
          "end = Mul(lists, numbers) {T=int32}\n";
 }
 
-// Only for a shape was `y` computed.
+// `y` was computed only for its shape.
 TEST(ConstantShapesTest, AreThoseThatTheGraphStates) {
   EXPECT_THAT(Found(Reading("(4,3)")), ElementsAre("y is a NoOp", "one", "two", "size", "rank"));
   EXPECT_THAT(Found(Reading("(?,3)")), IsEmpty());
@@ -79,7 +78,7 @@ TEST(ConstantShapesTest, NotWithoutGrapplerAndNotIfFed) {
   EXPECT_THAT(Found(Reading("(4,3)"), fed), ElementsAre("one", "two"));
 }
 
-// What is fetched is computed, also where others read only its shape.
+// A fetched node is computed, even if others read only its shape.
 TEST(ConstantShapesTest, WhatIsFetchedIsComputed) {
   v1::Step step;
   for (const char* name : {"end", "y"}) step.add_targets(name);

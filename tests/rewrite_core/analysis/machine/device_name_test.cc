@@ -53,8 +53,8 @@ TEST(DeviceNameTest, TellsCpusFromOthers) {
   }
 }
 
-// What TensorFlow 2.15 imports in Python and then runs on a CPU, if there are that many; and what
-// it does not.
+// Names that TensorFlow 2.15 imports in Python and runs on a CPU, if it exists; and names that it
+// does not.
 TEST(DeviceNameTest, NamesOfCpus) {
   for (const char* device :
        {"/cpu:0", "/CPU:1", "/device:CPU:0", "/device:cpu:0", "cpu:0", "CPU:0", "/device:CPU:*",

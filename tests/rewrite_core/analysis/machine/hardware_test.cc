@@ -179,7 +179,7 @@ TEST(HardwareTest, TheDeviceBudgetIsLessTheReserve) {
 TEST(HardwareTest, TheFragmentationFractionIsOfTheMemory) {
   v1::Hardware options;
   EXPECT_EQ(Hardware::FromOptions(options)->internal_fragmentation_fraction, 0);
-  // Relative to all that the allocator may use, not to what the reserve leaves.
+  // Relative to all that the allocator may use, including the reserve.
   options.set_gpu_memory_bytes(100'000'000);
   options.set_internal_fragmentation_fraction(0.25);
   EXPECT_EQ(Hardware::FromOptions(options)->max_fragmentation_bytes(), 25'000'000);
@@ -263,7 +263,7 @@ TEST(HardwareTest, AClassOfKernelsHasItsOwnRateOrThatOfItsKind) {
   EXPECT_EQ(rate(gather, KernelClass::kPooling), 75);
   EXPECT_EQ(rate("efficiencies { kernels: 'half_matmul' efficiency: 8 }", KernelClass::kHalfMatmul),
             8000);
-  // What another file says may be corrected beside it.
+  // A value from a file may be overridden.
   EXPECT_EQ(
       rate(gather + " efficiencies { kernels: 'gather' efficiency: 0.25 }", KernelClass::kGather),
       25);

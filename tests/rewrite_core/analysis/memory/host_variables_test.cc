@@ -22,8 +22,8 @@ int64_t HostVariableBytesOf(const std::string& text) {
   return ValueOrDie(HostVariableBytes(*graph, facts.placement(), facts.buffers(), {}), "variables");
 }
 
-// Floats of 4 bytes: 10 and 6 on the worker's CPU, read and updated under whatever device; not
-// those on its GPU and on a parameter server.
+// Floats of 4 bytes: 10 and 6 on the worker's CPU, read and updated under any device; not those on
+// its GPU and on a parameter server.
 constexpr char kVariables[] =
     "x = Abs() @/job:worker/task:1/gpu:0 {T=float32, _output_shapes=[(2,3)]}\n"
     "near = VarHandleOp() @/job:worker/task:1/cpu:0 {dtype=float32, shape=(2,5)}\n"

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
         AliasCase{"TransposeOfTwoOfThree", OpOnConstant("(?,3,4)", {3}, {2, 0, 1}, "Transpose"),
                   false},
         AliasCase{"TransposeByWhatIsComputed", "n = Transpose(r, i) {T=float32}", true},
-        // A custom op may do anything; with inputs that are no variables it has none to forward.
+        // A custom op may do anything; without variables as inputs it has none to forward.
         AliasCase{"CustomOp", "n = MyOwnOp(r)", true},
         AliasCase{"CustomOpOfData", "n = MyOwnOp(x)", false},
         // Waiting for a variable does not read it.

@@ -279,8 +279,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "[1099511627776,0]"}),
     testing::CaseName());
 
-// What Grappler's layout pass puts before shapes, paddings and axes. Values are those that
-// TensorFlow 2.15.1 computes, which refuses what is said to have none.
+// The nodes that Grappler's layout pass puts before shapes, paddings and axes. Values are those of
+// TensorFlow 2.15.1, which refuses the cases without one.
 std::string Permuted(absl::string_view src, absl::string_view dst, absl::string_view of = "v") {
   return absl::StrCat("Reshape(x, there) {T=float32}\nthere = DataFormatVecPermute(", of,
                       ") {T=int32, src_format=\"", src, "\", dst_format=\"", dst, "\"}");

@@ -333,8 +333,8 @@ TEST(ShapesTest, AHandleThatSaysItsVariable) {
   EXPECT_EQ(shapes->captured_variable(graph.Node("h")), kDtHalf);
 }
 
-// A learning rate that a function captures. What a session feeds for a handle has no dimensions
-// either, whatever its variable is.
+// A learning rate that a function captures. A handle that a session feeds has no dimensions either,
+// for any variable.
 TEST(ShapesTest, AFedHandleOfAScalar) {
   const TestGraph graph(R"(
       h = Placeholder() {dtype=resource, shape=()}
@@ -374,7 +374,7 @@ TEST(ShapesTest, TheBestOfThoseThatThereAre) {
 }
 
 // As the gradient of UpSampling3D of 32 slices is made: their shapes stacked, of which a row is
-// what each part has of the last dimension.
+// each part's size in the last dimension.
 TEST(ShapesTest, PartsAsLongAsWhatWasConcatenated) {
   constexpr int kParts = 64;
   std::vector<std::string> shapes;
@@ -670,7 +670,7 @@ TEST(ShapesTest, TheLargestFeedAndBatchAreAccepted) {
   EXPECT_THAT(Infer(graph, Batch(1)), IsOk());
 }
 
-// The graph's own batch counts: whoever gives another should learn it.
+// The graph's own batch counts: users giving another should learn it.
 TEST(BatchSizeTest, IsIgnoredWhereTheGraphStatesAnother) {
   const TestGraph fixed("x = Placeholder() {dtype=float32, _output_shapes=[(200,4)]}");
   const TestGraph open("x = Placeholder() {dtype=float32, _output_shapes=[(?,4)]}");

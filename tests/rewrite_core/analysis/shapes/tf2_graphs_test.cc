@@ -1,4 +1,4 @@
-// Small graphs of TensorFlow 2 programs, compared with what the programs know about them
+// Small graphs of TensorFlow 2 programs, compared with the programs' own facts about them
 // (variables, updates, iterations, shapes, maximum sizes): tests/tensorflow/make_tf2_graphs.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

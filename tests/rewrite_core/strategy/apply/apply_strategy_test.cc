@@ -142,7 +142,7 @@ TEST_F(ApplyStrategyTest, AnEmptyPlanChangesNothing) {
 
 // ---- Clones.
 
-// a is made again for d, once c has run.
+// a is recomputed for d, once c has run.
 constexpr char kClone[] =
     "clones { node: 'a' trigger: 'c' consumers { node: 'd' input_index: 1 } } ";
 
@@ -157,7 +157,7 @@ TEST_F(ApplyStrategyTest, WritesTheClone) {
   EXPECT_GT(answer->report().recomputation().time_ns(), 0);
 }
 
-// Swaps and edges may name clones, as they are called in the graph.
+// Swaps and edges may name clones, by their names in the graph.
 TEST_F(ApplyStrategyTest, SwapsOfClones) {
   const auto answer = Apply(WithClones(absl::StrCat(
       "clones { node: 'a' trigger: 'b' consumers { node: 'c' input_index: 1 } "
@@ -197,7 +197,7 @@ TEST_F(ApplyStrategyTest, ClonesThatAreRefused) {
   bad("clones { node: 'a' trigger: 'init' " + for_d, "would run the other, too");
 }
 
-// What is read by reference would be another value after the update.
+// A value read by reference would differ after the update.
 TEST_F(ApplyStrategyTest, ACloneThatReadsAVariableRunsBeforeItsUpdate) {
   const std::string bytes =
       GraphBytes(absl::StrCat(kGraph, "u = AssignSub(v, o) @/gpu:0 {T=float32}\n"));
@@ -210,7 +210,7 @@ TEST_F(ApplyStrategyTest, ACloneThatReadsAVariableRunsBeforeItsUpdate) {
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "'u' is in one list of updates twice"));
 }
 
-// What clones take over all readers of is not run any more, but for something that waits for it.
+// An original whose readers all moved to clones runs only for a node that waits for it.
 TEST_F(ApplyStrategyTest, NothingWaitsForWhatOnlyClonesOriginalsRead) {
   const std::string bytes = GraphBytes(absl::StrCat(kGraph,
                                                     "t = Tanh(x) @/gpu:0 {T=float32}\n"
@@ -242,7 +242,7 @@ TEST_F(ApplyStrategyTest, NothingWaitsForWhatOnlyClonesOriginalsRead) {
 }
 
 // It waits for a node of a side that may not be taken: then the original does not run either, and a
-// Merge takes its other input. Any other reader would not run where it ran before.
+// Merge takes its other input. Any other reader would no longer run.
 TEST_F(ApplyStrategyTest, AMergeMayReadACloneOfASide) {
   const std::string bytes =
       GraphBytes(absl::StrCat(kGraph, "late = Relu(on) @/gpu:0 {T=float32}\n"));
@@ -423,7 +423,7 @@ TEST_F(ApplyStrategyTest, WhatMayNotBeSwapped) {
               IsInvalid(v1::ERROR_REASON_BAD_PLAN, "the node is fed"));
 }
 
-// A GPU may read what is on a CPU through a swap-in, as long as no update comes first.
+// A GPU may read a CPU's tensor through a swap-in, as long as no update comes first.
 TEST_F(ApplyStrategyTest, ATensorOnACpu) {
   EXPECT_THAT(Apply("swaps { tensor: 'h:0' swap_ins { consumers { node: 'k' } } }"), IsOk());
   EXPECT_THAT(ApplyTo(GraphBytes(std::string(kGraph) + "q = Relu(h) @/cpu:0 {T=float32}\n"),

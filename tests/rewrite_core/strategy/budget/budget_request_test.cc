@@ -20,7 +20,7 @@ struct BudgetRequestTest : ::testing::Test, testing::TestRequest {
 };
 
 // Twenty, no two alike, with a half to nine tenths of the reserve: four other orders of the file,
-// and sixteen of all else.
+// and sixteen of the rest.
 TEST_F(BudgetRequestTest, Variations) {
   std::set<uint32_t> placements, files;
   std::set<int64_t> sizes;

@@ -1,4 +1,4 @@
-// Graphs made to be dear for the strategy `budget`.
+// Graphs that are expensive for the strategy `budget`.
 #ifndef SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_BUDGET_DEAR_GRAPHS_H_
 #define SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_BUDGET_DEAR_GRAPHS_H_
 

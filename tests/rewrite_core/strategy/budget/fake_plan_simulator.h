@@ -1,4 +1,4 @@
-// A simulator that answers as a test says, and records what it was asked; and a request with it.
+// A simulator that answers as a test says, and records its calls; and a request with it.
 #ifndef SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_BUDGET_FAKE_PLAN_SIMULATOR_H_
 #define SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_BUDGET_FAKE_PLAN_SIMULATOR_H_
 

@@ -42,7 +42,7 @@ std::string Towers(int count) {
   return text;
 }
 
-// Each GPU is simulated as it is; all together as `together` says.
+// Each GPU is simulated unchanged; all together as `together` says.
 struct TestGpuPlans : testing::TestRequest {
   explicit TestGpuPlans(int count, const std::string& more = "",
                         const std::string& memory = absl::StrCat("gpu_memory_bytes: ", kTowerMemory,
@@ -68,7 +68,7 @@ struct TestGpuPlans : testing::TestRequest {
     };
   }
 
-  // Finds plans. Then `turns` says who was planned, in turn, up to `most`; -1: all together were
+  // Finds plans. Then `turns` has the planned GPUs, in turn, up to `most`; -1: all together were
   // simulated.
   absl::Status Find(size_t most = 100) {
     simulator.calls.clear();
@@ -113,8 +113,8 @@ TEST(GpuPlansTest, OneGpuOrTwoThatFitTogether) {
   EXPECT_EQ(two.fits[1].fit(), v1::FIT_FITS);
 }
 
-// By their bounds. Whatever the plan, a step takes ten times that here: the first search tries all
-// that it may, the second ends with its first plan.
+// By their bounds. Any plan's step takes ten times that here: the first search tries all that it
+// may, the second ends with its first plan.
 TEST(GpuPlansTest, TheSlowestIsPlannedFirst) {
   TestGpuPlans two(2);
   two.simulator.bounds[1].step_time_ns = two.request.full_speed_ns + 1;
@@ -224,7 +224,7 @@ TEST(GpuPlansTest, WhatFitsInFewerThanHalfOfTheVariationsIsNoPlan) {
   }
 }
 
-// However many variations it fits in.
+// For any number of unfit variations.
 TEST(GpuPlansTest, WhatDoesNotFitAllOfTheMemoryIsNoPlan) {
   for (const int unfit : {0, 1, kNumVariations / 2, kNumVariations}) {
     FragileTower tower(unfit, 2 * kTowerMemory);
@@ -232,7 +232,7 @@ TEST(GpuPlansTest, WhatDoesNotFitAllOfTheMemoryIsNoPlan) {
   }
 }
 
-// Spent search steps are no reason to return what does not fit: the last simulations of a plan are
+// Spent search steps do not justify a plan that does not fit: the last simulations of a plan are
 // not counted.
 TEST(GpuPlansTest, APlanThatWasCutShortMustFitAllOfTheMemory) {
   for (const bool fits : {true, false}) {

@@ -73,7 +73,7 @@ TEST(MemoryRehearsalTest, ItEndsWhereNothingCanMakeRoom) {
   EXPECT_FALSE(none.Rehearse({}, 1).fits);
 }
 
-// What a plan and its rehearsal take, in steps, grows no faster than the graph.
+// The steps of a plan and its rehearsal grow no faster than the graph.
 TEST(MemoryRehearsalTest, ManyEqualGapsAndWeightsOnTheHost) {
   for (const bool on_host : {false, true}) {
     int64_t steps[2] = {0, 0};
@@ -152,7 +152,7 @@ TEST(RehearsedPlannerTest, SpentRehearsalsEndIt) {
   const TestGpuStep step = Chain();
   RehearsedPlanner planner(step.order, step.planner, Peak(step) - kKib256, 1, step.stop);
   ASSERT_TRUE(planner.MayRehearse());
-  EXPECT_FALSE(planner.Mend({}, 1).fits);  // One to find what is lacking, none to confirm it.
+  EXPECT_FALSE(planner.Mend({}, 1).fits);  // One to find the lack, none to confirm it.
   EXPECT_FALSE(planner.MayRehearse());
   RehearsedPlanner two(step.order, step.planner, Peak(step) - kKib256, 2, step.stop);
   EXPECT_TRUE(two.Mend({}, 1).fits);

@@ -123,7 +123,7 @@ TEST_F(PlanSearchTest, ItIsDeterministic) {
   EXPECT_EQ(texts[0], texts[1]);
 }
 
-// Rehearsals may be wrong: what they say will fit does not, until much less is in use.
+// Rehearsals may be wrong: plans that fit in them do not, until much less is in use.
 TEST_F(PlanSearchTest, TargetsAreLoweredWhileNothingFits) {
   const int64_t enough = SwappedBytes(SwapsFor(0.45));
   ASSERT_GT(enough, SwappedBytes(SwapsFor(0.75)) * 5 / 4);
@@ -151,7 +151,7 @@ TEST_F(PlanSearchTest, WhatNeedNotBeSwappedIsKept) {
   EXPECT_EQ(result.plans[0].swaps.size(), 2u);
 }
 
-// Gates may be what makes a plan run out.
+// Gates may make a plan run out of memory.
 TEST_F(PlanSearchTest, AtLastPlansHaveNoGates) {
   terms.max_simulations = 128;
   simulator.answer = [this](const SwapPlan& plan, const StepTerms&) {

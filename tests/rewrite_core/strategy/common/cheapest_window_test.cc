@@ -9,7 +9,7 @@
 namespace spillway::core {
 namespace {
 
-// Of all ranges of adjacent pieces that suffice, the least cost; -1: there is none.
+// The least cost of all ranges of adjacent pieces that suffice; -1: none.
 double LeastOfAll(const std::vector<WindowPiece>& pieces, int64_t bytes) {
   double least = -1;
   for (size_t begin = 0; begin < pieces.size(); ++begin) {

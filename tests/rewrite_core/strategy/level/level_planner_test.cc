@@ -292,7 +292,7 @@ TEST(LevelPlannerTest, Loops) {
   const auto verdicts = Verdicts(text, Options(1, 1, 0, 0));
   EXPECT_EQ(verdicts.at("while/body:0"), "INACTIVE");
   EXPECT_EQ(verdicts.at("while/enter:0"), "NO_LATE_CONSUMER");
-  // As far as v2 can tell, `out` depends only on the loop and on f2, which is active.
+  // As far as v2 knows, `out` depends only on the loop and on f2, which is active.
   const std::string plan = Printed(text, Options(5, 1, 0, 0));
   EXPECT_THAT(plan, HasSubstr("f1:0 (128 bytes) -> g1[1] after g3\n"));
   EXPECT_THAT(plan, HasSubstr("f2:0 (128 bytes) -> out[1]"));

@@ -181,7 +181,7 @@ constexpr Cost kTooMuch = {100, int64_t{1} << 50};
 
 // ---- Few settings: all are tried ----
 
-// The reserve is no memory that TensorFlow lacks.
+// The reserve does not count as lacking memory.
 TEST(LevelTuningTest, WhatDoesNotFitInAllOfTheMemoryIsNotTaken) {
   FakePlanner planner;
   planner.thresholds = UpTo(1, 4);

@@ -1,6 +1,5 @@
 // The control edges of swap nodes as the specification of TFLMS v2 lists them, on the original
-// graph and from recorded levels, by walks that are as simple as they are slow: what the strategy
-// `level` is compared with.
+// graph and from recorded levels, by simple, slow walks: the reference for the strategy `level`.
 #ifndef SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_LEVEL_NAIVE_LEVEL_TRIGGERS_H_
 #define SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_LEVEL_NAIVE_LEVEL_TRIGGERS_H_
 
@@ -23,7 +22,7 @@ class NaiveLevelTriggers {
  public:
   using Nodes = std::set<NodeId>;
 
-  // `per_device`: each GPU on its own; else all that is not a CPU is one. `graph` must outlive
+  // `per_device`: each GPU on its own; otherwise all devices but CPUs are one. `graph` must outlive
   // this.
   NaiveLevelTriggers(const testing::TestGraph& graph, const testing::RecordedLevelsV2& record,
                      bool per_device)
@@ -72,7 +71,7 @@ class NaiveLevelTriggers {
     return !inactive_[id];
   }
 
-  // What leads to `d` over data edges between ops of this level and above.
+  // Ancestors of `d` over data edges between ops of this level and above.
   Nodes LeadingTo(NodeId d, int64_t lowest) const {
     Nodes seen = {d};
     std::vector<NodeId> stack = {d};

@@ -32,7 +32,7 @@ absl::optional<Numbers> Selected(const std::string& text, int32_t size) {
   return numbers;
 }
 
-// What Python 3.11 prints for sorted(list(range(10))[...]).
+// Output of Python 3.11 for sorted(list(range(10))[...]).
 TEST(PythonSliceTest, SelectsWhatPythonSelects) {
   const std::vector<std::pair<std::string, Numbers>> cases = {
       {"3", {3}},

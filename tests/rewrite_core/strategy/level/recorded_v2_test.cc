@@ -1,6 +1,6 @@
 // Compares the strategy `level` on whole training graphs with TFLMS v2's own results for the same
-// parameters. Swapped tensors, consumers, groups and synchronization must be equal, except for what
-// Spillway refuses, each with a reason, which is printed. Triggers must be among the candidates
+// parameters. Swapped tensors, consumers, groups and synchronization must be equal, except for
+// Spillway's refusals, each with a reason, which is printed. Triggers must be among the candidates
 // that v2's specification names. Levels are compared in recorded_levels_test.cc.
 #include "tests/testing/recorded_v2.h"
 

@@ -140,7 +140,7 @@ TEST(SerializationTest, SlicesAndSizesAddUp) {
             "a => b, b => c, e => f, 2 levels");
 }
 
-// ---- What is left out ----
+// ---- Excluded nodes ----
 
 TEST(SerializationTest, BranchesLossesConstantsAndCpus) {
   EXPECT_EQ(Serialized(R"(

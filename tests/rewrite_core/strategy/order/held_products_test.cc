@@ -50,7 +50,7 @@ TEST(HeldProductsTest, WaitForAnotherGradient) {
               ElementsAre("side => inner"));
 }
 
-// What the step does not need does not read it, after Grappler.
+// After Grappler, nodes outside the step do not read it.
 TEST(HeldProductsTest, AlsoBesideAReaderThatIsTakenOut) {
   EXPECT_THAT(Held("inner = Mul(x, y) {T=float32}\nother = Relu(inner) {T=float32}\n"
                    "outer = Mul(inner, c, ^other) {T=float32}\n"),
@@ -66,7 +66,7 @@ TEST(HeldProductsTest, NotForWhatTheyWaitForAnyway) {
               IsEmpty());
 }
 
-// Each is what ConstantPushDown leaves, or what waits for x anyway.
+// Each is left by ConstantPushDown, or waits for x anyway.
 TEST(HeldProductsTest, NotWhatStaysAsItIs) {
   for (const char* rest : {
            "inner = Mul(y, x) {T=float32}\nouter = Mul(inner, c) {T=float32}\n",

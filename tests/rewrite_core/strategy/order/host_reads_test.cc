@@ -40,7 +40,7 @@ struct Found {
   bool MayReadLate(const char* tensor, const char* reader) const {
     return reads.MayReadLate(step.graph.Output(tensor), step.graph[reader]);
   }
-  // Of a plan in which `reader` reads the weight through a swap-in.
+  // For a plan in which `reader` reads the weight through a swap-in.
   std::vector<std::string> Guards(const char* reader) const {
     PlannedSwap swap;
     swap.tensor = step.graph.Output("r");
@@ -67,7 +67,7 @@ TEST(HostReadsTest, AWeightOnACpu) {
   EXPECT_THAT(found.Guards("c"), IsEmpty());  // The update waits anyway.
 }
 
-// The update needs what is launched after c.
+// The update needs e, launched after c.
 TEST(HostReadsTest, AnUpdateThatDoesNotWaitGetsAGuard) {
   const Found found(Net("AssignSub(w, e)"));
   EXPECT_TRUE(found.MayReadLate("r", "c"));
@@ -85,7 +85,7 @@ TEST(HostReadsTest, NotWhereTheUpdateMayComeFirst) {
   EXPECT_TRUE(Found(net).MayReadLate("r", "a"));
 }
 
-// An update leaves the value that was read alone.
+// An update leaves the value that was read unchanged.
 TEST(HostReadsTest, AResource) {
   const Found found(absl::StrReplaceAll(
       kNet, {{"w = VariableV2() @/cpu:0 {", "w = VarHandleOp() @/cpu:0 {"},

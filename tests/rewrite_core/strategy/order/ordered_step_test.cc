@@ -57,7 +57,7 @@ TEST_F(OrderedStepTest, NotIfItGainsTooLittleOrIsTooSlow) {
 }
 
 TEST_F(OrderedStepTest, TermsWithoutMoreEdgesAreNotSimulated) {
-  Create({{4, 0}});  // Outputs of a quarter of the peak: there are none.
+  Create({{4, 0}});  // No output has a quarter of the peak.
   EXPECT_EQ(simulator.calls.size(), 0u);
   Create({kLargeOutputs, {16384, 0}});
   EXPECT_EQ(simulator.calls.size(), 1u);

@@ -46,7 +46,7 @@ std::vector<std::string> Gate(const TestGpuStep& step, const std::string& slot,
   return names;
 }
 
-// The first of each chain; what comes later waits for these.
+// The first of each chain; later nodes wait for these.
 TEST(PaceGateTest, TheWholeFrontierWaits) {
   const TestGpuStep step(PacedChains("x"));
   ASSERT_EQ(step.SlotOf("b3"), step.SlotOf("a3") + 1);

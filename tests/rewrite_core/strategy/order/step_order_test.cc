@@ -30,7 +30,7 @@ TEST(StepOrderTest, SlotsUsesAndMemoryOfAChain) {
   EXPECT_LT(step.SlotOf("a"), step.SlotOf("b"));
   EXPECT_LT(step.SlotOf("b"), step.SlotOf("d"));
   EXPECT_EQ(order.latest_before(step.SlotOf("d")), std::max(step.SlotOf("c"), step.SlotOf("b")));
-  // a, b (which c hands on) and d.
+  // a, b (which c forwards) and d.
   std::vector<int64_t> bytes;
   OrderBuffer of_a = kNoOrderBuffer, of_b = kNoOrderBuffer;
   for (OrderBuffer id(0); id < order.num_buffers(); ++id) {

@@ -103,7 +103,7 @@ struct Recompute {
 
 #define INPUT "in = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
 
-// a and b may be made again; x and the other products stay, unless a test allows them, too. At h2
+// a and b may be recomputed; x and the other products stay, unless a test allows them, too. At h2
 // there are x, a, b, c, h1 and h2; at d as many.
 constexpr char kChain[] =
     INPUT "x = MatMul(in, in) " KIB_256 "a = Sqrt(x) " KIB_256 "b = Exp(a) " KIB_256
@@ -120,7 +120,7 @@ TEST(RecomputeSweepTest, NothingIsMadeAgainWhereThereIsRoom) {
   EXPECT_EQ(sweep.added_ns, 0);
 }
 
-// The simulator counts what is copied to the host until the copy has ended, too.
+// The simulator also counts a tensor until its copy to the host ends.
 TEST(RecomputeSweepTest, WhatIsCopiedToTheHostStaysForSoLong) {
   v1::Step slow;
   slow.mutable_hardware()->set_d2h_bytes_per_s(1e6);
@@ -146,7 +146,7 @@ TEST(RecomputeSweepTest, TheOneThatIsReadLast) {
   EXPECT_THAT(chain.Plan(sweep), ElementsAre("a after e => f[1]"));
 }
 
-// b is made from a, which is made again for it, and goes once more before e.
+// b is made from a, which is recomputed for it, and is freed once more before e.
 TEST(RecomputeSweepTest, WhatIsMadeFromAnother) {
   const Recompute chain(kChain);
   const Sweep sweep = chain.Less(2 * kKib256);
@@ -156,7 +156,7 @@ TEST(RecomputeSweepTest, WhatIsMadeFromAnother) {
               ElementsAre("a after d", "b [0]=0 after d => e[1]", "a after e => f[1]"));
 }
 
-// What h2 reads, x and itself are too much.
+// h2, its inputs and x are too much.
 TEST(RecomputeSweepTest, NoMoreCanGo) {
   const Recompute chain(kChain);
   const Sweep sweep = chain.Less(3 * kKib256);
@@ -185,7 +185,7 @@ TEST(RecomputeSweepTest, WhatIsFetchedStays) {
   EXPECT_THAT(chain.Clones(chain.Less(kKib256)), ElementsAre("b before e"));
 }
 
-// At e there are x, a, c, d and e. `same` is a node that hands a on.
+// At e there are x, a, c, d and e. `same` is a node that forwards a.
 std::string HandedOn(const char* same) {
   return absl::StrCat(INPUT "x = MatMul(in, in) " KIB_256 "a = Sqrt(x) " KIB_256, same,
                       "b = MatMul(same, same) " KIB_256 "c = MatMul(b, b) " KIB_256
@@ -193,7 +193,7 @@ std::string HandedOn(const char* same) {
                       "f = MatMul(e, same) " KIB_256 "g = MatMul(f, x) " KIB_256);
 }
 
-// A node that hands its input on is cloned behind the clone; also one that does so only here, such
+// A node that forwards its input is cloned behind the clone; also one that does so only here, such
 // as a cast to the same type.
 TEST(RecomputeSweepTest, ThroughWhatHandsItOn) {
   for (const char* same :
@@ -238,7 +238,7 @@ TEST(RecomputeSweepTest, BeforeTheUpdateOfAVariable) {
   EXPECT_THAT(early.Clones(early.Less(kKib256)), ElementsAre("b before e"));
 }
 
-// What `late` makes may run again, and is in memory beside x, b, c, h1 and h2, though only
+// `late` may be recomputed, and its output is in memory beside x, b, c, h1 and h2, though only
 // `readers` read it, the last of which is `last`.
 std::string WithLate(const std::string& late, const std::string& readers, const char* last) {
   return absl::StrCat(INPUT "x = MatMul(in, in) " KIB_256, late,
@@ -248,7 +248,7 @@ std::string WithLate(const std::string& late, const std::string& readers, const 
                       readers, "z = MatMul(", last, ", x) " KIB_256);
 }
 
-// Nothing else reads what is made early.
+// No other node reads the early original.
 TEST(PostponeTest, AnOriginalThatNobodyReadsIsLate) {
   const Recompute one(WithLate("a = Sqrt(x) " KIB_256, "f = MatMul(e, a) " KIB_256, "f"));
   EXPECT_THAT(one.Plan(one.Less(kKib256)), ElementsAre("a after e => f[1]"));
@@ -265,7 +265,7 @@ TEST(PostponeTest, WhatItIsMadeFromIsLateToo) {
   EXPECT_THAT(two.Postponed(sweep), ElementsAre("a waits for e", "q waits for f"));
 }
 
-// A second clone stays, and is read by one that nobody reads at first.
+// A second clone stays; no node reads the original early.
 TEST(PostponeTest, OnlyTheFirstClone) {
   const Recompute twice(WithLate("a = Sqrt(x) " KIB_256,
                                  "f = MatMul(e, a) " KIB_256 "i = MatMul(f, f) " KIB_256
@@ -278,16 +278,16 @@ TEST(PostponeTest, OnlyTheFirstClone) {
   EXPECT_THAT(twice.Postponed(sweep), ElementsAre("a after m => n[1]", "a waits for e"));
 }
 
-// What waits for the original runs when it did; so does the original.
+// A waiting node runs when it did; so does the original.
 TEST(PostponeTest, NotIfSomethingWaitsForIt) {
   constexpr char kLate[] = "a = Sqrt(x) " KIB_256;
   const Recompute waited(WithLate(absl::StrCat(kLate, "w = MatMul(x, x, ^a) " KIB_256),
                                   "f = MatMul(e, a) " KIB_256 "u = MatMul(f, w) " KIB_256, "u"));
   EXPECT_THAT(waited.Postponed(waited.Less(kKib256)), ElementsAre("a after e => f[1]"));
   const Recompute one(WithLate(kLate, "f = MatMul(e, a) " KIB_256, "f"));
-  // But an order edge of the plan goes, for which alone the step would run it.
+  // But an order edge that alone would make the step run it is removed.
   EXPECT_THAT(one.Postponed(one.Less(kKib256), "a", "h1"), ElementsAre("a waits for e"));
-  // An edge that held it back itself is not needed any more.
+  // An edge that delayed the original itself is not needed any more.
   EXPECT_THAT(one.Postponed(one.Less(kKib256), "b", "a"), ElementsAre("a waits for e"));
 }
 
@@ -300,7 +300,7 @@ TEST(PostponeTest, NotIfItWouldNeedMore) {
   EXPECT_THAT(fed.Postponed(fed.Less(kKib256)), ElementsAre("a after e2 => f[1]"));
 }
 
-// What it reads of a clone that stays waits for that one's trigger.
+// A node that reads a clone that stays waits for that clone's trigger.
 TEST(PostponeTest, NotIfWhatItReadsWouldNeedMore) {
   const Recompute fed(
       WithLate("y = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n"
@@ -309,7 +309,7 @@ TEST(PostponeTest, NotIfWhatItReadsWouldNeedMore) {
   EXPECT_THAT(fed.Postponed(fed.Less(kKib256)), ElementsAre("a after e2", "same [0]=0 => f[1]"));
 }
 
-// No step fetches a gradient alone: it waits if all that reads it may.
+// No step fetches a gradient alone: it waits if all of its readers may.
 TEST(PostponeTest, AGradientIfItsReadersMayWait) {
   constexpr char kY[] =
       "y = Placeholder() {dtype=float32, shape=(256,256), _output_shapes=[(256,256)]}\n";

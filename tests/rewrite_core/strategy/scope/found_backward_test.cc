@@ -50,7 +50,7 @@ std::set<std::string> ForwardSwaps(const TestFacts& f, const v1::RewriteOptions&
 
 class FoundBackwardTest : public ::testing::TestWithParam<std::string> {};
 
-// Between the last use of a weight and the loss, the two parts cannot always be told apart: an
+// Between the last use of a weight and the loss, the two parts cannot always be distinguished: an
 // unused gradient looks like a loss. So one or two tensors of the head may differ for each loss;
 // they are printed.
 TEST_P(FoundBackwardTest, GivesTheForwardSwapsThatNamesGive) {

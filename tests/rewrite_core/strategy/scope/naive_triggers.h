@@ -1,5 +1,5 @@
-// The candidates for triggers as the specification of TFLMS v1 lists them, by walks that are as
-// simple as they are slow: what TriggerSearch is compared with.
+// The candidates for triggers as the specification of TFLMS v1 lists them, by simple, slow walks:
+// the reference for TriggerSearch.
 #ifndef SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_SCOPE_NAIVE_TRIGGERS_H_
 #define SPILLWAY_TESTS_REWRITE_CORE_STRATEGY_SCOPE_NAIVE_TRIGGERS_H_
 
@@ -40,7 +40,7 @@ class NaiveTriggers {
     return IsDirect(f, b) ? DirectRounds(f, b, Lb(f, b)) : ChainRounds(f, b, Lb(f, b));
   }
 
-  // What ours must take: of the first set with a sound candidate, the lowest order, then id.
+  // The required result: of the first set with a sound candidate, the lowest order, then id.
   NodeId Expected(NodeId f, NodeId b, const std::vector<NodeId>& consumers) const {
     for (const std::vector<NodeId>& round : Rounds(f, b)) {
       NodeId best = kNoNode;

@@ -1,6 +1,6 @@
 // Compares the strategy `scope` on whole training graphs with TFLMS v1's own results for the same
-// parameters. Swapped tensors, consumers and groups must be equal, except for what Spillway
-// refuses, each with a reason, which is printed. Triggers must be among the candidates that v1's
+// parameters. Swapped tensors, consumers and groups must be equal, except for Spillway's refusals,
+// each with a reason, which is printed. Triggers must be among the candidates that v1's
 // specification names. Orders and seeds are compared in scope_order_test.cc and
 // seed_search_test.cc.
 #include "tests/testing/recorded_v1.h"

@@ -245,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(ScopeStrategy, BuiltInTypeTest,
 // ---- Consumers ----
 
 TEST(ScopeStrategyTest, AConsumerWithoutConsumersIsDropped) {
-  // G/last reads f2 but nothing reads it; a control edge is no reader.
+  // G/last reads f2 but nothing reads it; control edges do not read.
   const std::string graph =
       absl::StrCat(kNet, "G/last = AddV2(G/g2, f2) {T=float32}\n", "G/done = NoOp(^G/last)\n");
   EXPECT_EQ(Printed(graph, ""), kNetPlan);
@@ -265,7 +265,7 @@ TEST(ScopeStrategyTest, WithoutALateConsumerNothingIsSwapped) {
 }
 
 TEST(ScopeStrategyTest, ForwardConsumersReadTheProducer) {
-  // f1 -> f2 appears in no line of kNetPlan; nor does what is read over a control edge.
+  // f1 -> f2 appears in no line of kNetPlan; nor does a control input.
   EXPECT_EQ(Printed(Changed("AddV2(G/g2, f1)", "AddV2(G/g2, f1, ^f1)"), ""), kNetPlan);
 }
 

@@ -41,7 +41,7 @@ class Triggers {
     return search.Find(producer, consumers[0], consumers);
   }
 
-  // The name of the trigger for a swap-in for one consumer; "-" if there is none.
+  // The name of the trigger for a swap-in for one consumer; "-" without one.
   std::string Find(const std::string& producer, const std::string& consumer, int lb, int ub,
                    bool direct) const {
     const auto id = FindId(f_.graph.Node(producer), {f_.graph.Node(consumer)}, lb, ub, direct);
