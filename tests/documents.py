@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Tests that what documents point to is there: each link of each Markdown file of the repository,
+"""Tests that documents refer to existing things: each link of each Markdown file of the repository,
 with its anchor; each file and folder named in code style; the length of each, and of the README's
-lines; that no measured figure stands in two documents, where one of them would be forgotten; that the
-folders of tests mirror the tree, as tests/README.md says; and that sources include, and targets link,
-only what the layers allow, which the READMEs in LAYERED list.
+lines; that no measured figure stands in two documents, where one of them would be forgotten; that
+the folders of tests mirror the tree, as tests/README.md says; and that sources include, and targets
+link, only as the layers allow, which the READMEs in LAYERED list.
 
     tests/documents.py [FILE.md...]      all of the project, if none is given
 
-Prints a line FILE:LINE: what is wrong, and last `N passed, N failed`, of documents. Exit code 1: one
-failed; 2: an argument is not such a file.
+Prints a line FILE:LINE: problem for each failure, and last `N passed, N failed`, of documents. Exit
+code 1: one failed; 2: an argument is not such a file.
 """
 
 import pathlib
@@ -83,7 +83,7 @@ INCLUDE = re.compile(r'^#include [<"]([\w-]+/[^">]+)[">]')
 PRODUCT = ("rewrite_core", "server", "client_lib")
 # Libraries that the core lacks: it has no service, no metrics and no flags.
 NOT_IN_CORE = ("grpc/", "grpcpp/", "prometheus/", "absl/flags/")
-# READMEs with a table of layers, the lowest first: `| `FOLDER/` | `TARGET` | what is in it |`.
+# READMEs with a table of layers, the lowest first: `| `FOLDER/` | `TARGET` | contents |`.
 LAYERED = ("rewrite_core", "server", "client_lib", "client_lib/cli")
 LAYER = re.compile(r"^\| `([\w/]+)/` \| `(\w+)`")
 # READMEs whose layers are targets of their own, which link only those above in the table.
@@ -141,7 +141,7 @@ def wrong_link(document, target):
 
 
 def is_path(text):
-    """Whether it names something here; NAME and x/y stand for what a reader puts there."""
+    """Whether it names something here; NAME and x/y stand for a reader's own names."""
     return PATH.match(text) and "..." not in text and not PLACEHOLDER.search(text)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The files of the project: those that git tracks, or, where there is no git, all but what is built.
+"""The files of the project: those that git tracks, or, without git, all except build outputs.
 
     project_files.py [PATTERN...]      their names, one in a line; `*` stands for folders, too
 """

@@ -7,7 +7,7 @@
     tests/same_bytes.py plans     `spillway`, in build/, plans some graphs to the same bytes with the
                                   libm for this processor and with the one for any (glibc's tunables)
 
-Prints what is wrong, and last `N passed, N failed`. Exit code 1: one failed; 77: not here.
+Prints the problems, and last `N passed, N failed`. Exit code 1: one failed; 77: not here.
 """
 
 import gzip

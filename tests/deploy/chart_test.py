@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests the Helm chart, deploy/kubernetes/chart, without a cluster: what it renders is what kustomize
-renders of the base, of each overlay and of all components together, and values that contradict each
-other are refused with one sentence. Needs helm, and kustomize or a kubectl that has it."""
+"""Tests the Helm chart, deploy/kubernetes/chart, without a cluster: it renders the same as
+kustomize of the base, of each overlay and of all components together, and values that contradict
+each other are refused with one sentence. Needs helm, and kustomize or a kubectl that has it."""
 
 import json
 import os
@@ -148,7 +148,7 @@ def rendered(values, chart=CHART):
 
 
 def normal(value):
-    """`value` without what may differ, and lists by name where order says nothing."""
+    """`value` without parts that may differ, and lists by name if order means nothing."""
     if isinstance(value, dict):
         made = {key: normal(each) for key, each in value.items()
                 if key not in HELM_LABELS and key != CHECKSUM}
@@ -204,7 +204,7 @@ def leaves(value, path=()):
 
 
 def check_comparison():
-    """That nothing but what may differ is overlooked: each leaf is changed once."""
+    """That only parts that may differ are overlooked: each leaf is changed once."""
     resources = rendered(ALL)
     overlooked = set()
     for resource in resources:

@@ -17,14 +17,14 @@ def check(name, ok, problem=""):
 
 
 def skip(why):
-    """What is not tested here."""
+    """Counts a test that is not run here."""
     global skipped
     skipped += 1
     print("skipped: " + why, flush=True)
 
 
 def add(more_passed, more_failures):
-    """Those of another process."""
+    """Adds the counts of another process."""
     global passed
     passed += more_passed
     failures.extend(more_failures)

@@ -67,7 +67,7 @@ def validators():
 
 
 def problem(validator, resource):
-    """What is wrong, or nothing."""
+    """The problem, or nothing."""
     found = jsonschema.exceptions.best_match(validator.iter_errors(resource))
     if found is None:
         return ""

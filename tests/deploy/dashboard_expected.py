@@ -48,7 +48,7 @@ class Peak(Between):
 
 @dataclasses.dataclass
 class Sent:
-    """What a dashboard is about: answers, and the time between a scrape before and one after."""
+    """The subject of a dashboard: answers, and the time between a scrape before and one after."""
 
     answers: list  # Of hooks: runs.
     seconds: float
@@ -114,8 +114,8 @@ def mean(answers, value):
 
 
 def quantile(q, values, bounds):
-    """Where the quantile is, as a histogram can tell: in the bucket of the right value. Between two
-    values, rounding decides: from the bucket of one to the begin of the other's."""
+    """The quantile's range, as a histogram shows it: the bucket of the right value. Between two
+    values, rounding decides: from the bucket of one to the start of the other's."""
 
     def bucket(value):
         below = [bound for bound in bounds if bound < value]
@@ -141,7 +141,7 @@ def buckets(values, bounds):
 
 
 def shifted(values, by):
-    """Of slow-downs: what is above 1; a bucket that begins below has nothing there."""
+    """Of slow-downs: the part above 1; a bucket that begins below has nothing there."""
     return {
         of: (
             Near(v.value + by)
@@ -472,9 +472,9 @@ FIRING = {
 
 
 def loosened(values, scrapes):
-    """For what was recorded some scrapes before or after the moment that is asked about, of at
-    least so many scrapes. Over a window that is longer than they are Prometheus extrapolates: by
-    half an interval at the begin, and by up to 1.1 at the end (extrapolatedRate in its
+    """For values recorded some scrapes before or after the moment of the query, from at least so
+    many scrapes. Over a window that is longer than these, Prometheus extrapolates: by half an
+    interval at the start, and by up to 1.1 at the end (extrapolatedRate in its
     promql/functions.go)."""
     most = 1.1 + 1.6 / max(scrapes - 1, 1)
     return {

@@ -89,7 +89,7 @@ class Answer:
 
     @property
     def slowdown(self):
-        """Step after / step before, with unlimited memory where that was simulated; or None."""
+        """Step after / step before, with unlimited memory if that was simulated; or None."""
         fits = [int(fit.get("full_speed_step_time_ns", 0)) for fit in self.report["fits"]]
         before = max(fits, default=0) or int(self.report["forecast_before"].get("step_time_ns", 0))
         after = int(self.after.get("step_time_ns", 0))

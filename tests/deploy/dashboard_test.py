@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Tests deploy/grafana and deploy/prometheus against a real Prometheus that scrapes a real
-spillwayd and a text file of real job hooks, under a load of which the test knows each answer: what
-every expression of a dashboard, every recording rule and every alert says has to be what was sent.
-The load swaps, does not swap, fits with nothing, is wrong, is refused, and comes from hooks."""
+spillwayd and a text file of real job hooks, under a load of which the test knows each answer: every
+expression of a dashboard, every recording rule and every alert has to give the values that were
+sent. The load swaps, does not swap, fits with nothing, is wrong, is refused, and comes from
+hooks."""
 
 import argparse
 import dataclasses
@@ -73,7 +74,7 @@ def usage_of(pid):
 @dataclasses.dataclass
 class Window:
     """The time between two scrapes, in milliseconds since the epoch: one before the load, so that
-    no increase is missed, and one after. Over just this time, increases are what was counted."""
+    no increase is missed, and one after. Over just this time, increases are the counts."""
 
     start: int
     end: int
@@ -88,7 +89,7 @@ class Window:
 
 
 def ask(prometheus, dashboard, target, values, window):
-    """What an expression says: at the end of the window, or over it where a peak is expected."""
+    """An expression's values: at the end of the window, or over it if a peak is expected."""
     query = dashboards.filled_in(target["expr"], dashboard, window.text)
     if "$" in query:
         raise Failure("a variable that this test does not know: %s" % query)
@@ -128,7 +129,7 @@ def check_panels(prometheus, name, dashboard, sent, window, results):
 
 
 def check_variables(prometheus, name, dashboard, instance, results):
-    """What they offer."""
+    """Checks the values that they offer."""
     for label in ("job", "instance"):
         query = dashboards.variable_of(dashboard, label)["query"]["query"]
         metric = re.fullmatch(r"label_values\((.+), (\w+)\)", query)
@@ -174,8 +175,8 @@ def check_recorded(prometheus, service, hooks, moment, results):
 
 
 def check_alerts(prometheus, service, hooks, moment, results):
-    """Whether each would fire, `for` aside; and whether there is what it asks for, since one that
-    asks for nothing is silent, too."""
+    """Whether each would fire, `for` aside; and whether its series exist, since an alert without
+    series is silent, too."""
     scrapes = fewest_scrapes(prometheus)
     for rule in rules_of(prometheus, "alerting"):
         values = expected.FIRING.get(rule["name"], lambda *_: {})(service, hooks)
@@ -230,7 +231,7 @@ def server_command(arguments, folder):
 
 
 def play(arguments, folder, prometheus, load, pid):
-    """Plays the load between two scrapes; (window of each job, what the server used)."""
+    """Plays the load between two scrapes; (window of each job, the server's usage)."""
     load.warm_up()
     starts = await_scrapes(prometheus, time.time())
     before = usage_of(pid)

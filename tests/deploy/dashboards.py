@@ -1,4 +1,4 @@
-"""The dashboards of deploy/grafana: what is in them, and whether they keep the rules that Grafana's
+"""The dashboards of deploy/grafana: their contents, and whether they keep the rules that Grafana's
 dashboard-linter has for them."""
 
 import json
@@ -121,7 +121,7 @@ def source_problems(dashboard):
 
 
 def check(dashboards, add):
-    """What needs no Prometheus; `add` is told the name of each check and its problem, if any."""
+    """Checks that need no Prometheus; `add` gets the name of each check and its problem, if any."""
     uids = [dashboard["uid"] for dashboard in dashboards.values()]
     add(
         "dashboards have uids and titles of their own",

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Whatever becomes of `spillway`, a job under a hook of deploy/ trains with its own graph: each option
-of `spillway run`, from its help, and each variable of a hook, wrong, empty and of a newer version; a
-`spillway` that is missing, crashes or is older; line breaks in what becomes a line of a protocol."""
+"""However `spillway` fails, a job under a hook of deploy/ trains with its own graph: each option of
+`spillway run`, from its help, and each variable of a hook, wrong, empty and of a newer version; a
+`spillway` that is missing, crashes or is older; line breaks in text that becomes a line of a
+protocol."""
 
 import os
 import pathlib
@@ -38,7 +39,7 @@ WRONG = ("nonsense", "-1", "1e999", "of_a_newer_version", "a\tb", "' \" $(exit 1
 
 
 class Node:
-    """A folder with what is in the PATH of a job, and a graph that stays as it is."""
+    """A folder with the programs in a job's PATH, and a graph that stays unchanged."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)

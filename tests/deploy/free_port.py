@@ -1,4 +1,4 @@
-"""A TCP port of this machine on which nobody listens now."""
+"""A TCP port of this machine that is free now."""
 
 import socket
 

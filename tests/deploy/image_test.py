@@ -52,7 +52,7 @@ def run(*command, **options):
 
 
 def install():
-    """What is missing, if apt has it."""
+    """Installs missing tools, if apt has them."""
     packages = [package for tool, package in NEEDS.items() if not shutil.which(tool)]
     if packages and shutil.which("apt-get"):
         print("Installing: " + " ".join(packages), flush=True)
@@ -85,7 +85,7 @@ def make_base(buildah, folder, base_folder):
 
 
 def made_of(packages, folder):
-    """What buildah is told so that the stage `build` is a folder with `packages`."""
+    """buildah's arguments so that the stage `build` is a folder with `packages`."""
     text = (ROOT / "Dockerfile").read_text()
     without, cut = re.subn(r"^FROM \S+ AS build$.*?(?=^FROM )", "", text, flags=re.M | re.S)
     if cut != 1 or not list(packages.glob("*.buildinfo")):

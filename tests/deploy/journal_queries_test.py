@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tests the queries of deploy/journal on a journal that a real spillwayd wrote, with damaged lines
-and such of a later version in it: what they say has to be what the clients saw, by their reports.
+and lines of a later version in it: their results have to match the clients' reports.
 
-Runs the SQL with the DuckDB of the Python that runs this (tests/deploy/requirements.txt), and the
-rest with jq; what is not there is skipped. The last line is `N passed, N failed[, N skipped]`."""
+Runs the SQL with the DuckDB of this Python (tests/deploy/requirements.txt), and the rest with jq; a
+part without its tool is skipped. The last line is `N passed, N failed[, N skipped]`."""
 
 import collections
 import itertools

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tests deploy/kubernetes without a cluster: every resource, as it stands and as each overlay renders it,
-against Kubernetes' own schemas and those of the operators, what the manifests say about each other and
-about spillwayd's flags, and the rules that we set ourselves. The chart is chart_test.py's; that the
-commands work is tested by image_test.py. Renders with kustomize, or a kubectl that has it; takes the
-operators' schemas from their modules, with Go."""
+"""Tests deploy/kubernetes without a cluster: every resource, as it stands and as each overlay
+renders it, against Kubernetes' own schemas and those of the operators, the manifests' statements
+about each other and about spillwayd's flags, and the rules that we set ourselves. chart_test.py
+tests the chart; image_test.py tests that the commands work. Renders with kustomize, or a kubectl
+that has it; takes the operators' schemas from their modules, with Go."""
 
 import argparse
 import os
@@ -33,7 +33,7 @@ PROXY = ROOT / "deploy/proxy"
 OLDEST = "1.27"
 
 def check(name, problem):
-    """Counts one check; `problem` says what is wrong, or is empty."""
+    """Counts one check; `problem` is empty if it passed."""
     checks.check(name, not problem, problem)
 
 
@@ -46,7 +46,7 @@ def schema_problem(resource, version):
 
 
 def check_schemas(name, resources, operators):
-    """`operators`: their validators, or None where they cannot be had."""
+    """`operators`: their validators, or None if they cannot be had."""
     for version in (OLDEST, kubernetes_validate.latest_version()):
         problems = []
         for resource in resources:
@@ -241,7 +241,7 @@ def check_proxy(spec, given, effective, ports):
 
 
 def check_rendered(name, text):
-    """What would be applied, where there is kustomize."""
+    """The resources that would be applied, from kustomize."""
     rendered = manifests.rendered(manifests.FOLDER / "base")
     maps = [each for each in rendered if each["kind"] == "ConfigMap"]
     pod = manifests.pod_spec(manifests.find("Deployment", "spillway", rendered))

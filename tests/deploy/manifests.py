@@ -32,7 +32,7 @@ def files():
 
 
 def find(kind, name, resources=None):
-    """The one resource of this kind and name: of the files, or of what was rendered."""
+    """The one resource of this kind and name: of the files, or of rendered ones."""
     if resources is None:
         resources = [resource for path in files() for resource in load(path)]
     found = [resource for resource in resources
@@ -66,7 +66,7 @@ JOB_NAME_LABELS = {"Job": "batch.kubernetes.io/job-name", "TFJob": "training.kub
 
 
 def environment(resource, of):
-    """The variables of one container of a job, with what the downward API would say."""
+    """The variables of one container of a job, with the downward API's values."""
     metadata = resource["metadata"]
     labels = {**pod_template(resource)["metadata"]["labels"],
               JOB_NAME_LABELS[resource["kind"]]: metadata["name"]}

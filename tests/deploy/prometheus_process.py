@@ -1,4 +1,4 @@
-"""A Prometheus of a test's own, and what it says; and how a test runs programs beside it."""
+"""A Prometheus of a test's own, and its answers; and how a test runs programs beside it."""
 
 import json
 import os
@@ -74,7 +74,7 @@ class Program:
         )
 
     def await_match(self, pattern):
-        """The first group of `pattern` in what it prints."""
+        """The first group of `pattern` in its output."""
         deadline = time.monotonic() + STARTUP_S
         while time.monotonic() < deadline:
             match = re.search(pattern, self.log(), re.MULTILINE)

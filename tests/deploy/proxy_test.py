@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """HAProxy with deploy/proxy/haproxy.cfg in front of a real spillwayd: calls come through, with and
-without TLS; who calls is told, not what a client says of itself; and floods of HTTP/2 frames end at the
-proxy: the server behind it does not grow, and serves the next request."""
+without TLS; the proxy passes on the caller's identity, not a client's claim; and floods of HTTP/2
+frames end at the proxy: the server behind it does not grow, and serves the next request."""
 
 import argparse
 import json
@@ -121,8 +121,8 @@ class Server:
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 
     def wait_for_requests(self, wanted):
-        """The lines of its log about requests of which `wanted` is true, as soon as there is one:
-        they are written behind the answers. Empty if there is none in time."""
+        """The lines of its log about requests for which `wanted` is true, as soon as one is there:
+        they are written after the answers. Empty if none comes in time."""
         deadline = time.monotonic() + STARTUP_S
         found = []
         while not found and time.monotonic() < deadline:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests deploy/scale on a real server, of the build in build/ or $SPILLWAY_BUILD: what measure.py and
-replay.py print, and how replay.py refuses what is no load."""
+"""Tests deploy/scale on a real server, of the build in build/ or $SPILLWAY_BUILD: the output of
+measure.py and replay.py, and how replay.py refuses input that is not a load."""
 
 import json
 import pathlib

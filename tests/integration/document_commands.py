@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Tests that the commands which documents show are ones that the programs take, and print what is shown.
+"""Tests that the programs take the commands that documents show, and print the output shown there.
 
-Each command line of `spillway` and `spillwayd` in a fenced block of a Markdown file names a command that
-exists and flags that it has; each script of the repository that is shown exists, and its text knows the
-flags. What stands behind `$ ` in a document that shows what programs say of a graph in tests/graphs is
-run, in order, in a folder of its own, unless it takes a server or other programs than RUNNABLE; what it
-prints has to be what is shown: a line `...` stands for any lines, `...` in a line for any text, such as
-times and machines' names, and lines may be wrapped. A picture in such a document has to be the file of
-its name that these commands write, byte for byte.
+Each command line of `spillway` and `spillwayd` in a fenced block of a Markdown file names a command
+that exists and flags that it has; each script of the repository that is shown exists, and its text
+knows the flags. Commands behind `$ ` in a document that shows output for a graph in tests/graphs
+run in order, in a folder of their own, unless they need a server or programs other than RUNNABLE;
+they have to print the output shown: a line `...` stands for any lines, `...` in a line for any
+text, such as times and machines' names, and lines may be wrapped. A picture in such a document has
+to be the file of its name that these commands write, byte for byte.
 
     tests/integration/document_commands.py [--bin DIR] [--update] [FILE.md...]   all, if none is given
 
-DIR (default build/bin) has the programs. With --update, numbers and names that are printed otherwise
-now, as a planner may change them, are put into the documents, and pictures are drawn anew; each change
-is a line FILE:LINE: old -> new, and what differs by more than that stays, as a failure. Prints a line FILE:LINE: what is wrong, and last
-`N passed, N failed`, of command lines and outputs. Exit code 1 if one failed.
+DIR (default build/bin) has the programs. With --update, changed numbers and names, as a planner may
+change them, are put into the documents, and pictures are drawn again; each change is a line
+FILE:LINE: old -> new, and larger differences stay, as failures. Prints a line FILE:LINE: problem
+for each failure, and last `N passed, N failed`, of command lines and outputs. Exit code 1 if one
+failed.
 """
 
 import argparse
@@ -48,7 +49,7 @@ RUNNABLE = {"spillway", "cat", "cmp", "echo", "grep", "gunzip", "head", "sh", "s
 
 
 class Programs:
-    """What the programs say of themselves, asked once each."""
+    """The programs' own lists of their flags, asked for once each."""
 
     def __init__(self, folder):
         self._folder, self._flags = folder, {}
@@ -86,7 +87,7 @@ def command_lines(path):
 
 
 def words_of(text):
-    """Of a command line, without prompt and comment; empty for what is none."""
+    """Of a command line, without prompt and comment; empty for other text."""
     try:
         lexer = shlex.shlex(text.strip().lstrip("$ "), posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
@@ -182,7 +183,7 @@ def can_be_run(text):
 
 
 def is_printed(shown, printed):
-    """Whether the lines are `printed`, but for what `...` stands for, and for where they are wrapped."""
+    """Whether the lines are `printed`, except for the text of each `...`, and for line breaks."""
     parts, position = [[]], 0
     for line in shown:
         if line.strip() == "...":
@@ -208,7 +209,7 @@ NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 def updated(shown, printed):
     """The shown lines with the numbers of `printed`, and [(index of line, old, new)]: words that
-    differ in their numbers alone are taken from there, where they stand between the same words."""
+    differ in their numbers alone are taken from there, if they stand between the same words."""
     old = [(index, word) for index, line in enumerate(shown) for word in re.finditer(r"\S+", line)]
     new, changes = printed.split(), []
     blocks = difflib.SequenceMatcher(
@@ -225,7 +226,7 @@ def updated(shown, printed):
 
 
 def update_run(document, number, text, shown, printed):
-    """Puts what is printed now into the document; returns whether it shows that then."""
+    """Puts the new output into the document; returns whether it then shows that."""
     lines, changes = updated(shown, printed)
     if not changes or not is_printed(lines, printed):
         return False
@@ -259,7 +260,7 @@ def wrong_pictures(document, folder, update=False):
 
 
 def wrong_outputs(document, programs, update):
-    """(checks, [(number, why)]) of what a document shows behind `$ `, and of its pictures."""
+    """(checks, [(number, why)]) of a document's commands behind `$ `, and of its pictures."""
     runs = shown_runs(document)
     if not (any("tests/graphs/" in text and can_be_run(text) for _, text, _ in runs)
             or PICTURE.search(document.read_text(encoding="utf-8"))):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Two replicas of spillwayd, of which always one is killed with SIGKILL and started again on its port,
-while clients call: who fails at one asks the other. No call is lost, and each answer has the bytes of
-a rewrite in process.
+"""Two replicas of spillwayd, of which always one is killed with SIGKILL and started again on its
+port, while clients call: one that fails at one asks the other. No call is lost, and each answer has
+the bytes of a rewrite in process.
 
     fault_loop.py [--seconds N] [--hostile]
 
-Progress is told every 5 seconds; the last line is `N passed, N failed`."""
+Progress is printed every 5 seconds; the last line is `N passed, N failed`."""
 
 import argparse
 import collections
@@ -61,7 +61,7 @@ class Clients:
                     self.problems.append(problem)
 
     def call(self, number):
-        """What was wrong with it."""
+        """Its problem, or None."""
         which = number % len(self.requests)
         graph, options = self.requests[which]
         deadline = time.monotonic() + PATIENCE_S

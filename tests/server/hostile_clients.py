@@ -115,7 +115,7 @@ def at_once(count, act):
 
 
 def ask(port, graph, number, **options):
-    """A graph that nobody else has, whatever becomes of it."""
+    """Sends a graph that no other call has, and ignores errors."""
     import spillway  # pylint: disable=import-outside-toplevel
     try:
         spillway.rewrite(graph + b"\x18" + varint(number), server="127.0.0.1:%d" % port, **options)

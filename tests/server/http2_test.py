@@ -110,7 +110,7 @@ CALLS = {
 
 def exchange(connection, payload, is_enough=lambda said: False, wait_s=SILENCE_S):
     """Sends it, and reads until that is enough or the server has ended the connection (which are
-    True), or has been silent for so long (False); and what it said."""
+    True), or has been silent for `wait_s` (False); and the bytes read."""
     said = b""
     try:
         connection.settimeout(ANSWER_S)
@@ -139,7 +139,7 @@ def has_goaway(said):
 
 
 class Watched:
-    """The server, and what it must look like after each case."""
+    """The server, and its required state after each case."""
 
     def __init__(self, spillway):
         self.spillway = spillway

@@ -24,7 +24,7 @@ class MemoryGroup:
 
     @classmethod
     def make(cls, limit):
-        """None where that is not allowed."""
+        """None if that is not allowed."""
         for root, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
                            ("/sys/fs/cgroup", "memory.max")):
             folder = pathlib.Path(root) / ("spillway-test-%d" % os.getpid())

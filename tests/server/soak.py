@@ -35,7 +35,7 @@ MOST_GROWTH = {"memory": 24 << 20, "descriptors": 12, "threads": 4}
 
 
 def honest(port, results):
-    """Small and large requests in turns; tells how each ended."""
+    """Small and large requests in turns; reports how each ended."""
     import spillway  # pylint: disable=import-outside-toplevel
     small, large = common.graph("mnist_deep"), common.graph("resnet50_tf1_b4", shapes=True)
     requests = [(small, {"strategy": "scope"}), (large, {"strategy": "scope", "lb": 3}),

@@ -155,7 +155,7 @@ def unrolled_rnn_with_summaries():
 
 @model
 def smooth_net_without_gates():
-    """tf.gradients leaves gradients that nobody needs: that of the input, those of the labels."""
+    """tf.gradients leaves gradients that no op needs: that of the input, those of the labels."""
     h = _feed(8, 32, 32, 3)
     for i in range(4):
         with v1.variable_scope("s%d" % i):
@@ -349,7 +349,7 @@ def _swaps(report):
 
 
 def check(build, spillway, folder):
-    """What is wrong with one model, as sentences; and what was seen."""
+    """Problems with one model, as sentences; and a summary."""
     graph = tf.Graph()
     with graph.as_default():
         v1.set_random_seed(1)

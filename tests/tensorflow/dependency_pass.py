@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Are the operations that Spillway takes for NoOps those that TensorFlow's dependency optimizer makes
-NoOps, or removes with what only they read?
+"""Are the operations that Spillway takes for NoOps those that TensorFlow's dependency optimizer
+makes NoOps, or removes with the nodes that only they read?
 
 For each graph of tests/graphs, and for one whose train op waits for gradients that nothing reads:
 Grappler's dependency optimizer, and nothing else, edits the graph for the targets that Spillway
 finds. Of the nodes that lead to the targets, those that are gone or NoOps afterwards must be those
-that `list_passes` (built beside the tests) prints. Not compared: NoOps, and Identities that TensorFlow
-bypasses although something reads them. Then one of those nodes is fetched, too: both keep it.
-And of what reads only a shape, what TensorFlow's constant folding makes a constant; where a
-placeholder is fed, it may be more than Spillway finds.
+that `list_passes` (built beside the tests) prints. Not compared: NoOps, and Identities that
+TensorFlow bypasses although something reads them. Then one of those nodes is fetched, too: both
+keep it. Also compared: nodes that read only a shape and that TensorFlow's constant folding makes
+constants; if a placeholder is fed, these may be more than Spillway finds.
 
     python tests/tensorflow/dependency_pass.py --list-passes build/tests/list_passes
 
@@ -51,7 +51,8 @@ def of_scalars():
 
 
 def theirs_of(graph_def, targets):
-    """What TensorFlow made a NoOp or removed, and what of that are Identities that others read."""
+    """The nodes that TensorFlow made NoOps or removed, and those of them that are Identities that
+    others read."""
     after = {node.name: node.op for node in grappler.after_pass("dependency", graph_def, targets).node}
     needed = passes.leading_to(graph_def, targets)
     gone = {node.name for node in graph_def.node if node.name in needed and node.op != "NoOp" and
@@ -104,7 +105,7 @@ def ours_of(program, path, targets):
 
 
 def compare(program, graph_def, path, targets):
-    """What is wrong, or "", the targets, the NoOps, and the constants."""
+    """The problem, or "", the targets, the NoOps, and the constants."""
     targets, ours, constants = ours_of(program, path, targets)
     theirs, bypassed = theirs_of(graph_def, targets)
     theirs -= bypassed_before(graph_def, theirs, bypassed) - ours

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How far are Spillway's forecasts of TensorFlow 2 training programs from what TensorFlow takes?
+"""How far are Spillway's forecasts of TensorFlow 2 training programs from the memory that
+TensorFlow takes?
 
     forecast_survey.py --spillway build/bin/spillway [-k PATTERN] [--keep FOLDER] [--why N]
 
@@ -10,9 +11,9 @@ trace of the second step has what each node asked the allocator for, and when it
 graph of the function, with its library, goes to `spillway simulate` as a user would give it, with the
 batch, and has to have the same peak, to TOLERANCE.
 
-A kernel's scratch, which it gives back before it ends, is told apart: `outputs` is the peak without
-it. A CPU's kernels take other scratch than a GPU's, and the forecast has none (without a profile), so
-that the ratio is the forecast's to `outputs`; `taken` stands beside it.
+A kernel's scratch, which it gives back before it ends, is counted apart: `outputs` is the peak
+without it. A CPU's kernels take other scratch than a GPU's, and the forecast has none (without a
+profile), so that the ratio is the forecast's to `outputs`; `taken` stands beside it.
 
 Of convolutions' gradients the kernels that take no more than a copy of an input are used, devices are
 taken away on both sides (all of it runs in one memory), and Grappler only inlines calls.
@@ -20,9 +21,9 @@ taken away on both sides (all of it runs in one memory), and Grappler only inlin
 | option | |
 |---|---|
 | `-k PATTERN` | programs whose name holds PATTERN, or matches it |
-| `--keep FOLDER` | graphs and measurements stay there; what is there is not made again |
+| `--keep FOLDER` | graphs and measurements stay there; existing ones are not made again |
 | `--why N` | also the N largest that are live at the peak, of both |
-| `--list` | the programs, with what they are |
+| `--list` | the programs, with descriptions |
 
 One line per program; at the end, alone on its line, `N passed, N failed, 0 skipped`. Exit code 0:
 nothing failed; 1: something did; 2: bad usage.
@@ -95,7 +96,7 @@ def allocations(metadata):
 
 
 def peak_of(found, base, with_scratch):
-    """The peak, and what is alive at it: [(bytes, node)], largest first."""
+    """The peak, and the tensors live at it: [(bytes, node)], largest first."""
     kept = [entry for entry in found if with_scratch or not entry[4]]
     events = sorted(
         [(start, size, index) for index, (_, size, start, _, _) in enumerate(kept)] +
@@ -114,7 +115,7 @@ def peak_of(found, base, with_scratch):
 
 
 def measure(name, folder):
-    """Builds and trains a program; writes its graph and what was measured."""
+    """Builds and trains a program; writes its graph and the measurements."""
     concrete, program = built(name)
     import numpy as np  # pylint: disable=import-outside-toplevel
     import tensorflow as tf  # pylint: disable=import-outside-toplevel

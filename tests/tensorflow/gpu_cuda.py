@@ -1,9 +1,9 @@
-"""What on_a_gpu.py measures without TensorFlow, by ctypes, in a process of its own: `gpu_cuda.py JOB`, a
-JSON object with `do` (`convolutions` or `copies`) and `seconds`. Each line of standard output is a result,
-as JSON, so that what was measured stays when the time is up; the last one sums up.
+"""Measurements of on_a_gpu.py without TensorFlow, by ctypes, in its own process: `gpu_cuda.py JOB`,
+a JSON object with `do` (`convolutions` or `copies`) and `seconds`. Each line of standard output is
+a result, as JSON, so that results stay when the time is up; the last one sums up.
 
   convolutions  cuDNN's convolutions of known networks and their gradients, in both layouts and two types:
-                time and workspace of each algorithm. Says what a limit on workspaces costs
+                time and workspace of each algorithm. Reports the cost of a limit on workspaces
                 (TF_CUDNN_WORKSPACE_LIMIT_IN_MB), and how large workspaces are beside inputs and outputs.
                 Also cuBLAS's matrix products.
   copies        rates of copies each way, both ways at once and beside matrix products, the latency of one,
@@ -72,7 +72,7 @@ class Library:
             raise CudaError("%s of lib%s: error %d" % (function, self.name, error))
 
     def made(self, function, *arguments):
-        """What the function makes: a pointer, its first parameter."""
+        """The pointer that the function makes: its first parameter."""
         made = ctypes.c_void_p()
         self.call(function, ctypes.byref(made), *arguments)
         return made

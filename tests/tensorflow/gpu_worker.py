@@ -41,9 +41,9 @@ def gpus(tf):
 # ---- The machine.
 
 def seconds_per(tf, job, start, body):
-    """Seconds of one turn of `body(x, i)`, which returns the next x, from `start()` on: of the difference
-    between a long and a short chain, so that what a step costs by itself is not in it. The least of
-    several."""
+    """Seconds of one turn of `body(x, i)`, which returns the next x, from `start()` on: of the
+    difference between a long and a short chain, so that the cost of a step itself is not in it. The
+    least of several."""
     times = {}
     for turns in (job["turns"], 4 * job["turns"]):
         graph = tf.Graph()
@@ -262,8 +262,8 @@ def build(tf, job):
 
 
 def said(error):
-    """What an error of TensorFlow says, and where: memory runs out as ResourceExhaustedError, and where
-    cuDNN finds none as NotFoundError, UnknownError or InternalError."""
+    """The text and the op of an error of TensorFlow: memory runs out as ResourceExhaustedError, or,
+    if cuDNN finds none, as NotFoundError, UnknownError or InternalError."""
     first = (str(error).strip().splitlines() or [""])[0]
     return "%s at %s: %s" % (type(error).__name__, getattr(error.op, "name", "?"), first[:200])
 
@@ -341,8 +341,8 @@ def overlap(a, b):
 
 
 def engines(step_stats):
-    """Busy seconds of kernels, of those that run again, and of copies each way, and the share of the
-    copies' time in which a kernel ran. TensorFlow 2 (ConvertGpuXSpaceToStepStats in
+    """Busy seconds of kernels, of the clones among them, and of copies each way, and the share of
+    the copies' time in which a kernel ran. TensorFlow 2 (ConvertGpuXSpaceToStepStats in
     xplane_to_step_stats.cc) has kernels under `/device:GPU:0/stream:all` and copies under
     `/device:GPU:0/stream:14<MemcpyD2H>`. {}: no GPU."""
     kernels, clones, out, back = [], [], [], []

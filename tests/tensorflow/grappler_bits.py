@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Which of Grappler's passes make a rewritten graph differ in the last bits, and the fewest without
-which none does: what the report advises (Advice.same_bits_config_proto_text).
+which none does: the report's advice (Advice.same_bits_config_proto_text).
 
     grappler_bits.py --spillway build/bin/spillway [-k NAME] [--steps N]
 
-With Grappler at its defaults, each graph that trains is compared with itself rewritten: swaps alone,
-and with what may run again. Where losses or variables differ, each pass is turned off alone, in both sessions; if
-that never does, all are, and come back one after another. The end names passes without which all
-are equal, and tries them. A survey, not a test: it takes half an hour.
+With Grappler at its defaults, each graph that trains is compared with itself rewritten: swaps
+alone, and with recomputation. If losses or variables differ, each pass is turned off alone, in both
+sessions; if that never helps, all are, and come back one after another. The end names passes
+without which all are equal, and tries them. A survey, not a test: it takes half an hour.
 """
 import argparse
 import os
@@ -43,7 +43,7 @@ class Trained:
 
 
 class Case:
-    """A graph as it came, and rewritten."""
+    """A graph, unchanged and rewritten."""
 
     def __init__(self, name, original, rewritten):
         self.name, self.original, self.rewritten = name, original, rewritten

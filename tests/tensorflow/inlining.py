@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Are calls inlined as TensorFlow inlines them?
 
-Each case is a graph with calls of functions. TensorFlow's answer is what its Grappler makes of the
-graph with the function optimizer alone; Spillway's is that of `inline_graph` (built beside the
-tests), which leaves the Identities at the borders, and of `spillway rewrite --inline-calls always`.
-They must be the same up to the names of what is new: op, device, attributes (but for colocation) and
-inputs of every node that leads to what is fetched, found by walking both graphs from the fetches.
+Each case is a graph with calls of functions. TensorFlow's answer is the result of its Grappler with
+the function optimizer alone; Spillway's is that of `inline_graph` (built beside the tests), which
+leaves the Identities at the borders, and of `spillway rewrite --inline-calls always`. They must be
+the same up to the names of new nodes: op, device, attributes (except for colocation) and inputs of
+every node that leads to the fetches, found by walking both graphs from the fetches.
 
-Also, for each case that can run: what is fetched has the same bits before and after, over several
+Also, for each case that can run: the fetches have the same bits before and after, over several
 steps and for every variable; and `spillway strip` gives the bytes of the graph back.
 
     python tests/tensorflow/inlining.py --spillway build/bin/spillway
@@ -108,7 +108,7 @@ class Comparison:
             queue.append((ours, theirs))
 
     def key(self, graph, name, depth=3):
-        """Tells control inputs apart, whatever their names."""
+        """Distinguishes control inputs without their names."""
         node = graph[name]
         if depth == 0:
             return node.op

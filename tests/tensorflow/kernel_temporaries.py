@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares what `spillway simulate` says of kernels' temporaries with what TensorFlow's source says.
+"""Compares kernels' temporaries in `spillway simulate` with those in TensorFlow's source.
 
-The functions below repeat, allocation by allocation, what the kernels named beside them do on a GPU;
-what lives at once is counted here, not worked out. Cases are single ops that TensorFlow itself has
-given shapes, and whole graphs of tests/graphs. Exit code 0: nothing failed; 1: something failed. One
-line per failure, and at the end `N passed, N failed`.
+The functions below repeat the allocations that the kernels named beside them make on a GPU, one by
+one; live bytes are counted here, not worked out. Cases are single ops that TensorFlow itself has
+given shapes, and whole graphs of tests/graphs. Exit code 0: nothing failed; 1: something failed.
+One line per failure, and at the end `N passed, N failed`.
 """
 import argparse
 import gzip
@@ -46,7 +46,7 @@ class Machine:
 
 
 class Memory:
-    """What a kernel has allocated."""
+    """A kernel's allocations."""
 
     def __init__(self):
         self.live, self.most = 0, 0

@@ -9,10 +9,11 @@ for, with the time at which it was given and given back (allocation_records): th
 at once, with the variables, which are there before, is the truth. `spillway simulate` has to say the
 same peak, to TOLERANCE.
 
-`dynamic_rnn/BxTxUxV` (and `functional`, with While nodes, which TensorFlow lowers) is a language model
-of two LSTM layers: batch, time, units, vocabulary. In `keras` each layer is a loop of its own, whose
-gradient may run 32 iterations ahead with what needs no gradient, and gives back what it has read; the
-forecast knows no such, and is too high where there are few iterations more (1.12 at 60).
+`dynamic_rnn/BxTxUxV` (and `functional`, with While nodes, which TensorFlow lowers) is a language
+model of two LSTM layers: batch, time, units, vocabulary. In `keras` each layer is a loop of its
+own, whose gradient may run 32 iterations ahead with ops that need no gradient, and gives back the
+tensors it has read; the forecast does not know this, and is too high with few iterations more (1.12
+at 60).
 
 One line per case; at the end, alone on its line, `N passed, N failed, 0 skipped`. Exit code 0:
 nothing failed; 1: something did; 2: bad usage.

@@ -2,8 +2,8 @@
 
     python tests/tensorflow/make_tf2_graphs.py OUT_FOLDER
 
-Each shows something that forecasts got wrong once. Beside the graph, NAME.json has what the program
-itself knows of it: the bytes of its variables, the op that trains, how often its loops run, shapes
+Each shows something that forecasts got wrong once. Beside the graph, NAME.json has the program's
+own knowledge of it: the bytes of its variables, the op that trains, how often its loops run, shapes
 of some tensors, and sizes that TensorFlow has seen, for a batch.
 """
 import gzip

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A real memory limit, without a GPU: whether a plan that is said to fit runs, and what it takes.
+"""A real memory limit, without a GPU: whether a plan said to fit runs, and how much it takes.
 
     memory_limit.py --spillway build/bin/spillway [--graph NAME ...] [--strategy level]
         [--recompute all] [--runs 3] [--threads 2,4] [--shares 0.9,0.75,0.6] [--least]
@@ -9,28 +9,27 @@ A process for each GPU of the graph: a TensorFlow server, whose allocator (BFC, 
 limit, plays the GPU; and one for the host. Nodes without a device run on the first, swap nodes and
 nodes on CPUs on the host, so a tensor that was sent away takes no memory on a GPU.
 
-A step of the graph as it came is traced, and is the profile that plans are made with: kernels of a
+A step of the unchanged graph is traced, and is the profile that plans are made with: kernels of a
 CPU take other times and workspaces than a GPU's. Then, for each graph:
 
-  - where Spillway says that no swapping is needed, the graph as it came must train;
+  - if Spillway says that no swapping is needed, the unchanged graph must train;
   - plans are made for shares of that memory, and for the least that Spillway says a plan can do
     with. Each must train with just the limit that it was made for, in each of several runs, to the
-    same losses, bit for bit; unless the report warns that it may run out (MAY_RUN_OUT): then how
-    many runs do is told;
-  - with the limit of the smallest plan, the graph as it came must not train: the plan was for
-    something.
+    same losses, bit for bit; unless the report warns that it may run out (MAY_RUN_OUT): then the
+    number of runs that do is printed;
+  - with the limit of the smallest plan, the unchanged graph must not train: the plan was needed.
 
 With --workspaces cudnn, Grappler is on, and behind each convolution stands an op that takes memory as
 cuDNN does (workspace_op.cc): as much as the convolution reads and makes, for a time, at once or not
 at all. Plans do not count it, as a step does not need it: they must train all the same.
 
-With --chains, what the chain of a plan costs is measured, too: the control edges that keep
-operations in the planned order. In ample memory, so many steps run with them, and by turns as many
-without. Told are the number of edges, and the steps per second of both; both must train to the same
+With --chains, the cost of a plan's chain is measured, too: the control edges that keep operations
+in the planned order. In ample memory, so many steps run with them, and by turns as many without.
+The number of edges and the steps per second of both are printed; both must train to the same
 losses. A graph counts as skipped if no plan has a chain, which may depend on the traced times.
 
-With --least, the least limits with which the graph and its plans train are searched, too. Of a run
-that fails, what asked for memory in vain is told, and what was free. Exit code 0: nothing failed, 1:
+With --least, the least limits with which the graph and its plans train are searched, too. For a run
+that fails, the refused request and the free memory are printed. Exit code 0: nothing failed, 1:
 something did, 2: bad usage. One to two minutes for each graph.
 """
 import argparse
@@ -109,8 +108,8 @@ def free_ports(count):
 
 def load_tensorflow(workspaces):
     """Loads it once for all processes, which are forked before any session, and workspace_op.cc if
-    `workspaces` are `cudnn`. Its log level is read here for good: that of the process whose allocator
-    tells of what it could not give."""
+    `workspaces` are `cudnn`. Its log level is read here for good: that of the process whose
+    allocator logs refused requests."""
     os.environ.update(train.ENVIRONMENT, TF_CPP_MIN_LOG_LEVEL="0")
     errors = os.dup(2)
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
@@ -166,7 +165,7 @@ def serve(ports, gpu, threads, limit_mib):
 
 
 def write_profile(graph, path, workspaces):
-    """Writes the RunMetadata of a step of the graph as it came, in this process, without a limit."""
+    """Writes the RunMetadata of a step of the unchanged graph, in this process, without a limit."""
     tf = train.tensorflow()
     tf_graph = tf.Graph()
     with tf_graph.as_default():
@@ -204,18 +203,18 @@ def add_scratch(tf_graph, metadata):
 
 
 def take_region(tf, limit_mib, name):
-    """An op that takes and gives back more than half of the limit, before anything else takes memory,
-    so that the allocator's region is one, as on a GPU: BFCAllocator takes regions in powers of two,
-    or what is left of the limit. It reads no constant, which would be memory, too."""
+    """An op that takes and gives back more than half of the limit, before anything else takes
+    memory, so that the allocator's region is one, as on a GPU: BFCAllocator takes regions in powers
+    of two, or the rest of the limit. It reads no constant, which would take memory, too."""
     floats = ((1 << ((limit_mib * MIB - 1).bit_length() - 1)) + MIB // 2) // 4
     region = tf.raw_ops.TemporaryVariable(shape=[floats], dtype=tf.float32, var_name=name)
     return tf.raw_ops.DestroyTemporaryVariable(ref=region, var_name=name).op
 
 
 def kernels(graph_def, workspaces):
-    """Unless workspaces are `default`, the gradients of convolutions by the kernels that take no more
-    than a copy of an input. The default kernels take up to the size of the processor's last cache, whatever
-    the batch: nothing in a GPU's memory, and half of that of a small graph."""
+    """Unless workspaces are `default`, the gradients of convolutions by the kernels that take no
+    more than a copy of an input. The default kernels take up to the size of the processor's last
+    cache, for any batch: nothing in a GPU's memory, and half of that of a small graph."""
     for node in graph_def.node:
         if workspaces != "default" and node.op in SMALL_WORKSPACE_OPS:
             node.attr["_kernel"].s = b"eigen_tensor"
@@ -223,7 +222,7 @@ def kernels(graph_def, workspaces):
 
 
 def initializers(tf_graph, init_ops):
-    """What the init ops run, variable by variable."""
+    """The initializers in the init ops, variable by variable."""
     found, ahead = {}, [tf_graph.get_operation_by_name(name) for name in init_ops]
     while ahead:
         op = ahead.pop()
@@ -237,10 +236,10 @@ def initializers(tf_graph, init_ops):
 
 
 def place(graph_def):
-    """Puts the nodes on the processes. What one process sends to another is not made in place of an
-    input (forward_input asks for the same allocator attributes, and InferAllocAttr in
-    immutable_executor_state.cc sets nic_compatible before a send to another process); what a GPU
-    copies to its host is. So an identity on the GPU reads what is swapped out."""
+    """Puts the nodes on the processes. A tensor that one process sends to another is not made in
+    place of an input (forward_input asks for the same allocator attributes, and InferAllocAttr in
+    immutable_executor_state.cc sets nic_compatible before a send to another process); one that a
+    GPU copies to its host is. So an identity on the GPU reads each swapped tensor."""
     device_of = {node.name: node.device for node in graph_def.node}
     for node in list(graph_def.node):
         is_swap = node.name.startswith("lms/swap")
@@ -258,7 +257,7 @@ def place(graph_def):
 
 
 def add_workspaces(graph_def):
-    """Puts an op that takes a workspace between each convolution and what reads it."""
+    """Puts an op that takes a workspace between each convolution and its readers."""
     taken = {}
     for node in list(graph_def.node):
         if node.op not in CONVOLUTIONS:
@@ -299,9 +298,9 @@ def placed(path, options):
 
 
 def take_turns(tf, session, config, graph, other_graph_def, turns):
-    """Trains another graph on the session's server, then has both step by turns, so that what else
-    the machine does slows both. They share variables, which start anew. Returns the other's losses,
-    and the seconds of each step of both."""
+    """Trains another graph on the session's server, then has both step by turns, so that other load
+    on the machine slows both. They share variables, which are initialized again. Returns the
+    other's losses, and the seconds of each step of both."""
     trained, seconds = train.Trained(), ([], [])
     with tf.compat.v1.Session(session.sess_str, train.imported(other_graph_def), config) as other:
         train._init(tf, other, graph)  # pylint: disable=protected-access
@@ -355,7 +354,7 @@ def run_client(ports, graph, path, limit_mib, options, advice, answer_path, othe
 
 
 class Run:
-    """One training under a limit: its losses, or why there are none."""
+    """One training under a limit: its losses, or why it has none."""
 
     def __init__(self, answer, server_log):
         self.losses, self.other_losses = answer.get("losses"), answer.get("other_losses")
@@ -367,7 +366,7 @@ class Run:
         self.workspaces = self.without + len(re.findall(r"\] workspace$", server_log, re.MULTILINE))
 
     def why(self):
-        """What asked in vain, and what was free then."""
+        """The refused request, and the free memory then."""
         op = re.search(r"OOM when allocating tensor with shape(\S*) and type (\w+)", self.error)
         node = re.search(r"{{node ([^}]+)}}", self.error)
         # A workspace that is refused is reported in other words.
@@ -420,7 +419,7 @@ def run(graph, path, num_gpus, limit_mib, threads, options, advice, other_path):
 
 
 class Subject:
-    """A graph, what it trains to, and the options of a measurement."""
+    """A graph, its expected losses, and the options of a measurement."""
 
     def __init__(self, graph, options, folder):
         self.graph = graph
@@ -505,7 +504,7 @@ class Subject:
         return ", takes %d MiB (%.2f)" % (least, least / simulated)
 
     def chain(self, path, what):
-        """Prints what the chain of the last plan costs, if that is asked for and there is one."""
+        """Prints the cost of the last plan's chain, if asked for and if the plan has one."""
         edges = [edge for edge in json.loads(self.saved_plan.read_text()).get("controls", [])
                  if edge["kind"] == CHAIN] if self.options.chains else []
         self.chained += len(edges)
@@ -556,7 +555,7 @@ def least_limit(subject, path, low, high):
 
 
 def measure(subject):
-    """Prints a line for each plan; returns what is wrong."""
+    """Prints a line for each plan; returns the problems."""
     name, reserve = subject.graph.name, subject.options.reserve
     subject.prepare()
     peak = max(int(fit["unswapped_peak_bytes"])

@@ -85,7 +85,7 @@ class Bench:
     # ---- Work of a process of its own.
 
     def work(self, do, most=ROW_S, file="gpu_worker.py", environment=None, **job):
-        """The last line of what it says, and the lines before it under "lines"."""
+        """The last line of its output, and the lines before it under "lines"."""
         # A rehearsal has as much time as it takes.
         limit = 900 if self.flags.rehearse else min(most, max(1, self.end - time.monotonic()))
         job = {"do": do, "rehearse": self.flags.rehearse, "runs": 5, "seconds": 0.8 * limit,
@@ -159,8 +159,8 @@ class Bench:
         return spillway.simulate(graph, **self.machine_for(program), **more).forecast
 
     def largest_batch(self, program):
-        """The largest that is simulated to fit as it came, to a twentieth: from what two others take, and
-        then downwards. 0: none."""
+        """The largest that is simulated to fit unchanged, to a twentieth: from the peaks of two
+        others, and then downwards. 0: none."""
         peaks = [self.simulated(self.graph(program, batch)[0], program,
                                no_budget=True).devices[0].peak_bytes
                  for batch in PROBES]
@@ -177,7 +177,7 @@ class Bench:
         return batch
 
     def plan(self, graph, program, strategy):
-        """(graph, report) of a plan; a string says why there is none."""
+        """(graph, report) of a plan; a string says why no plan fits."""
         strategy, _, recompute = strategy.partition("+")
         more = {"recompute": recompute} if recompute else {}
         try:
@@ -428,7 +428,7 @@ def check_overlap():
 
 
 def check_errors():
-    """What TensorFlow says when memory runs out, and what it does not; an error message, or None."""
+    """That ran_out knows TensorFlow's errors when memory runs out; an error message, or None."""
     for error, wanted in (
             ("ResourceExhaustedError at conv: OOM when allocating tensor with shape[8,8]", True),
             ("NotFoundError at conv: No algorithm worked!  Error messages:", True),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains graphs in which nodes run again (BudgetStrategy.recompute), and checks that
+"""Trains graphs with recomputed nodes (BudgetStrategy.recompute), and checks that
 
   merged    neither TensorFlow's own optimizer nor Grappler merges a clone with its original, which
-            would bring the memory back in silence (other passes may fold or fuse one)
+            would bring the memory back silently (other passes may fold or fuse one)
   losses    without Grappler, losses and variables are equal, bit for bit
-  grappler  with it, as by default, losses are equal, or differ by rounding alone: which, is said
+  grappler  with it, as by default, losses are equal, or differ by rounding alone: it prints which
   live      the Python package makes the same of a live graph as the program of its file
 
 Exit code 0: nothing failed; 1: something failed; 2: bad usage.
@@ -69,7 +69,7 @@ def moved_reads(graph_bytes, rewritten):
 
 
 def planned(rewriter, graph, graph_bytes, recompute, **more):
-    """The rewritten bytes, the number of clones (of swap nodes, if nothing may run again), and the
+    """The rewritten bytes, the number of clones (of swap nodes, if recomputation is off), and the
     options; None: there is no plan."""
     options = dict(options_for(graph), **more)
     ample = dict(options, gpu_memory_bytes=2**50)
@@ -103,7 +103,7 @@ def merged(reads, readers, ours, theirs):
 
 
 class Original:
-    """How the graph trains as it came, with Grappler or without: each once."""
+    """Training of the unchanged graph, with Grappler or without: each once."""
 
     def __init__(self, graph):
         self.graph, self.trained = graph, {}
@@ -116,7 +116,7 @@ class Original:
 
 
 def live_problems(graph, original, recompute, rewriter, package, notes):
-    """What is wrong with a live graph that is rewritten where it is."""
+    """Problems with a live graph that is rewritten in place."""
     tf_graph = train.imported(train.parse(graph.bytes))
     sent = tf_graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True)
     # A live graph keeps its calls: their memory is unknown, and takes a budget of its own.
@@ -134,7 +134,7 @@ def live_problems(graph, original, recompute, rewriter, package, notes):
 
 
 def problems(graph, original, rewritten, notes):
-    """What is wrong with the rewritten graph."""
+    """Problems with the rewritten graph."""
     reads, readers = moved_reads(graph.bytes, rewritten)
     for grappler in (False, True):
         ours = train.train(graph, rewritten, grappler=grappler, merging=True)

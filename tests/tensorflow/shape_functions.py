@@ -94,7 +94,7 @@ def _text(dims):
 
 
 def compare(theirs, ours):
-    """What is wrong with our (type, dims), in a word or two; None if nothing is."""
+    """The problem with our (type, dims), in a word or two, or None."""
     if ours is None:
         return "is missing"
     if ours[0] != theirs[0]:
@@ -116,7 +116,7 @@ def _complete(shape):
 
 
 def check_graph(graph_def, spillway):
-    """Problems with a whole graph, and what was seen."""
+    """Problems with a whole graph, and a summary."""
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(graph_def, name="")
@@ -180,7 +180,7 @@ _STRINGS = {
 
 
 class Instance:
-    """One op with its attributes, and what is given to it."""
+    """One op with its attributes and inputs."""
 
     @classmethod
     def of(cls, op_def, attrs, inputs):
@@ -374,8 +374,8 @@ def _explore_in_child(op_defs, first, seed, tries, results):
 def accepted_instances(op_defs, seed, tries):
     """Instances of these op types that TensorFlow accepts.
 
-    TensorFlow's shape functions do not all survive what they do not accept: they run in a child,
-    and the type at which it dies, or hangs, is left out.
+    TensorFlow's shape functions do not all survive input that they do not accept: they run in a
+    child, and the type at which it dies, or hangs, is left out.
     """
     found, first = {}, 0
     while first < len(op_defs):
@@ -405,7 +405,7 @@ def _op_defs():
 
 
 class OpsCheck:
-    """What is wrong with single ops."""
+    """Problems with single ops."""
 
     def __init__(self, spillway):
         self.spillway = spillway
@@ -470,7 +470,7 @@ class OpsCheck:
 
 
 def check_ops(spillway, seed, tries, pattern):
-    """Prints what is wrong, by op type; how many types are right and wrong."""
+    """Prints problems, by op type; returns how many types are right and wrong."""
     op_defs = [op for op in _op_defs() if pattern in "op/" + op.name]
     accepted = list(accepted_instances(op_defs, seed, tries).values())
     check, at_once = OpsCheck(spillway), 40

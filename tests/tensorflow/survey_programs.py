@@ -11,7 +11,7 @@ PROGRAMS = {}
 
 class Program:
     """`step` trains on tensors as `fed` has them. `batch`: their first dimension, which the graph
-    leaves open; None: the graph knows all their shapes. `flags`: what a user has to tell besides."""
+    leaves open; None: the graph knows all their shapes. `flags`: others that a user has to give."""
 
     def __init__(self, step, fed, batch=None, flags=(), add_shapes=True):
         self.step, self.fed, self.batch = step, fed, batch

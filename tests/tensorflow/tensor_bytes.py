@@ -4,17 +4,17 @@
     tensor_bytes.py --spillway build/bin/spillway [--graph NAME ...] [--full]
 
 Runs one training step of each graph with a full trace, and compares every output of every node in
-it with `spillway inspect`, told what the step feeds and its batch size: type, shape, the bytes that
+it with `spillway inspect`, given the step's feeds and batch size: type, shape, the bytes that
 TensorFlow asked for, and those that its allocator gave (BFC, as a GPU's: it rounds up to 256 bytes,
-and gives less than twice that). A tensor that both know must be the same, and so must what Spillway
-knows of a shape in part. Not compared, and counted:
+and gives less than twice that). A tensor that both know must be the same, and so must the parts of
+a shape that Spillway knows. Not compared, and counted:
 
 - unknown: Spillway does not know the whole shape, or no size (strings have none);
 - handles of resources and variants, whose bytes are not their contents': type alone is compared,
   since a handle of the shape [2] for TensorFlow's inference may be a scalar for its kernels;
 - part of a buffer: TensorFlow describes the whole (a Slice of the first dimension is a part of its
   input's); type and shape are compared, and the trace must have the tensor that is the whole;
-- not allocated: what is fed, and what kernels take from elsewhere: the allocator knows no size;
+- not allocated: feeds, and memory that kernels take from elsewhere: the allocator knows no size;
 - of a kernel for CPUs: the reserve of FusedBatchNormV3, output 5, is a scalar there and empty on GPUs;
 - not of the graph: also what lowering and inlining make, whose names have numbers (`/_12`) that count
   otherwise in TensorFlow;
@@ -59,8 +59,8 @@ class Output(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What Spillway says. `shape` has `?` where something is unknown; `size` is None if it is not
-    known, or not listed since nobody reads the tensor."""
+    """Spillway's answer. `shape` has `?` if something is unknown; `size` is None if it is not
+    known, or not listed since no node reads the tensor."""
     dtype: str
     shape: str
     size: Optional[int]
@@ -88,7 +88,7 @@ class Comparison:
 
 
 def compare(outputs, inferred):
-    """A Comparison of what a trace has with {tensor: Inferred}."""
+    """A Comparison of a trace's outputs with {tensor: Inferred}."""
     found = Comparison()
     wholes = {(o.pointer, o.size) for o in outputs if o.pointer}
     for output in outputs:

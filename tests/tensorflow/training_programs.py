@@ -30,7 +30,7 @@ SHAPE = (BATCH, 16, 16, 3)
 
 
 class Program:
-    """What a program has built. `optimizer_scopes` for the sets that name them."""
+    """A program's ops and feeds. `optimizer_scopes` for the sets that name them."""
 
     def __init__(self, train_op, loss, init_op, feed_spec=(), optimizer_scopes=("gradients",),
                  extra_init_ops=()):
@@ -211,8 +211,8 @@ PROGRAMS = {function.__name__: function for function in (
 
 
 def on_gpus(graph_def):
-    """Replica k of a program for CPUs on GPU:k, and nothing else: what is on no replica stays where
-    TensorFlow puts it."""
+    """Replica k of a program for CPUs on GPU:k, and nothing else: nodes on no replica stay where
+    TensorFlow puts them."""
     text = graph_def.SerializeToString(deterministic=True)
     changed = type(graph_def).FromString(text)
     for node in changed.node:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Is what TensorFlow runs what was planned? Simulates plans as TensorFlow's own passes leave them,
+"""Does TensorFlow run the plan as planned? Simulates plans as TensorFlow's own passes leave them,
 and in other orders of the file.
 
     what_runs.py --spillway build/bin/spillway [--full | --every N] [-k PATTERN] [--write]
@@ -11,20 +11,20 @@ TensorFlow or a file format may change it:
 
   defaults, advised   Grappler's passes as a GPU of that compute capability has them, as they are by
                       default and as the report advises (or as --advice, to compare: the report
-                      should advise what is best here)
+                      should advise the best here)
   reversed, ...       the nodes in another order, which means nothing
-  unchanged           nothing: what is simulated was planned
+  unchanged           nothing: the plan itself is simulated
 
 and simulated as it is, in all of the GPU's memory. A case (GRAPH/SHARE/RECOMPUTE/GPU/CHANGE) has
 three promises:
 
   fit    it fits
-  peak   at most half of the reserve above the peak that the report tells
-  time   at most 5 % above the time that it tells, and 10 % below
+  peak   at most half of the reserve above the peak in the report
+  time   at most 5 % above the time in the report, and 10 % below
 
 A line for each case, and a summary. Promises that are known not to be kept are in
-what_runs_broken.txt (--write makes its lines anew, for cases that ran); one that is kept must leave
-it. Exit code 0: the list is right; 1: it is not; 2: bad usage.
+what_runs_broken.txt (--write makes its lines again, for cases that ran); one that is kept must
+leave it. Exit code 0: the list is right; 1: it is not; 2: bad usage.
 """
 import argparse
 import collections
@@ -178,13 +178,13 @@ def grappler():
 
 
 def peak_of(forecast):
-    """What the step takes; where the report tells it, in all of the memory, as TensorFlow has it."""
+    """The peak of the step; if reported, that in all of the memory, as TensorFlow has it."""
     return max(int(device.get("peak_in_all_memory_bytes", device["peak_bytes"]))
                for device in forecast["devices"])
 
 
 def plan(spillway, net, recompute, options, advice):
-    """(bytes, Told); None: there is no plan."""
+    """The plan's bytes and the report's figures; None: there is no plan."""
     try:
         planned, report = spillway.rewrite(net.bytes, "budget", dict(options, recompute=recompute))
     except rewrite.RewriteFailed as error:
@@ -202,7 +202,7 @@ def plan(spillway, net, recompute, options, advice):
 
 
 def judged(name, told, forecast):
-    """A Case of what is simulated of the changed plan."""
+    """A Case of the simulation of the changed plan."""
     warned = ", MAY_RUN_OUT" if told.may_run_out else ""
     if forecast["fit"] == "FIT_DOES_NOT_FIT":  # A step that ends there has no time.
         short = forecast["out_of_memory"]
@@ -269,7 +269,7 @@ def known_broken():
 
 
 def write(ran):
-    """Puts what the cases that ran do not keep into the list, beside what it says of others."""
+    """Puts the broken promises of the cases that ran into the list, beside those of others."""
     kept = [line for line in BROKEN.read_text().splitlines()
             if line.startswith("#") or line.split(" ")[0] not in {case.name for case in ran}]
     comments = [line for line in kept if line.startswith("#")]
@@ -280,7 +280,7 @@ def write(ran):
 
 
 def told_of(case, known):
-    """(what is said of it, whether it fails the test)."""
+    """(text about it, whether it fails the test)."""
     if case.broken is None:
         return "none, but listed" if case.name in known else "none", case.name in known
     listed = known.get(case.name, [])

@@ -40,7 +40,7 @@ class OutsideTextTest(unittest.TestCase):
         return str(path)
 
     def check(self, *words, says=None, lines=None, **variables):
-        """Runs `spillway WORDS`. `says`: a part of what is said. `lines`: of its standard error."""
+        """Runs `spillway WORDS`. `says`: a part of its output. `lines`: of its standard error."""
         environment = {"PATH": "%s:/usr/bin:/bin" % self.folder, "HOME": str(self.folder),
                        "SPILLWAY_CACHE_DIR": str(self.folder / "cache"), **variables}
         done = subprocess.run([SPILLWAY, *words], env=environment, cwd=self.folder, check=False,

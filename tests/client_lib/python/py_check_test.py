@@ -1,5 +1,6 @@
-"""spillway.check as a call: what comes back, errors, types. What is found in a trace is tested in
-tests/client_lib/text, where it is computed, and on TensorFlow's own traces in tf_check_test.py."""
+"""spillway.check as a call: the result, errors, types. Findings in a trace are tested in
+tests/client_lib/text, whose code computes them, and on TensorFlow's own traces in
+tf_check_test.py."""
 
 import gzip
 import json

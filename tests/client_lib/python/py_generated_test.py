@@ -1,4 +1,4 @@
-"""What is generated from the .proto files, and what editors and `help` see of it."""
+"""The code generated from the .proto files, and its view in editors and `help`."""
 
 import ast
 import inspect
@@ -136,7 +136,7 @@ class SignatureTest(unittest.TestCase):
                                          parameter.name)
 
     def test_every_keyword_of_the_signature_is_one(self):
-        """And the other way round: what calls take at run time is what the signature says."""
+        """And the other way round: calls take at run time the keywords of the signature."""
         where = set(_questions._WHERE)
         every = options.COMMON | options.STEP | options.HARDWARE
         strategies = frozenset().union(*options.STRATEGIES.values(), *options.OTHERS.values())

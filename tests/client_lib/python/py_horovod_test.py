@@ -24,8 +24,8 @@ NODE, INPUT, ATTR = 1, 3, 5
 
 
 class FakeHorovod:
-    """What is used of Horovod, over a pipe from each rank to each other one. Like Horovod, it waits
-    for ever."""
+    """The used part of Horovod, over a pipe from each rank to each other one. Like Horovod, it
+    waits forever."""
 
     def __init__(self, rank, size, pipes):
         self._rank, self._size, self._pipes = rank, size, pipes
@@ -71,7 +71,7 @@ def run_rank(rank, size, how, job, answers):
 
 
 def run_job(how, graphs, ranks=None, **job):
-    """{rank: what it sent}. `ranks`: those that come; default: all."""
+    """{rank: its answer}. `ranks`: those that take part; default: all."""
     size = len(graphs)
     if how == "horovod":
         how = {(a, b): SPAWN.Pipe(duplex=False) for a in range(size) for b in range(size) if a != b}
@@ -255,7 +255,7 @@ def _nodes(graph):
 
 
 class OpsOfHorovodTest(unittest.TestCase):
-    """A graph with ops that nobody here knows."""
+    """A graph with Horovod's ops, without Horovod."""
 
     def test_they_pass_untouched(self):
         graph = common.graph("horovod_like")

@@ -18,7 +18,7 @@ GRAPH = "resnet50_tf1"
 
 
 def texts(svg):
-    """What is written in a picture."""
+    """The texts in a picture."""
     root = xml.etree.ElementTree.fromstring(svg.encode())
     return [text.text for text in root.iter(SVG + "text")]
 

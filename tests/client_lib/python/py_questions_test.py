@@ -1,4 +1,4 @@
-"""What is asked without a rewrite, in process and on a server."""
+"""Calls that rewrite nothing, in process and on a server."""
 
 import unittest
 

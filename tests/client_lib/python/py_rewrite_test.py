@@ -287,8 +287,7 @@ class CallTest(unittest.TestCase):
             spillway.rewrite(graph, server=address, **search)
 
     def test_ctrl_c_ends_a_call(self):
-        """The signal comes when the call is surely under way, and ends it: nobody waits until the
-        call is done."""
+        """The signal comes while the call is surely under way, and ends it before it is done."""
         # A shell that runs this in the background has it ignore the signal.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
@@ -319,8 +318,8 @@ class CallTest(unittest.TestCase):
         spillway.rewrite(common.graph("cond_v1", shapes=True), **SCOPE)
 
     def test_other_threads_run_during_a_call(self):
-        """The GIL is given up: a thread ticks while the library works. Where it is not, it could
-        tick once, between two instructions of Python."""
+        """The GIL is released: a thread ticks while the library works. Otherwise it could tick
+        once, between two instructions of Python."""
         lib, ticks, gained, stop = _native.library(), [], [], threading.Event()
         real = lib.spillway_rewrite_graph
 

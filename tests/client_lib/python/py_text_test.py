@@ -128,7 +128,7 @@ class ResultTest(unittest.TestCase):
 
 
 class ProgramTest(unittest.TestCase):
-    """What Python prints is what the program prints, with keywords for flags."""
+    """Python prints the same as the program, with keywords for flags."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

@@ -1,6 +1,6 @@
-"""What a type checker makes of a program that uses the package: mypy --strict, as its users run it.
+"""A type checker on a program that uses the package: mypy --strict, as its users run it.
 
-mypy is installed into an environment of its own; where pip cannot get it, the test is skipped.
+mypy is installed into an environment of its own; if pip cannot get it, the test is skipped.
 """
 
 import pathlib

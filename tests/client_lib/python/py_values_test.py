@@ -1,4 +1,5 @@
-"""Values of keywords: text as the command line takes it, and what is refused, in which words."""
+"""Values of keywords: text as the command line takes it, and refused values, with the error
+messages."""
 
 import json
 import pathlib
@@ -141,7 +142,7 @@ class GrammarTest(unittest.TestCase):
             "preset": "p100_pcie", "gpu_memory_bytes": 16 << 30, "host_memory_bytes": 10**9})
 
     def test_a_machine_from_a_file(self):
-        """As the program takes it; what is given beside it replaces what it says."""
+        """As the program takes it; other keywords override its values."""
         graph = common.graph("mnist_deep", shapes=True)
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "card.json")

@@ -1,6 +1,6 @@
-"""Each keyword of each call with each of some forty values that are wrong for most: what is refused
-is an InvalidOptionError or a TypeError that names the keyword, at once. The table is generated from
-the signatures."""
+"""Each keyword of each call with each of some forty values that are wrong for most: refused values
+raise an InvalidOptionError or a TypeError that names the keyword, at once. The table is generated
+from the signatures."""
 
 import collections
 import decimal

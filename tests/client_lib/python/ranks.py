@@ -1,4 +1,4 @@
-"""Runs the samples with several GPUs, as processes of their own, and reads what they print."""
+"""Runs the samples with several GPUs, as processes of their own, and reads their output."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ class Rank:
 
 
 def read(output):
-    """{rank: Rank} of what a sample printed, with or without a launcher's marks before the lines."""
+    """{rank: Rank} of a sample's output, with or without a launcher's marks before the lines."""
     ranks = {}
     for line in output.splitlines():
         found = re.search(r"(?:rank (\d+): )?(step \d+ loss|graph|(\d+) tensors will) ?(\S*)", line)

@@ -4,9 +4,9 @@ skipped`.
 
     run.py [--tensorflow] [--short] [-k PATTERN]
 
-Without --tensorflow: what needs only Python (3.9 or later) and a build. With it: what needs
-TensorFlow 2.15 (tests/tensorflow/requirements.txt), 2.16 or 2.21. --short leaves out the longest: half
-of the time with TensorFlow. SPILLWAY_BUILD is the build folder (default: build).
+Without --tensorflow: tests that need only Python (3.9 or later) and a build. With it: tests that
+need TensorFlow 2.15 (tests/tensorflow/requirements.txt), 2.16 or 2.21. --short leaves out the
+longest: half of the time with TensorFlow. SPILLWAY_BUILD is the build folder (default: build).
 """
 
 import argparse

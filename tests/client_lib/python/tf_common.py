@@ -1,4 +1,4 @@
-"""What the tests in TensorFlow share."""
+"""Shared parts of the tests in TensorFlow."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Same feeds: a session that feeds a tensor of a rewritten graph computes what it did before."""
+"""Same feeds: a session that feeds a tensor of a rewritten graph computes the same as before."""
 
 import unittest
 from unittest import mock
@@ -50,8 +50,8 @@ def value_for(graph, name):
 
 
 def config():
-    """Without Grappler's arithmetic optimizer: in a plain TensorFlow 2.15 it rewrites an AddN that a
-    session feeds, here `gradients/AddN`, so that what is fed is ignored."""
+    """Without Grappler's arithmetic optimizer: in a plain TensorFlow 2.15 it rewrites an AddN that
+    a session feeds, here `gradients/AddN`, so that the fed value is ignored."""
     made = tf_common.config()
     made.graph_options.rewrite_options.arithmetic_optimization = rewriter_config_pb2.RewriterConfig.OFF
     return made

@@ -1,5 +1,5 @@
 """Keras's fit on every kind of data and under strategies that distribute it: it trains as without
-Spillway, whatever the data leave open, and with fail_open nothing ends it."""
+Spillway, even if the data leave shapes open, and with fail_open nothing ends it."""
 
 import contextlib
 import inspect
@@ -158,7 +158,7 @@ class StrategiesTest(unittest.TestCase):
                                  ["NOTHING_TO_DO"])
 
     def test_mirrored_steps_are_planned(self):
-        """What is on a CPU stays: there is nothing to swap here, but on GPUs there is."""
+        """Tensors on a CPU stay: there is nothing to swap here, but on GPUs there is."""
         made = []
         data = "data set without a rest"
         found = train(data, lambda model: rewrite_train_function(
@@ -285,7 +285,7 @@ class AutoXlaTest(unittest.TestCase):
         return model
 
     def fit(self, model, callbacks=()):
-        """The losses, and what was said."""
+        """The losses, and the warnings."""
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             losses = model.fit(IMAGES, LABELS, batch_size=BATCH, shuffle=False, verbose=0, epochs=2,

@@ -1,8 +1,7 @@
-"""What is saved after a rewrite, is loaded and trains on: checkpoints, MetaGraphs, SavedModels.
+"""Checkpoints, MetaGraphs and SavedModels saved after a rewrite can be loaded and train on.
 
-The measure is the same training without a rewrite and without a break: the same losses, bit for
-bit.
-Formats as files, with the program `spillway`: tests/tensorflow/formats.py.
+The reference is the same training without a rewrite and without a break: the same losses, bit for
+bit. Formats as files, with the program `spillway`: tests/tensorflow/formats.py.
 """
 
 import pathlib

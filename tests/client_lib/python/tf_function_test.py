@@ -187,7 +187,7 @@ class FitTest(unittest.TestCase):
         self.assertTrue(found == fit())
 
     def test_fit_again_and_again(self):
-        """The second fit takes what the first one made; another compile makes another one."""
+        """The second fit reuses the first one's function; another compile makes another."""
         made = []
 
         def train(keywords):

@@ -166,7 +166,7 @@ class ProgramCase(unittest.TestCase):
         cls.worker.stdout.close()
 
     def program(self, *parts):
-        """Runs them; what was logged."""
+        """Runs them; returns their log."""
         code = "".join(textwrap.dedent(part) for part in parts)
         patience = threading.Timer(common.PATIENCE_S, self.worker.kill)
         patience.start()
@@ -367,7 +367,7 @@ class V2Test(ProgramCase):
     @unittest.skipUnless(tf_common.KERAS_2, "Keras 3 has no graph mode")
     def test_saved_models(self):
         """README, Using LMS with saved models: IBM's TensorFlow took callbacks=[...] in load_model.
-        This one does not, and says so; the callback of the fit that follows is what it takes."""
+        This one does not, and says so; it takes the callback of the fit that follows."""
         self.program(V2, KERAS, """
             import os, tempfile
             filepath = os.path.join(tempfile.mkdtemp(), "model.h5")
@@ -442,7 +442,7 @@ class V2Test(ProgramCase):
         model.predict(images, verbose=0, callbacks=[lms])
 
     def test_names(self):
-        """What the two packages export, and the aliases that one script uses for both."""
+        """The exports of the two packages, and the aliases that one script uses for both."""
         for module in (lms_v1, lms_v2):
             for name in ("LMS", "LMSHook", "LMSSessionRunHook", "LMSKerasCallback"):
                 self.assertIn(name, module.__all__)

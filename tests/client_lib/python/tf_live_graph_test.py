@@ -27,7 +27,7 @@ PARAMETERS = {
 
 
 def by_name(graph_def):
-    """{name: what the node is}; the order of control inputs is no part of it."""
+    """{name: the node's parts}, regardless of the order of control inputs."""
     nodes = {}
     for node in graph_def.node:
         data = [name if ":" in name else name + ":0" for name in node.input if name[0] != "^"]

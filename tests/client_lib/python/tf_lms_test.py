@@ -40,7 +40,7 @@ def defaults(function):
 class LinesTest(unittest.TestCase):
 
     def lines(self, run):
-        """What is logged, in order, without the times."""
+        """The logged lines, in order, without the times."""
         with self.assertLogs("tensorflow", "INFO") as logs:
             run()
         lines = [record.getMessage() for record in logs.records]

@@ -199,7 +199,7 @@ class FunctionTest(unittest.TestCase):
         self.assertEqual(step.spillway_report.outcome, "NOTHING_TO_DO")
 
     def test_a_budget_of_a_loop(self):
-        """What a step in a loop takes is known, and a plan for less is made."""
+        """The memory of a step in a loop is known, and a plan for less is made."""
         _, ample = train(loop, dict(gpu_memory_bytes=1 << 30, allocator_reserve=0))
         fit = ample.spillway_report.fits[0]
         self.assertTrue(fit.not_needed)
@@ -209,7 +209,7 @@ class FunctionTest(unittest.TestCase):
         self.assertTrue(found == train(loop, None)[0])
 
     def test_the_report_is_of_what_takes_most(self):
-        """Where nothing is swapped, too: of the step, and not of a side that counts something."""
+        """Also if nothing is swapped: of the step, and not of a branch that counts something."""
         count = tf.Variable(0.0)
 
         def counting(net):

@@ -1,4 +1,4 @@
-"""What is said of settings of TensorFlow that plans do not assume."""
+"""Warnings about settings of TensorFlow that plans do not assume."""
 
 import unittest
 from unittest import mock
@@ -33,7 +33,7 @@ class EnvironmentTest(unittest.TestCase):
         self.assertEqual(_settings.of_environment({}), [])
 
     def test_it_is_said_at_import(self):
-        """Where the program can still unset it: TensorFlow reads most of them with the first GPU."""
+        """When the program can still unset it: TensorFlow reads most of them with the first GPU."""
         for variables, lines in (({"TF_GPU_ALLOCATOR": "cuda_malloc_async"}, 1),
                                  ({"TF_CUDNN_USE_AUTOTUNE": "0", "NVIDIA_TF32_OVERRIDE": "0"}, 2),
                                  ({"TF_GPU_ALLOCATOR": "memory_guard"}, 0)):

@@ -1,10 +1,10 @@
-"""Runs a program, unchanged, on a machine with two CPU devices, and looks at what ran.
+"""Runs a program, unchanged, on a machine with two CPU devices, and looks at the steps that ran.
 
     drive.py PROGRAM
 
 CPU:0 is where TensorFlow places everything; the plug-in takes it for a GPU (SPILLWAY_GPU_STAND_IN)
 and CPU:1 for the host. The last line is JSON: of the steps that train, the tensors that crossed to
-CPU:1 and back, read from the partition graphs, which is what the executors were given.
+CPU:1 and back, read from the partition graphs, which the executors were given.
 """
 import json
 import pathlib

@@ -142,7 +142,7 @@ class ProgramTest(unittest.TestCase):
                                r"host memory [0-9.]+ KiB")
 
     def test_nodes_that_run_again(self):
-        """With Grappler on, the last bits of what they are made for may differ."""
+        """With Grappler on, the last bits of the losses may differ."""
         def losses(name):
             return [float.fromhex(text) for text in re.findall(r"'(\S+)'", self.ran(name).result)]
         line, = self.ran("keras, run again").spillway
@@ -159,7 +159,7 @@ class ProgramTest(unittest.TestCase):
                                r".*pass jit_compile=False")
 
     def test_a_session_that_feeds_activations(self):
-        """A clone would not see what is fed: such steps are left as they are, with a line."""
+        """A clone would not see the fed value: such steps stay unchanged, with a line."""
         plain, planned = self.ran("activations fed"), self.ran("activations fed, planned")
         expected, sums = (json.loads(ran.result[len("RESULT "):]) for ran in (plain, planned))
         self.assertEqual(len(expected), 19)
@@ -298,7 +298,7 @@ class OtherTensorFlowTest(unittest.TestCase):
         cls.include = place + "/include"
 
     def register(self, version, *paths, params_size=-1):
-        """What the plug-in says, and the types of device that it registers for."""
+        """The plug-in's output, and the types of device that it registers for."""
         library = "%s/host%s.so" % (self.folder.name, version)
         source = self.folder.name + "/host.cc"
         pathlib.Path(source).write_text(OTHER)

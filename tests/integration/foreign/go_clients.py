@@ -29,7 +29,7 @@ def request(graph, options):
 
 
 def run(command, stdin=""):
-    """(exit code, what it printed)"""
+    """(exit code, output)"""
     done = subprocess.run(
         command, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         timeout=PATIENCE_S, check=False,

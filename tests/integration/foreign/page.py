@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs what proto/any_language.md says, as it stands there: page.py [SECTION...]. Run it with
+"""Runs the code of proto/any_language.md, as it stands there: page.py [SECTION...]. Run it with
 with_server.sh. The last line is `N passed, N failed`.
 
-Without SECTION: all for which the tools are here. The sections are the page's headings `## grpcurl`, `## Python` and `## Go`. Each has a folder of its own,
-with a graph.pb. A block of Python or Go is a file, whose name its first line says. A block `sh` is run,
-unless it is `sh install`; a block without a language after it is what it printed, in this order, with
-other lines in between. Every swapped.pb has to be what the program makes of the graph with these options.
+Without SECTION: all whose tools are installed. The sections are the page's headings `## grpcurl`,
+`## Python` and `## Go`. Each has a folder of its own, with a graph.pb. A block of Python or Go is a
+file, whose name its first line says. A block `sh` is run, unless it is `sh install`; a block
+without a language after it has its output, in this order, with other lines in between. Every
+swapped.pb has to equal the program's result for the graph with these options.
 """
 
 import os

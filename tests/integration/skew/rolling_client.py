@@ -4,10 +4,10 @@
     rolling_client.py SERVERS THREADS REQUESTS
 
 SERVERS are addresses with commas; REQUESTS a JSON file: a list of {graph, call, options}. Standard
-input says what is going on (a line: the name of a phase), and standard output when the first answer
-of a phase is there (the same line); a call belongs to a phase if it began and ended in it. When the
-input ends, so do the clients, and the last line of output is JSON: {"answers": [[phase, request,
-answer, count], ...], "problems": [...]}. SPILLWAY_LIBRARY and PYTHONPATH say which version this is.
+input names the current phase (a line each), and standard output repeats the line when the first
+answer of the phase is there; a call belongs to a phase if it began and ended in it. When the input
+ends, so do the clients, and the last line of output is JSON: {"answers": [[phase, request, answer,
+count], ...], "problems": [...]}. SPILLWAY_LIBRARY and PYTHONPATH say which version this is.
 """
 
 import collections

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A rolling upgrade as deploy/UPGRADES.md tells it, and the way back: three replicas of the release
-at which the API froze are replaced one by one by today's (SIGTERM, drain, start on the same address)
-while clients of both versions call without a pause; then today's by the release's. No call fails,
-and each answer is what the version that may have given it gives in its own process.
+"""A rolling upgrade as deploy/UPGRADES.md describes it, and the way back: three replicas of the
+release at which the API froze are replaced one by one by today's (SIGTERM, drain, start on the same
+address) while clients of both versions call without a pause; then today's by the release's. No call
+fails, and each answer equals that of the version that may have given it, in its own process.
 
     rolling_test.py [--today]
 
-Takes half a minute, and builds the release first (build_release.sh: minutes, once). Where that
-cannot be had, and with --today, both versions are today's. The last line is `N passed, N failed`."""
+Takes half a minute, and builds the release first (build_release.sh: minutes, once). Without the
+release, and with --today, both versions are today's. The last line is `N passed, N failed`."""
 
 import argparse
 import collections

@@ -46,7 +46,7 @@ def today():
 
 
 def release():
-    """(side, ""), or (None, why there is none). Raises if it does not build."""
+    """(side, ""), or (None, why it is missing). Raises if it does not build."""
     done = subprocess.run([str(HERE / "build_release.sh")], stdout=subprocess.PIPE, text=True,
                           check=False)
     said = done.stdout.strip()

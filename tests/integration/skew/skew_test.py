@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """A client of the release at which the API froze on a server of today, and the other way round:
-every call, every strategy, in one message and in a stream; and what one version leaves in files
-(graphs, plans, profiles, reports, the hook's cache) used by the other.
+every call, every strategy, in one message and in a stream; and files of one version (graphs, plans,
+profiles, reports, the hook's cache) used by the other.
 
-What is expected is what the version that answers gives in its own process.
+The expected answer is that of the answering version in its own process.
 
     skew_test.py
 
-Builds the release first (build_release.sh: minutes, once). Where it cannot be had, that is one
-skip. The last line is `N passed, N failed` or `N passed, N failed, N skipped`."""
+Builds the release first (build_release.sh: minutes, once). If it cannot be had, that is one skip.
+The last line is `N passed, N failed` or `N passed, N failed, N skipped`."""
 
 import argparse
 import gzip
@@ -72,7 +72,7 @@ def output(side, *arguments, codes=(0,), **keywords):
 
 
 def case(name, run):
-    """`run` gives what is wrong, or nothing."""
+    """`run` returns a problem, or nothing."""
     try:
         problem = run()
     except (Failure, OSError, ValueError) as error:
@@ -81,8 +81,8 @@ def case(name, run):
 
 
 def beyond(part, whole, path="$"):
-    """Where JSON `part` has something that `whole` has not or has otherwise; what only `whole` has
-    does not matter. Times are of each run."""
+    """Where JSON `part` has something that `whole` lacks or has otherwise; additions in `whole` do
+    not matter. Times and versions may differ."""
     if path.endswith((".duration_ns", ".version")):
         return ""
     if isinstance(part, dict) and isinstance(whole, dict):
@@ -176,7 +176,7 @@ class Pair:
         return "exit code %d: %s" % (done.returncode, said)
 
     def files(self):
-        """What the client's version left behind, used on the other's server and by its programs."""
+        """Files of the client's version, used on the other's server and by its programs."""
         graph, plan = self.file(), self.file(".json")
         output(self.client, "rewrite", LARGE, "-o", graph, "--save-plan", plan, "--quiet")
         original, rewritten = LARGE.read_bytes(), graph.read_bytes()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Today's client and server, with peers of a version that is not written yet: their API is a copy
 of proto/ where every message has one more field, every enum one more value, every stream of answers
-one more kind of part and the service one more method. A program in Python, by grpcio, plays them: as a
-client it asks the real server; as a server it stands in front of one and adds to its answers what
-only tomorrow has.
+one more kind of part and the service one more method. A program in Python, by grpcio, plays them:
+as a client it asks the real server; as a server it stands in front of one and adds tomorrow's
+fields, values and parts to its answers.
 
     with_server.sh build/clients-venv/bin/python tomorrow_test.py
 
@@ -112,7 +112,7 @@ def add_fields(message):
 
 
 def add_values(message):
-    """Every enum that is told tells what only tomorrow knows."""
+    """Gives every enum in it a value that only tomorrow knows."""
     for part in list(messages_in(message)):
         for field, value in part.ListFields():
             if field.type != field.TYPE_ENUM:
@@ -124,8 +124,8 @@ def add_values(message):
 
 
 class Front:
-    """A server of tomorrow: hands calls on to the real one, and does `change` to each message of an
-    answer. A method that is not in `methods` it does not know."""
+    """A server of tomorrow: forwards calls to the real one, and applies `change` to each message of
+    an answer. It does not know methods that are not in `methods`."""
 
     def __init__(self, api, change, methods=None, reason=None):
         self.api, self.change, self.reason = api, change, reason
@@ -172,7 +172,7 @@ def spillway(*arguments):
 
 
 def commands(out):
-    """A command for each call, and what it writes besides standard output."""
+    """A command for each call, and the files that it writes besides standard output."""
     options = (*OPTIONS, "--quiet", "--report", out / "report.json", "-o", out / "graph.pb")
     return {
         "Rewrite": ("rewrite", SMALL, *options),
@@ -271,7 +271,7 @@ def older_server(api, folder):
 
 
 def stored(api, folder):
-    """What a program of tomorrow left in files."""
+    """Files that a program of tomorrow left."""
     out = pathlib.Path(folder)
     new_key, new_name = '"of_tomorrow": "news"', "_OF_TOMORROW"
 
@@ -323,7 +323,7 @@ CHOICES = {
 
 
 def at(message, path):
-    """The message in it that `path` names, made where it is not there."""
+    """The message in it that `path` names, created if it is missing."""
     for name in path.split(".") if path else []:
         field = message.DESCRIPTOR.fields_by_name[name]
         if field.is_repeated:

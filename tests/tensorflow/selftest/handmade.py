@@ -1,7 +1,7 @@
 """A rewriter made by hand, with which wrong rewrites can be made, of files and of live graphs.
 
-It swaps what a planner says and then lets somebody spoil the result. What it knows of undoing is a
-memory of its own answers.
+It swaps as a planner says and then lets a test spoil the result. To undo a rewrite, it remembers
+its own answers.
 """
 import copy
 

@@ -1,7 +1,7 @@
 """Wrong rewrites, and the check that must see each.
 
-A test is a function of a checks.Result that it fills with what is wrong with the harness. Right
-rewrites must pass: without that, a harness that always fails would look good here.
+A test is a function of a checks.Result that it fills with problems of the harness. Right rewrites
+must pass: without that, a harness that always fails would look good here.
 """
 import dataclasses
 import functools
@@ -55,7 +55,7 @@ def _baseline(name):
 
 
 def _found(name, rewriter, grappler=False, expected=SOME):
-    """What the checks find in one rewrite."""
+    """The checks' findings in one rewrite."""
     case = _Case(name, cases.ParameterSet("selftest", grappler=grappler), expected=expected)
     found = checks.Result()
     checks.check_case(_graph(name), case, rewriter, _baseline(name), found)
@@ -84,8 +84,8 @@ def _spoiled(name, spoil, limit=4):
 
 
 def must_see(name, *seen, limit=4, right=None, live=False):
-    """A test whose function spoils a rewrite: each of `seen`, a check or one with a part of what it
-    says, must fail, and the check `right` must not."""
+    """A test whose function spoils a rewrite: each of `seen`, a check or one with a part of its
+    message, must fail, and the check `right` must not."""
     def add(spoil):
         @functools.wraps(spoil)
         def run(result):
@@ -250,7 +250,7 @@ def swap_nodes_without_a_device(graph_def, report):
 
 @must_see("mnist_deep", ("crossings", ""), ("report", "reads"))
 def consumer_still_reads_the_producer(graph_def, report):
-    """In the report only: the swap-in serves nobody, and is pruned."""
+    """In the report only: the swap-in has no reader, and is pruned."""
     swap = report["swaps"][0]
     consumer = swap["swap_ins"][0]["consumers"][0]
     _node(graph_def, consumer["node"]).input[consumer["input_index"]] = swap["tensor"]
@@ -304,7 +304,7 @@ def an_edge_between_original_nodes_is_not_counted(graph_def, _report):
 # --- nodes that are recomputed --------------------------------------------------------------------
 
 def _run_again(graph_def, report):
-    """One gradient reads a second run of what it read. Returns that."""
+    """One gradient reads a clone of its input. Returns the clone."""
     reader = next(n for n in graph_def.node if n.op == "MaxPoolGrad" and n.input[0] == "conv2/Relu")
     clone = graph_def.node.add()
     clone.CopyFrom(_node(graph_def, "conv2/Relu"))
@@ -330,7 +330,7 @@ def a_node_that_runs_again_is_not_there(graph_def, report):
 
 @must_see("mnist_deep", ("report", "reads"), limit=1)
 def what_runs_again_reads_something_else(graph_def, report):
-    """Of the same value, so that no loss would tell."""
+    """Of the same value, so that no loss would show it."""
     _run_again(graph_def, report).input[0] = "conv2/Relu"
 
 
@@ -360,7 +360,7 @@ def grappler_removes_swap_nodes(result):
 # --- live graphs ----------------------------------------------------------------------------------
 
 def _found_live(name, editor, grappler=False):
-    """What the checks find in one edit of a live graph."""
+    """The checks' findings in one edit of a live graph."""
     case = _Case(name, cases.ParameterSet("selftest", grappler=grappler), cases.LIVE)
     found = checks.Result()
     checks.check_live_case(_graph(name), case, editor, editor, _baseline(name), found)
@@ -411,8 +411,7 @@ def live_node_loses_a_control_edge(tf_graph, _report):
 @must_see("mnist_deep", ("losses", "unrewritten"), ("weights", "another value"),
           ("live", "inputs of adam_optimizer/gradients"), ("report", "reads"), live=True)
 def live_edit_rewires_another_consumer(tf_graph, report):
-    """A ReluGrad is given what was swapped, which has the same shape, in the place of its
-    gradient."""
+    """A ReluGrad gets the swapped tensor, which has the same shape, in place of its gradient."""
     for swap, swap_in in checks.swap_ins_of(report):
         op = tf_graph.get_operation_by_name(swap_in["consumers"][0]["node"])
         if op.type == "ReluGrad" and swap["tensor"].endswith("Relu:0"):
@@ -624,7 +623,7 @@ def sizes_are_wrong(result):
 
 @test
 def bytes_of_a_trace_are_others(result):
-    """tensor_bytes.py: what it must see, and what it must excuse and count."""
+    """tensor_bytes.py: differences that it must see, or excuse and count."""
     whole = tensor_bytes.Output("whole:0", "float32", "[200,4]", 3200, 3200, 3328, 16)
     right = tensor_bytes.Inferred("float32", "[200,4]", 3200, True)
     for output, inferred, counted in (

@@ -1,6 +1,6 @@
-"""The table of cases: which graph, with which parameters, and what is expected.
+"""The table of cases: which graph, with which parameters, and the expected plan.
 
-A case is `GRAPH/SET`, or `GRAPH/SET/live` where the graph is edited in place. To add a strategy or
+A case is `GRAPH/SET`, or `GRAPH/SET/live` if the graph is edited in place. To add a strategy or
 parameters, add a ParameterSet; to add a graph, add a folder (see graphs.py) and, if something is
 known about it, a line in the tables here.
 """
@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional, Tuple
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What the plan must have; None: anything."""
+    """Required parts of the plan; None: any."""
     tensors: Optional[int] = None
     swap_ins: Optional[int] = None
     at_least: Optional[int] = None
@@ -193,7 +193,7 @@ class Case:
 
     @property
     def key(self):
-        """What the case is called among those of its graph."""
+        """The name of the case among those of its graph."""
         return self.set.name if self.way == GRAPHDEF else "%s/%s" % (self.set.name, self.way)
 
     @property

@@ -3,7 +3,7 @@
 Every problem found carries the name of its check:
   rewrite        the rewriter answers
   plan           the plan has the swaps it must have
-  report         the report tells the truth about the file, and nothing else was edited
+  report         the report is true of the file, and nothing else was edited
   deterministic  the same request gives the same bytes
   strip          strip gives the input back, byte for byte
   idempotent     rewriting the rewritten file with the same options gives the same bytes
@@ -36,7 +36,7 @@ class Problem(NamedTuple):
 
 
 class Result:
-    """What was found, and what is worth saying although it is right."""
+    """Problems, and notes on other findings."""
 
     def __init__(self):
         self.problems = []
@@ -93,7 +93,7 @@ def baseline(graph, result):
 def compare_with_recorded(graph, losses, result):
     """The recorded losses are exact on the processor they were recorded on. TensorFlow's matrix
     kernels choose instructions and block sizes by the processor, so elsewhere the last bits may
-    differ: then a rewritten graph is compared with what the unrewritten one gives here."""
+    differ: then a rewritten graph is compared with the result of the unrewritten one here."""
     recorded = {name: [float(v).hex() for v in values] for name, values in graph.recorded.items()}
     if losses == recorded:
         result.notes.append("losses as recorded, bit for bit")
@@ -198,7 +198,7 @@ def check_plan(report, expected, result):
 
 
 def check_report(before, after, report, result):
-    """Reads the two GraphDefs: the file is what the report says, and besides it nothing changed."""
+    """Reads the two GraphDefs: the file matches the report, and nothing else changed."""
     result.problems_from("report", _report_problems(before, after, report))
 
 
@@ -286,7 +286,7 @@ def _swap_node_problems(new, name, source, triggers):
 
 
 def _clones(old, new):
-    """{clone: originals that it may run again, by its name}."""
+    """{clone: originals that it may recompute, by its name}."""
     named = {}
     for name in old:
         named.setdefault(CLONE + name.replace("/", "_"), []).append(name)
@@ -300,7 +300,7 @@ def _clones(old, new):
 
 
 def _node_problems(old, new, rewired, clones):
-    """How the node differs, but for what the report says; `new` is the node, or runs it again."""
+    """How the node differs, except as the report says; `new` is the node, or its clone."""
     if (old.op, old.device) != (new.op, new.device):
         yield "node %s was %s on %r, is %s on %r" % (new.name, old.op, old.device, new.op,
                                                      new.device)
@@ -407,7 +407,7 @@ def check_strip_of_live(before, after, rewriter, result):
 # --- crossings --------------------------------------------------------------------------------------
 
 def ancestors(graph_def, graph):
-    """The nodes that a step runs: what its fetches need, up to what is fed."""
+    """The nodes that a step runs: those that its fetches need, up to the feeds."""
     by_name = {n.name: n for n in graph_def.node}
     fed = {names.tensor(spec["name"]) for spec in graph.feed_spec}
     waiting = [names.node(f) for call in graph.step_calls for f in call]
@@ -423,7 +423,7 @@ def ancestors(graph_def, graph):
 
 
 class _Flow:
-    """What the executors were given in one step, searched by the checks below."""
+    """The graphs given to the executors in one step, searched by the checks below."""
 
     def __init__(self, after, trained, grappler):
         self.own_names = {n.name for n in after.node}  # those of the file
@@ -466,9 +466,9 @@ class _Flow:
         return self.grappler or reader.startswith(consumer + "/")
 
     def _behind_switch(self, swap_in, consumer):
-        """TensorFlow puts a Switch where its data comes from, whatever device it was given, and the
-        Identities that it makes of an If's inputs too. So where those read a swap-in, they run on
-        the host, and what they let through comes back behind them."""
+        """TensorFlow puts a Switch on the device of its data, regardless of the requested device,
+        and the Identities that it makes of an If's inputs too. So if those read a swap-in, they run
+        on the host, and their outputs come back behind them."""
         moved = set()
         if consumer in self.placed:
             if self.placed[consumer].op != "Switch" or self.placed[consumer].device != HOST:
@@ -495,20 +495,20 @@ class _Flow:
                 and names.node(placed.inputs[0]) in swap_ins)
 
     def was_on_host(self, node):
-        """Whether the node and all that it reads are on the host, as the reads of a parameter
-        server's variables: what is copied late from there need not leave a device."""
+        """Whether the node and all that it reads are on the host, like the reads of a parameter
+        server's variables: a tensor copied late from there need not leave a device."""
         placed = self.placed.get(node)
         return (placed is not None and placed.device == HOST and bool(placed.inputs) and
                 all(self.where(names.node(tensor)) == HOST for tensor in placed.inputs))
 
     def to_moved(self):
-        """What a Switch needs besides: its predicate goes to the host with it."""
+        """A Switch's other input: its predicate goes to the host with it."""
         return {c for c in self.found if c.target == HOST and c.consumer in self.moved}
 
 
 def check_crossings(graph, after, report, trained, expected_others, result):
     """`expected_others`: crossings of the unrewritten graph; None: Grappler was on, so consumers
-    may be gone or have other names, and what else crosses is Grappler's affair."""
+    may be gone or have other names, and other crossings are up to Grappler."""
     flow = _Flow(after, trained, grappler=expected_others is None)
     running = ancestors(after, graph)
     swap_ins = {swap_in["name"] for _, swap_in in swap_ins_of(report)}
@@ -583,15 +583,15 @@ def check_crossings(graph, after, report, trained, expected_others, result):
 
 
 def _unnumbered(crossing):
-    """TensorFlow lowers the unrewritten graph's If and While itself, and numbers what it makes
-    otherwise."""
+    """TensorFlow lowers the unrewritten graph's If and While itself, and numbers the new nodes
+    differently."""
     return tuple(re.sub(r"/_\d+", "/_N", part) for part in crossing)
 
 
 # --- one case ---------------------------------------------------------------------------------------
 
 def check_case(graph, case, rewriter, base, result):
-    """All checks of one case. `base` is None where the graph is not trained."""
+    """All checks of one case. `base` is None if the graph is not trained."""
     original = case.input_bytes(graph)
     try:
         options = case.options_for(graph, rewriter, original)
@@ -672,8 +672,8 @@ def train_and_check(graph, case, run, after, report, base, result):
 
 def check_with_grappler(graph, base, trained, result):
     """Other bits than without Grappler: is it Grappler that changes them? The unrewritten graph
-    tells. It may even change other ones of the rewritten graph, where it cannot fold or fuse across
-    a swap; then the losses must be near."""
+    shows it. It may even change others in the rewritten graph, if it cannot fold or fuse across a
+    swap; then the losses must be near."""
     if base.with_grappler is None:
         base.with_grappler = train.train(graph, graph.bytes, grappler=True,
                                          variables=base.trained.variables)

@@ -1,11 +1,10 @@
 """Which tensors really go from one device to another.
 
-Read from the partition graphs of a step: what the executors were given, after placement, pruning
-and all optimizers. An edge between devices is there a _Send and a _Recv with the same rendezvous
-key.
+Read from the partition graphs of a step, as given to the executors, after placement, pruning and
+all optimizers. An edge between devices is there a _Send and a _Recv with the same rendezvous key.
 
-Not counted: control edges (the zero-size constant `.../ctrl/_N` is sent for them), what is fed and
-what is fetched.
+Not counted: control edges (the zero-size constant `.../ctrl/_N` is sent for them), feeds and
+fetches.
 """
 import re
 from typing import NamedTuple

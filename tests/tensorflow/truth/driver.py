@@ -1,4 +1,4 @@
-"""Starts workers, watches them and tells what they found.
+"""Starts workers, watches them and reports their findings.
 
 A worker that dies or hangs costs the case it was in, and the cases after it go to a new one.
 """

@@ -1,4 +1,4 @@
-"""What a training step feeds, made again from a description.
+"""The feeds of a training step, made again from a description.
 
 A feed is described by a dict: `name` (a tensor), `dtype`, `shape`, `seed`, `kind` and the numbers
 of that kind. Step s (0, 1, ...) draws from numpy.random.RandomState(seed + s), whose streams numpy

@@ -1,7 +1,7 @@
 """Training graphs with their recorded answers.
 
 A graph is a folder with graph.pb or graph.pb.gz (a GraphDef), meta.json (fetches, feeds, optimizer
-scopes) and losses.json (the losses of some steps, or why there are none).
+scopes) and losses.json (the losses of some steps, or why they are missing).
 """
 import gzip
 import json
@@ -53,7 +53,7 @@ class Graph:
 
     @property
     def init_ops(self):
-        """What runs before training, one session call each."""
+        """The ops to run before training, one session call each."""
         fetches = self.meta["fetches"]
         return [fetches["init_op"]] + list(fetches.get("extra_init_ops", []))
 

@@ -32,8 +32,8 @@ class Package:
         self._rewrite_graph = rewrite_graph
 
     def edit(self, tf_graph, strategy, options):
-        """Inserts swaps into a tf.Graph; the report as a dict. Whatever goes wrong there, the
-        package's own error or TensorFlow's, is a RewriteFailed."""
+        """Inserts swaps into a tf.Graph; the report as a dict. Any error there, the package's own
+        or TensorFlow's, is a RewriteFailed."""
         try:
             result = self._rewrite_graph(tf_graph, strategy=strategy, **keywords(options))
         except Exception as error:

@@ -1,5 +1,5 @@
-"""What Spillway takes TensorFlow's passes to do, by the program `list_passes`, for the tests that
-compare it with what they do. Import it when TensorFlow's environment is set."""
+"""Spillway's model of TensorFlow's passes, by the program `list_passes`, for the tests that compare
+it with the passes. Import it when TensorFlow's environment is set."""
 import collections
 import subprocess
 

@@ -1,8 +1,8 @@
 """Training a graph for a few steps, deterministically, on CPUs that stand for GPUs.
 
 CPU:0 is the host. Nodes without a device are pinned to CPU:1, which stands for a device; a node on
-GPU k goes to CPU k + 1. So what crosses between CPU:0 and the others is what a real machine would
-copy. (Between CPUs of one process nothing is copied in fact: this is no measurement of memory.)
+GPU k goes to CPU k + 1. So a real machine would copy the tensors that cross between CPU:0 and the
+others. (Between CPUs of one process nothing is copied in fact: this is no measurement of memory.)
 """
 import hashlib
 import os
@@ -64,8 +64,8 @@ def place(graph_def, pin):
 
 
 def place_live(tf_graph):
-    """The same for a tf.Graph that was edited where it is, with `pin`. Swap nodes have their device
-    by then; the others must not have one before, or an edit would see it."""
+    """The same for a tf.Graph that was edited in place, with `pin`. Swap nodes have their device by
+    then; the others must not have one before, or an edit would see it."""
     for op in tf_graph.get_operations():
         device = names.on_cpus(op.device) if op.device else "/device:CPU:1"
         op._set_device(device)  # pylint: disable=protected-access
@@ -133,7 +133,7 @@ def train(graph, graph_bytes, grappler=False, pin=True, variables=None, merging=
 
 
 def train_live(graph, tf_graph, grappler=False, variables=None):
-    """The same for a tf.Graph, which is pinned to devices where it is: the first session on it."""
+    """The same for a tf.Graph, which is pinned to devices in place: the first session on it."""
     graph_def = tf_graph.as_graph_def()
     place_live(tf_graph)
     device_count = 1 + max(1, names.gpu_count(graph_def))

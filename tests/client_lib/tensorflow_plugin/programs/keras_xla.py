@@ -1,5 +1,5 @@
-"""Keras's evaluate, fit and its validation, all compiled by XLA: as Keras 3 does by itself where there
-is a GPU. Nothing of Spillway is in it.
+"""Keras's evaluate, fit and its validation, all compiled by XLA, as Keras 3 does by itself on a
+GPU. Nothing of Spillway is in it.
 """
 import numpy as np
 import tensorflow as tf
