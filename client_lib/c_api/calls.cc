@@ -588,7 +588,7 @@ spillway_status* Draw(const char* name, const void* report, size_t report_size, 
     }
     if (before_size > 0 && kind != Kind::kMeasured &&
         (kind == Kind::kSizes || form == Form::kTrace)) {
-      return BadArgument("before", "is of use beside a picture of a SimulateReport alone");
+      return BadArgument("before", "needs a picture of a SimulateReport");
     }
     absl::StatusOr<std::string> picture;
     if (kind == Kind::kMeasured) {

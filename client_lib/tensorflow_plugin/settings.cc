@@ -208,7 +208,7 @@ Settings ReadSettings() {
   }
   for (const auto& [key, value] : file.items()) {
     tell("'" + path + "' has the setting '" + key +
-         "', which there is none of; client_lib/tensorflow_plugin/README.md has the list");
+         "', which does not exist; client_lib/tensorflow_plugin/README.md has the list");
   }
   settings.problem = first;
   return settings;

@@ -50,7 +50,7 @@ absl::StatusOr<OtherGraph> PlanFor(absl::string_view graph, const v1::Step& step
       other.after = std::move(*planned->mutable_graph_def());
       break;
     case v1::OUTCOME_FOREIGN:
-      other.note = "another program has rewritten the graph, and what it was before is not known";
+      other.note = "another program has rewritten the graph, so the original is not known";
       break;
     case v1::OUTCOME_DRY_RUN:
       other.note = "the server makes dry runs only";

@@ -29,7 +29,7 @@ namespace {
 constexpr char kEntrySuffix[] = ".entry";
 constexpr char kFailed[] = "failed";  // No digest begins like this.
 constexpr char kCacheAdvice[] =
-    "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that nobody else may write to";
+    "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that only you may write to";
 // Digests and a note: a few KiB. A larger file is not an entry.
 constexpr size_t kMaxEntryBytes = 16 << 20;
 // For a stored file, a graph or its report. A graph has at most 2 GiB; its text form is longer.

@@ -32,8 +32,8 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
   }
   if (report.hardware().preset_assumed()) {
     notes.push_back(absl::StrCat("assuming ", report.hardware().hardware().preset(),
-                                 ", as neither --hardware nor nvidia-smi tells which machine this "
-                                 "is: see spillway doctor"));
+                                 ", as neither --hardware nor nvidia-smi identifies the machine: "
+                                 "see spillway doctor"));
   }
   for (const v1::Warning& warning : report.warnings()) {
     if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS) {
