@@ -583,7 +583,7 @@ spillway_status* Draw(const char* name, const void* report, size_t report_size, 
     if (!status.ok()) return status;
     if (kind != Kind::kStep && (form == Form::kTrace) != (kind == Kind::kMeasured)) {
       return BadArgument("format", form == Form::kTrace
-                                       ? "is trace, of a SimulateReport or a RunMetadata alone"
+                                       ? "is trace, which needs a SimulateReport or a RunMetadata"
                                        : "is a picture; of a RunMetadata there is only a trace");
     }
     if (before_size > 0 && kind != Kind::kMeasured &&

@@ -117,7 +117,7 @@ inline std::vector<std::string> SettingWarnings() {
   // measurement, or if the first algorithm that works is taken, none works without a workspace.
   constexpr char kWorkspaces[] =
       ": cuDNN's convolutions then fail if memory for their workspaces is short, which plans "
-      "take as optional, so a plan that fits may run out of memory; unset it, or plan for the "
+      "treat as optional, so a plan that fits may run out of memory; unset it, or plan for the "
       "workspaces by convolution_workspace_bytes (--convolution-workspace-bytes)";
   std::vector<std::string> warnings;
   if (std::string allocator = AllocatorWarning(); !allocator.empty()) warnings.push_back(allocator);

@@ -373,7 +373,7 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
   const auto memory = Cells(output.memory);
   const auto names = Cells(output.names);
   if (memory.empty() && names.empty()) {
-    return output.failure.empty() ? absl::NotFoundError("no nvidia-smi identifies the GPU here")
+    return output.failure.empty() ? absl::NotFoundError("no nvidia-smi here identifies the GPU")
                                   : Unknown(output.failure);
   }
   std::vector<Gpu> gpus(memory.empty() ? names.size() : memory.size());

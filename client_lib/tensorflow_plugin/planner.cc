@@ -108,7 +108,7 @@ class Planner {
       line += "; batch_size is SPILLWAY_JOB_BATCH_SIZE here";
     }
     if (settings_.fail_closed) {
-      FailClosed(line + "; the process ends, as SPILLWAY_FAIL_CLOSED wants it");
+      FailClosed(line + "; the process ends, as SPILLWAY_FAIL_CLOSED requires");
     }
     LogOnce(line + "; the program runs without swaps");
     return std::nullopt;

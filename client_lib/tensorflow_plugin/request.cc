@@ -68,8 +68,8 @@ std::string MakeOptions(const Library& library, const Settings& settings, const 
   *problem = TakeMessage(
       library, library.message_from_json("RewriteOptions", text.data(), text.size(), &message));
   if (!problem->empty()) {
-    *problem =
-        "the settings (SPILLWAY_STRATEGY, SPILLWAY_OPTIONS) make no RewriteOptions: " + *problem;
+    *problem = "the settings (SPILLWAY_STRATEGY, SPILLWAY_OPTIONS) are not valid RewriteOptions: " +
+               *problem;
     return "";
   }
   const Owner<spillway_buffer> owner(message, library.buffer_free);

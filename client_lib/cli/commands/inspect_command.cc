@@ -65,7 +65,7 @@ absl::Status CheckFlags(const InspectFlags& flags) {
     return conflict("--shapes", "--memory", "print one after the other");
   }
   if (flags.shapes && flags.json) {
-    return conflict("--shapes", "--json", "its table is for programs already");
+    return conflict("--shapes", "--json", "its table is machine-readable already");
   }
   if (flags.shapes && !flags.top.empty()) {
     return conflict("--shapes", "--top", "its table has every tensor");

@@ -73,7 +73,7 @@ absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
   const bool makes_plan = !flags.no_plan && !flags.step.no_budget() && flags.after.name().empty();
   if (flags.recompute->count() > 0 && !makes_plan) {
     return PlotConflict(
-        "--recompute is of the plan that is made here; leave it out, or --no-plan, "
+        "--recompute is for a plan that is made here; leave it out, or --no-plan, "
         "--no-budget and GRAPH2",
         kRecompute);
   }
@@ -309,7 +309,7 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
     after = *std::move(read);
   }
   if (input->report && flags.recompute->count() > 0) {
-    return PlotConflict(absl::StrCat("--recompute is of a plan that is made here, and ",
+    return PlotConflict(absl::StrCat("--recompute is for a plan that is made here, and ",
                                      core::Quoted(input->from.name()),
                                      " is a report; leave it out, or give a graph"),
                         kRecompute);

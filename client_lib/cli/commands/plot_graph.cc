@@ -69,7 +69,7 @@ absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& st
   if (stripped.ok() && stripped->report().outcome() == v1::OUTCOME_STRIPPED) {
     if (recompute != v1::RECOMPUTE_UNSPECIFIED) {
       return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
-                                "--recompute is of a plan that is made here, and the graph is "
+                                "--recompute is for a plan that is made here, and the graph is "
                                 "rewritten already; leave it out, or strip the graph first",
                                 {{"flag", "--recompute"}});
     }

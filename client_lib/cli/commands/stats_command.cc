@@ -283,7 +283,7 @@ void AddStatsCommand(CLI::App* app, Session* session) {
   command->add_flag("--json", flags->json, "Prints JSON.");
   command->footer(
       "A request is one line of the journal. \"swapping\" counts the rewritten graphs\n"
-      "that swap, with dry runs (\"dry\") as if they had; \"per step\" sums the copies of one\n"
+      "that swap, with dry runs (\"dry\") as if they did; \"per step\" sums the copies of one\n"
       "step of each, both ways; \"slow-down\" is the time of their steps with\n"
       "swaps divided by that without; \"saved\" sums their peaks before less those after;\n"
       "\"host memory\" is the most of one. A dash (JSON: null) means that none is known.\n"

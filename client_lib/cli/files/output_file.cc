@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kOutputAdvice[] = "give a path in a directory that exists and that you may write to";
-constexpr char kWriteAdvice[] = "nothing was kept of it";
+constexpr char kWriteAdvice[] = "no part of it was kept";
 // The size of one write to a file.
 constexpr size_t kFileWriteBytes = 4 << 20;
 constexpr mode_t kNewFileMode = 0666;  // Minus the umask, as for every new file.

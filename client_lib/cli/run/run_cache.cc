@@ -242,7 +242,7 @@ absl::Status CacheEntry::Store(const std::vector<CacheFile>& files, const std::s
   const auto overwrite = [this](absl::string_view bytes) {
     const int error = Overwrite(fd_, bytes);
     if (error == 0) return absl::OkStatus();
-    return FileError(error, "write", PathOf(kEntrySuffix), "nothing was kept of it");
+    return FileError(error, "write", PathOf(kEntrySuffix), "no part of it was kept");
   };
   if (absl::Status status = overwrite(""); !status.ok()) return status;
   std::string body;

@@ -1,4 +1,4 @@
-"""The report of a rewrite, its changes and their reasons: spillway.v1.RewriteReport (report.proto).
+"""The report of a rewrite, its changes and reasons: spillway.v1.RewriteReport (report.proto).
 
 The fields are in messages.py. Sizes are bytes, times nanoseconds. A figure that is unknown or not
 computed is None, never 0.

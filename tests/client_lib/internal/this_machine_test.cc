@@ -210,7 +210,7 @@ TEST_F(ThisMachineTest, WithoutAProgramNothingIsFilledIn) {
   hardware.set_preset("auto");
   const auto line = FillHardware(AskMachine(kEnough), &hardware);
   EXPECT_EQ(core::GetErrorInfo(line.status()).reason(), "BAD_OPTION");
-  EXPECT_THAT(std::string(line.status().message()), HasSubstr("no nvidia-smi here says"));
+  EXPECT_THAT(std::string(line.status().message()), HasSubstr("no nvidia-smi here identifies"));
 }
 
 // Both queries, of which a real one knows all columns.

@@ -21,8 +21,8 @@ _GROWTH = (
     "%s: TensorFlow then takes the GPU's memory in pieces that it never merges, and plans are made for "
     "memory in one piece, so a plan that fits may run out of memory; %s")
 _WORKSPACES = (
-    "%s: cuDNN's convolutions then fail if memory for their workspaces is short, which plans take "
-    "as optional, so a plan that fits may run out of memory; %s, or plan for the workspaces by "
+    "%s: cuDNN's convolutions then fail if memory for their workspaces is short, which plans "
+    "treat as optional, so a plan that fits may run out of memory; %s, or plan for the workspaces by "
     "convolution_workspace_bytes (--convolution-workspace-bytes)")
 _CLUSTERS = (
     "%s: XLA then compiles clusters of operations after the plan is made, and knows no swaps, so "
@@ -32,7 +32,7 @@ _TF32 = (
     "TF32, which plans are made for, so times differ from the forecast; %s, or give peak_flops "
     "(--peak-flops) without TF32")
 _RETRY = (
-    "%s: an operation then fails instead of waiting for a swap-out to end, as plans assume, so a "
+    "%s: an operation then fails if it would wait for a swap-out to end, which plans count on, so a "
     "plan that fits may run out of memory; %s")
 _THREADS = (
     "%s: an operation that waits for memory blocks a thread, and none is left for those that free "

@@ -212,7 +212,7 @@ TEST_F(CliPlotTest, WhatRunsAgain) {
   EXPECT_THAT(AllText(Svg(Done(command + Words{"--recompute", "off"}).out)),
               Not(HasSubstr("\nrecompute\n")));
   ExpectError(Spillway(command + Words{"--recompute", "all", "--no-plan"}), 2,
-              {"--recompute is of the plan that is made here"});
+              {"--recompute is for a plan that is made here"});
   ExpectError(Spillway(command + Words{"--recompute", "most"}), 2, {"most"});
   ExpectError(Spillway({"plot", swapped_, "-o", "-", "--recompute", "all"}), 2,
               {"the graph is rewritten already"});
