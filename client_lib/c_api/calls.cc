@@ -583,12 +583,12 @@ spillway_status* Draw(const char* name, const void* report, size_t report_size, 
     if (!status.ok()) return status;
     if (kind != Kind::kStep && (form == Form::kTrace) != (kind == Kind::kMeasured)) {
       return BadArgument("format", form == Form::kTrace
-                                       ? "is trace, of a SimulateReport or a RunMetadata alone"
+                                       ? "is trace, which needs a SimulateReport or a RunMetadata"
                                        : "is a picture; of a RunMetadata there is only a trace");
     }
     if (before_size > 0 && kind != Kind::kMeasured &&
         (kind == Kind::kSizes || form == Form::kTrace)) {
-      return BadArgument("before", "is of use beside a picture of a SimulateReport alone");
+      return BadArgument("before", "needs a picture of a SimulateReport");
     }
     absl::StatusOr<std::string> picture;
     if (kind == Kind::kMeasured) {

@@ -33,7 +33,7 @@ constexpr FormatName kNames[] = {
 absl::Status NotRecognised(absl::string_view why) {
   return core::InvalidError(
       v1::ERROR_REASON_MALFORMED_GRAPH,
-      absl::StrCat(why, "; give --format if you know what it is (", kFormatNames, ")"));
+      absl::StrCat(why, "; give --format if you know it (", kFormatNames, ")"));
 }
 
 bool IsControlCharacter(char c) {

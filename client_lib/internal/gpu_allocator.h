@@ -26,7 +26,7 @@ inline std::string AllocatorWarning() {
   const char* const chosen = std::getenv("TF_GPU_ALLOCATOR");
   if (chosen == nullptr || std::string_view(chosen) != "cuda_malloc_async") return "";
   return "plans are made for TensorFlow's own allocator, and TF_GPU_ALLOCATOR is "
-         "cuda_malloc_async, which needs more memory than planned and fails where that one waits "
+         "cuda_malloc_async, which needs more memory than planned and fails instead of waiting "
          "for a copy to end; unset TF_GPU_ALLOCATOR";
 }
 

@@ -116,8 +116,8 @@ inline std::vector<std::string> SettingWarnings() {
   // AllocateScratchOrFallback and AutotuneUnfusedConv in kernels/conv_ops_gpu.{h,cc}: without a
   // measurement, or if the first algorithm that works is taken, none works without a workspace.
   constexpr char kWorkspaces[] =
-      ": cuDNN's convolutions then fail where memory for their workspaces is short, which plans "
-      "take for optional, so a plan that fits may run out of memory; unset it, or plan for the "
+      ": cuDNN's convolutions then fail if memory for their workspaces is short, which plans "
+      "treat as optional, so a plan that fits may run out of memory; unset it, or plan for the "
       "workspaces by convolution_workspace_bytes (--convolution-workspace-bytes)";
   std::vector<std::string> warnings;
   if (std::string allocator = AllocatorWarning(); !allocator.empty()) warnings.push_back(allocator);
@@ -138,15 +138,15 @@ inline std::vector<std::string> SettingWarnings() {
   if (XlaClusters()) {
     warnings.push_back(
         "TF_XLA_FLAGS has --tf_xla_auto_jit: XLA then compiles clusters of operations after the "
-        "plan is made, and knows no swaps, so memory and times are not those that were told; take "
+        "plan is made, and knows no swaps, so memory and times differ from the forecast; take "
         "the flag out");
   }
   // NVIDIA's libraries read it, TensorFlow does not.
   if (VariableIs("NVIDIA_TF32_OVERRIDE", "0")) {
     warnings.push_back(
         "NVIDIA_TF32_OVERRIDE is 0: matrix products and convolutions of float32 are then up to 8 "
-        "times as slow on GPUs that have TF32, which plans are made for, so times are not those "
-        "that were told; unset it, or give peak_flops (--peak-flops) without TF32");
+        "times as slow on GPUs that have TF32, which plans are made for, so times differ from "
+        "the forecast; unset it, or give peak_flops (--peak-flops) without TF32");
   }
   // NumInterOpThreadsFromSessionOptions in core/common_runtime/process_util.cc. The thread of a
   // kernel that waits for memory is blocked (AllocatorRetry); by the simulator one kernel of each

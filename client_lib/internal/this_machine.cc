@@ -373,7 +373,7 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
   const auto memory = Cells(output.memory);
   const auto names = Cells(output.names);
   if (memory.empty() && names.empty()) {
-    return output.failure.empty() ? absl::NotFoundError("no nvidia-smi here says which GPU this is")
+    return output.failure.empty() ? absl::NotFoundError("no nvidia-smi here identifies the GPU")
                                   : Unknown(output.failure);
   }
   std::vector<Gpu> gpus(memory.empty() ? names.size() : memory.size());
@@ -384,7 +384,7 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
   const auto places = Cells(output.places);
   if (places.size() == gpus.size()) ParsePlaces(places, &gpus);
   if (!knows_memory && gpus[0].name.empty()) {
-    return Unknown("nvidia-smi says nothing here that names a GPU");
+    return Unknown("nvidia-smi names no GPU here");
   }
   const absl::StatusOr<std::vector<Gpu>> shown = Visible(std::move(gpus), visible);
   if (!shown.ok()) return shown.status();
@@ -393,8 +393,8 @@ absl::StatusOr<ThisMachine> ParseMachine(const NvidiaSmiOutput& output, Host hos
                         [](const Gpu& a, const Gpu& b) { return a.usable_bytes < b.usable_bytes; });
   if (std::any_of(shown->begin(), shown->end(), [](const Gpu& gpu) { return gpu.mig; })) {
     return Unknown(absl::StrCat(GpusText(*shown),
-                                " is divided by MIG, and nvidia-smi does not say here what "
-                                "memory a slice has"));
+                                " is divided by MIG, and nvidia-smi does not report the "
+                                "memory of a slice here"));
   }
   ThisMachine machine;
   machine.gpus = GpusText(*shown);

@@ -43,7 +43,7 @@ int ThreadOf(v1::Engine engine) {
 const char* CategoryOf(const v1::TraceSpan& span) {
   switch (span.engine()) {
     case v1::ENGINE_COMPUTE:
-      return core::IsCloneName(span.node()) ? "compute again" : "compute";
+      return core::IsCloneName(span.node()) ? "recompute" : "compute";
     case v1::ENGINE_COPY_OUT:
       return "copy out";
     case v1::ENGINE_COPY_IN:

@@ -41,8 +41,8 @@ double DrawHeading(const std::string& title, const std::vector<std::string>& lin
 std::string MachineText(const v1::HardwareReport& report) {
   const v1::Hardware& hardware = report.hardware();
   if (hardware.gpu_memory_bytes() <= 0) return "";
-  return absl::StrCat(hardware.preset().empty() ? "a machine of own numbers" : hardware.preset(),
-                      ", ", core::BytesText(hardware.gpu_memory_bytes()), " per GPU",
+  return absl::StrCat(hardware.preset().empty() ? "a custom machine" : hardware.preset(), ", ",
+                      core::BytesText(hardware.gpu_memory_bytes()), " per GPU",
                       report.device_budget_bytes() > 0
                           ? absl::StrCat(", of which a step may use ",
                                          core::BytesText(report.device_budget_bytes()))

@@ -59,7 +59,7 @@ constexpr char kScript[] = R"js(
     var share = (event.clientX - box.left) / box.width;
     var x = number(hit, 'x') + share * number(hit, 'width');
     var bottom = number(hit, 'y') + number(hit, 'height');
-    var told = [];
+    var parts = [];
     for (var s = hit.previousElementSibling; s; s = s.previousElementSibling) {
       var name = s.getAttribute('class');
       if (name === 'hit') break;
@@ -67,10 +67,10 @@ constexpr char kScript[] = R"js(
       var y = lineAt(s, x);
       if (y === null) continue;
       var bytes = (bottom - y) / number(hit, 'height') * number(hit, 'data-end-bytes');
-      told.push(name + ' ' + inUnits(bytes, BYTES));
+      parts.push(name + ' ' + inUnits(bytes, BYTES));
     }
-    if (told.length === 1) told[0] = told[0].replace(/^\w+ /, '');
-    return 'at ' + inUnits(share * number(hit, 'data-end-ns'), TIMES) + ': ' + told.join(', ');
+    if (parts.length === 1) parts[0] = parts[0].replace(/^\w+ /, '');
+    return 'at ' + inUnits(share * number(hit, 'data-end-ns'), TIMES) + ': ' + parts.join(', ');
   }
   document.addEventListener('mousemove', function (event) {
     var on = event.target;

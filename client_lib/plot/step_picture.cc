@@ -84,7 +84,7 @@ std::string StepText(const char* name, const v1::SimulateReport& report) {
       absl::StrAppend(&text, "; it does not fit, and is shown with unlimited memory");
       break;
     case v1::FIT_UNKNOWN:
-      absl::StrAppend(&text, "; it is unknown whether it fits, and what is known is shown");
+      absl::StrAppend(&text, "; it is unknown whether it fits; the known part is shown");
       break;
     default:
       if (report.simulated().unlimited_memory()) absl::StrAppend(&text, "; with unlimited memory");
@@ -140,7 +140,7 @@ std::vector<LegendEntry> StepLegend(const v1::SimulateReport& step) {
   }
   const auto& spans = step.trace().spans();
   if (std::any_of(spans.begin(), spans.end(), RunsAgain)) {
-    entries.push_back({Shape::kBox, kAgainStyle, "run again"});
+    entries.push_back({Shape::kBox, kAgainStyle, "recompute"});
   }
   if (std::any_of(spans.begin(), spans.end(),
                   [](const v1::TraceSpan& span) { return span.waited_ns() > 0; })) {

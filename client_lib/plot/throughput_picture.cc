@@ -43,7 +43,7 @@ void AddRate(double size, double per_s, Series* series) {
 
 // Examples per second if the size counts them, otherwise steps.
 std::vector<Series> SeriesOf(const v1::ExploreReport& report) {
-  Series full{"full speed, if memory were no matter", "full", nullptr, {}};
+  Series full{"full speed, with unlimited memory", "full", nullptr, {}};
   Series bound{"no plan of swaps is faster", "bound", nullptr, {}};
   Series plain{"without swapping", "before", "before-mark halo", {}};
   Series swapped{"with swapping", "after", "after-mark halo", {}};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what is made from the .proto files, at every build: the package's messages.py (answers as
+"""Writes the files made from the .proto files, at every build: the package's messages.py (answers as
 dataclasses), _keywords.py (options as typed keywords) and _version.py; or the help of the program's
 flags.
 
@@ -196,7 +196,7 @@ def assignment(target, kind, items, close, indent=""):
 
 # ---- messages.py
 
-MESSAGES_HEAD = '''"""What calls answer: the messages of spillway.v1 as dataclasses. Sizes are bytes, times
+MESSAGES_HEAD = '''"""The answers of calls: the messages of spillway.v1 as dataclasses. Sizes are bytes, times
 nanoseconds; a figure that is not known or not computed is None, never 0.
 
 Written by client_lib/python/generate.py from proto/spillway/v1; change those.
@@ -290,7 +290,7 @@ def spelled(enum, value):
 # ---- The help of options.
 
 class Help:
-    """What the comments say of an option."""
+    """The help of an option, from its comments."""
 
     def __init__(self, descriptors):
         self._enums = descriptors.enums
@@ -439,7 +439,7 @@ class Keywords:
         filters = [part for part in level if part.name in {other.name for other in budget}]
         names = {part.name for part in filters}
         assert len(names) == 8, names
-        self._add("StepKeywords", "What one step is: Step in step.proto.", self._fields("Step"))
+        self._add("StepKeywords", "The step: Step in step.proto.", self._fields("Step"))
         self._add("HardwareKeywords", "Numbers of the machine: Hardware in hardware.proto; they "
                   "replace those of the preset that `hardware` names.",
                   [part for part in self._fields("Hardware") if part.name not in NOT_NUMBERS])
@@ -494,7 +494,7 @@ class Keywords:
                 BOOL: ("bool", "bool"), STRING: ("str", "text")}[part.type]
 
     def _tables(self, strategies):
-        lines = ["", "# What options.py makes of a value."]
+        lines = ["", "# The conversion of a value by options.py."]
         lines += table("KINDS: Dict[str, str]",
                        ('"%s": "%s"' % entry for entry in self._kinds.items()))
         lines += ["", "# Of an enum: what its values begin with, and how they are spelled here."]

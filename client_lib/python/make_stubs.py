@@ -3,13 +3,13 @@
 
     make_stubs.py FOLDER        # makes FOLDER/spillway_grpc
 
-It is what protoc and gRPC's plug-in write for proto/spillway/v1, with type stubs, under a name of its
-own: as protoc names them, the modules are `spillway.v1`, a part of whatever is called `spillway`. The
+It is the output of protoc and gRPC's plug-in for proto/spillway/v1, with type stubs, under a name of its
+own: as protoc names them, the modules are `spillway.v1`, a part of any package called `spillway`. The
 messages keep their names, and their files those that they have in protobuf's pool, so other stubs of
 the same files may be in the same process.
 
 setup.py puts the package into the wheel. protoc and its plug-in are those on the PATH (Debian:
-protobuf-compiler, protobuf-compiler-grpc). Debian 12's write what every protobuf from 3.20 on can
+protobuf-compiler, protobuf-compiler-grpc). Debian 12's write stubs that every protobuf from 3.20 on can
 load; a newer protoc asks for its own version or a later one.
 """
 
@@ -38,7 +38,7 @@ NAMES = (
 
 
 class StubsError(Exception):
-    """What is missing, and what to do."""
+    """The missing part, and the remedy."""
 
 
 def find_tool(name, package):

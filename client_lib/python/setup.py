@@ -34,7 +34,7 @@ CLIENT = "libspillway_client.so.0"
 
 
 def project_version():
-    """That of the C++ project, so that there is one."""
+    """The version of the C++ project, so that there is only one."""
     text = (ROOT / "CMakeLists.txt").read_text()
     return re.search(r"^project\(.*?VERSION ([0-9.]+)", text, re.DOTALL | re.MULTILINE).group(1)
 
@@ -100,7 +100,7 @@ class PlatformWheel(bdist_wheel):
 
 
 class BinaryDistribution(Distribution):
-    """Says that the package is not pure, so that it goes to the platform's folder."""
+    """Declares that the package is not pure, so that it goes to the platform's folder."""
 
     def has_ext_modules(self):
         return True

@@ -53,8 +53,8 @@ class Planner {
     LogOnce(
         described_ +
         ": its step is compiled by XLA, which knows no swaps, so it is left as it is; for swaps "
-        "pass jit_compile=False to the model's compile or to tf.function (Keras 3 takes XLA by "
-        "itself where there is a GPU)");
+        "pass jit_compile=False to the model's compile or to tf.function (Keras 3 chooses XLA by "
+        "itself on a GPU)");
   }
 
   // `unknown`: as in PlanGraph.
@@ -108,7 +108,7 @@ class Planner {
       line += "; batch_size is SPILLWAY_JOB_BATCH_SIZE here";
     }
     if (settings_.fail_closed) {
-      FailClosed(line + "; the process ends, as SPILLWAY_FAIL_CLOSED wants it");
+      FailClosed(line + "; the process ends, as SPILLWAY_FAIL_CLOSED requires");
     }
     LogOnce(line + "; the program runs without swaps");
     return std::nullopt;

@@ -53,8 +53,8 @@ std::string MakeOptions(const Library& library, const Settings& settings, const 
   if (settings.gpu_memory_bytes > 0) hardware["gpu_memory_bytes"] = settings.gpu_memory_bytes;
   if (!FillMemory(library, options)) {
     *problem =
-        "how much memory the GPU has is not known (there is no nvidia-smi that says it); set "
-        "SPILLWAY_GPU_MEMORY_BYTES (as 16GiB) or SPILLWAY_HARDWARE";
+        "the GPU's memory size is not known (nvidia-smi does not report it); set "
+        "SPILLWAY_GPU_MEMORY_BYTES (e.g. 16GiB) or SPILLWAY_HARDWARE";
     return "";
   }
   if (!step.contains("targets")) step["targets"] = facts.targets;
@@ -68,8 +68,8 @@ std::string MakeOptions(const Library& library, const Settings& settings, const 
   *problem = TakeMessage(
       library, library.message_from_json("RewriteOptions", text.data(), text.size(), &message));
   if (!problem->empty()) {
-    *problem =
-        "the settings (SPILLWAY_STRATEGY, SPILLWAY_OPTIONS) make no RewriteOptions: " + *problem;
+    *problem = "the settings (SPILLWAY_STRATEGY, SPILLWAY_OPTIONS) are not valid RewriteOptions: " +
+               *problem;
     return "";
   }
   const Owner<spillway_buffer> owner(message, library.buffer_free);

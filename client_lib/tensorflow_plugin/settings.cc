@@ -106,7 +106,7 @@ int64_t Bytes(std::string text) {
 
 std::string TakeMemory(const std::string& text, Settings* settings) {
   const int64_t bytes = Bytes(text);
-  if (bytes < 1) return "has to be a number of bytes, above 0, as 17179869184, 16GB or 16GiB";
+  if (bytes < 1) return "has to be a number of bytes, above 0, e.g. 17179869184, 16GB or 16GiB";
   settings->gpu_memory_bytes = bytes;
   return "";
 }
@@ -114,7 +114,8 @@ std::string TakeMemory(const std::string& text, Settings* settings) {
 std::string TakeOptions(const std::string& text, Settings* settings) {
   const json options = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!options.is_object()) {
-    return "has to be a JSON object with fields of RewriteOptions, as {\"min_tensor_bytes\": 4096}";
+    return "has to be a JSON object with fields of RewriteOptions, e.g. {\"min_tensor_bytes\": "
+           "4096}";
   }
   settings->options_json = text;
   return "";
@@ -208,7 +209,7 @@ Settings ReadSettings() {
   }
   for (const auto& [key, value] : file.items()) {
     tell("'" + path + "' has the setting '" + key +
-         "', which there is none of; client_lib/tensorflow_plugin/README.md has the list");
+         "', which does not exist; client_lib/tensorflow_plugin/README.md has the list");
   }
   settings.problem = first;
   return settings;

@@ -26,7 +26,7 @@ LIBRARIES = ("libspillway_tensorflow_cpu.so", "libspillway_tensorflow_gpu.so")
 
 
 def project_version():
-    """That of the C++ project, so that there is one."""
+    """The version of the C++ project, so that there is only one."""
     text = (ROOT / "CMakeLists.txt").read_text()
     return re.search(r"^project\(.*?VERSION ([0-9.]+)", text, re.DOTALL | re.MULTILINE).group(1)
 
@@ -67,7 +67,7 @@ class PlatformWheel(bdist_wheel):
 
 
 class PluginDistribution(Distribution):
-    """Has no Python in it, and is built all the same; not pure, so that it is for the platform."""
+    """A wheel without Python code; not pure, so that it is for the platform."""
 
     def has_pure_modules(self):
         return True

@@ -81,7 +81,7 @@ std::string FindTensorFlow(const void* caller, const TP_OptimizerRegistrationPar
       params.major_version != GO_MAJOR || params.optimizer == nullptr ||
       params.optimizer->struct_size < TP_OPTIMIZER_STRUCT_SIZE) {
     return std::string("the interface for graph optimizers of TensorFlow ") + api.version() +
-           " is another one; build the plug-in with its headers";
+           " differs; build the plug-in with its headers";
   }
   return "";
 }

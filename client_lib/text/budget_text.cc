@@ -23,10 +23,9 @@ std::string EffortText(v1::PlanningEffort effort) {
 
 std::string VariedText(const v1::BudgetDevice& device, Sizes sizes) {
   const int fits = device.variation_count() - device.unfit_variation_count();
-  std::string text = absl::StrCat(
-      sizes == Sizes::kKnown ? "it" : "what is known of it", " fits in ", fits, " of ",
-      device.variation_count(),
-      " variations of the order, of the times of copies and of the places of variables");
+  std::string text = absl::StrCat(sizes == Sizes::kKnown ? "" : "the known part ", "fits in ", fits,
+                                  " of ", device.variation_count(),
+                                  " variations of op order, copy times and variable placement");
   if (device.has_fastest_step_time_ns()) {
     absl::StrAppend(&text, "; the fastest plan, which does not fit in all of them, takes ",
                     core::DurationText(absl::Nanoseconds(device.fastest_step_time_ns())));
@@ -62,7 +61,7 @@ void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& rep
   if (!objective.empty()) facts->push_back({"objective", objective});
   if (device.has_ordered_peak_bytes()) {
     facts->push_back({"ordered", absl::StrCat(core::BytesText(device.ordered_peak_bytes()),
-                                              " at the peak with the order edges alone")});
+                                              " at the peak with this op order alone")});
   }
   facts->push_back(
       {"search",
@@ -76,18 +75,18 @@ void AddBudgetSearch(const v1::BudgetDevice& device, const v1::BudgetReport& rep
   }
   if (!device.other_budget_bytes().empty()) {
     facts->push_back(
-        {"fits",
-         absl::StrCat(
-             sizes == Sizes::kKnown ? "also into " : "what is known of it also into ",
-             absl::StrJoin(device.other_budget_bytes(), ", ", [](std::string* out, int64_t bytes) {
-               absl::StrAppend(out, core::BytesText(bytes));
-             }))});
+        {"fits", absl::StrCat(sizes == Sizes::kKnown ? "also into " : "the known part also into ",
+                              absl::StrJoin(device.other_budget_bytes(), ", ",
+                                            [](std::string* out, int64_t bytes) {
+                                              absl::StrAppend(out, core::BytesText(bytes));
+                                            }))});
   }
   if (device.variation_count() > 0) facts->push_back({"varied", VariedText(device, sizes)});
   if (device.step_time_bound_ns() > 0) {
-    facts->push_back({"bound", absl::StrCat("no plan of swaps takes less than ",
-                                            core::DurationText(
-                                                absl::Nanoseconds(device.step_time_bound_ns())))});
+    facts->push_back(
+        {"bound", absl::StrCat("at least ",
+                               core::DurationText(absl::Nanoseconds(device.step_time_bound_ns())),
+                               " with swaps alone")});
   }
 }
 

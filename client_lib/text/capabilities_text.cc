@@ -38,7 +38,7 @@ constexpr int kAboutWidth = 44;
 std::string PresetTable(const v1::GetCapabilitiesResponse& response, Style style) {
   if (response.hardware_presets().empty()) return "";  // An older server.
   std::vector<std::vector<std::string>> rows = {
-      {"machine", "GPU memory", "TFLOP/s", "GB/s", "to host", "what it is"}};
+      {"machine", "GPU memory", "TFLOP/s", "GB/s", "to host", "description"}};
   for (const v1::HardwareReport& machine : response.hardware_presets()) {
     const v1::Hardware& preset = machine.hardware();
     rows.push_back({preset.preset(), core::BytesText(preset.gpu_memory_bytes()),
@@ -48,8 +48,8 @@ std::string PresetTable(const v1::GetCapabilitiesResponse& response, Style style
                     absl::StrFormat("%-*s", kAboutWidth, machine.about())});
   }
   return absl::StrCat("\n", FormatTable(rows, style),
-                      "  GB/s: of its own memory, and to the host in each direction. Figures of "
-                      "data sheets, named by\n  --json; only p100_pcie is fitted to a measured "
+                      "  GB/s: of GPU memory, and to the host in each direction. Figures are from "
+                      "data sheets, named\n  by --json; only p100_pcie is fitted to a measured "
                       "run.\n");
 }
 
@@ -69,7 +69,7 @@ std::string FormatCapabilities(const v1::GetCapabilitiesResponse& response, Styl
                                    })},
   };
   if (response.dry_run()) {
-    rows.push_back({"dry run", "every rewrite: the graph comes back as it came"});
+    rows.push_back({"dry run", "every rewrite: the graph is returned unchanged"});
   }
   AddLimits(response.limits(), &rows);
   return absl::StrCat(FormatFacts(rows, style), PresetTable(response, style));

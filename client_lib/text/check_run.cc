@@ -185,7 +185,8 @@ absl::Status CheckSameGraph(const Swaps& swaps, const CheckTrace& trace) {
   if (swaps.empty()) return absl::OkStatus();
   return core::InvalidError(
       v1::ERROR_REASON_BAD_OPTION,
-      absl::StrCat("run_metadata is of another graph: neither ", core::Quoted(swaps[0].tensor()),
+      absl::StrCat("run_metadata belongs to another graph: neither ",
+                   core::Quoted(swaps[0].tensor()),
                    " nor any other tensor that this graph swaps is in it; give the RunMetadata of "
                    "a training step"),
       {{"option", "run_metadata"}});

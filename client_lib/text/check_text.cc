@@ -48,7 +48,7 @@ std::string Plain(int64_t number) { return absl::StrCat(number); }
 std::string Headline(const v1::RunCheck& check) {
   const int64_t outs = check.swap_outs().planned(), ins = check.swap_ins().planned();
   if (outs == 0) {
-    return check.unplanned().empty() ? "no swaps are in this graph" : "not all as planned";
+    return check.unplanned().empty() ? "this graph has no swaps" : "not all as planned";
   }
   if (check.missing().empty() && check.unmoved().empty() && check.unplanned().empty()) {
     return absl::StrCat("as planned: ", FormatCount(outs, "swap-out"), " and ",
@@ -62,10 +62,9 @@ std::string Headline(const v1::RunCheck& check) {
 std::vector<std::vector<std::string>> Notes(const v1::RunCheck& check) {
   std::vector<std::vector<std::string>> notes;
   if (!check.missing().empty()) {
-    notes.push_back(
-        {"did not run", absl::StrCat(Some(check.missing()),
-                                     ": pruned because no fetch needs their readers, "
-                                     "or on a side of a conditional that was not taken")});
+    notes.push_back({"did not run", absl::StrCat(Some(check.missing()),
+                                                 ": pruned because no fetch needs their readers, "
+                                                 "or in a branch that was not taken")});
   }
   if (!check.unmoved().empty()) {
     notes.push_back(
@@ -94,8 +93,7 @@ std::vector<std::vector<std::string>> Notes(const v1::RunCheck& check) {
   if (check.has_corrected_step_time_ns()) {
     notes.push_back(
         {"with the trace",
-         absl::StrCat("the same forecast with the times, workspaces and sizes of "
-                      "the trace: a step of ",
+         absl::StrCat("the forecast with the times, workspaces and sizes of the trace: a step of ",
                       core::DurationText(absl::Nanoseconds(check.corrected_step_time_ns())))});
   }
   return notes;

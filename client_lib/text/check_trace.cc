@@ -73,8 +73,8 @@ absl::Status BadTrace(absl::string_view what, absl::string_view bytes = "") {
         absl::StrCat("run_metadata is no trace, but says that the step ran out of GPU memory (",
                      line,
                      "); plan for less memory (gpu_memory_bytes) or with a larger "
-                     "allocator_reserve, set the variables of advice.environment, and where cuDNN "
-                     "must have workspaces count these (convolution_workspace_bytes)"),
+                     "allocator_reserve, set the variables of advice.environment, and if cuDNN "
+                     "must have workspaces, count them (convolution_workspace_bytes)"),
         {{"option", "run_metadata"}});
   }
   return core::InvalidError(

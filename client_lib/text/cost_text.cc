@@ -68,7 +68,7 @@ std::string CostText(const v1::RewriteReport& report) {
   std::vector<std::string> means;
   if (figures.swapped_tensors > 0) means.push_back(FormatCount(figures.swapped_tensors, "swap"));
   if (figures.recomputed_nodes > 0) {
-    means.push_back(absl::StrCat(FormatCount(figures.recomputed_nodes, "node"), " run again"));
+    means.push_back(FormatCount(figures.recomputed_nodes, "recomputed node"));
   }
   parts.push_back(
       absl::StrCat(start, FitVerb(figures.fit), " with ", absl::StrJoin(means, " and ")));

@@ -71,7 +71,7 @@ int64_t CountOtherControls(const v1::GraphDiff& diff) {
 bool IsMadeAgain(const v1::InputChange& change) { return change.made_again(); }
 bool IsMadeAgain(const v1::ControlChange&) { return false; }
 
-// "317, all by swaps"; "3"; "320, 317 of them by swaps, 3 by nodes that run again".
+// "317, all by swaps"; "3"; "320, 317 of them by swaps, 3 by recomputation".
 template <typename Entries>
 std::string CountText(const Entries& entries) {
   int64_t swaps = 0, again = 0;
@@ -86,8 +86,7 @@ std::string CountText(const Entries& entries) {
                     " by swaps");
   }
   if (again > 0) {
-    absl::StrAppend(&text, again == all ? ", all" : absl::StrCat(", ", again),
-                    " by nodes that run again");
+    absl::StrAppend(&text, again == all ? ", all" : absl::StrCat(", ", again), " by recomputation");
   }
   return text;
 }
@@ -142,7 +141,7 @@ std::string SwapText(const v1::FoundSwap& swap, Style style) {
   const std::string size =
       swap.has_size_bytes() ? core::BytesText(swap.size_bytes()) : "size unknown";
   std::string text =
-      Paragraph(absl::StrCat(swap.tensor(), " (", size, ") waits on ", DeviceText(swap.device()),
+      Paragraph(absl::StrCat(swap.tensor(), " (", size, ") is kept on ", DeviceText(swap.device()),
                              " from ", swap.swap_out(), swap.swap_ins().empty() ? "" : ";"),
                 kMargin, style);
   for (int i = 0; i < swap.swap_ins_size(); ++i) {
@@ -247,9 +246,8 @@ std::string ClosingLine(const v1::GraphDiff& diff) {
   const auto again =
       std::count_if(diff.added().begin(), diff.added().end(),
                     [](const v1::DiffNode& node) { return !node.runs_again().empty(); });
-  const std::string nodes = again == 0 ? ""
-                                       : absl::StrCat(FormatCount(again, "node"),
-                                                      again == 1 ? " runs" : " run", " again, ");
+  const std::string nodes =
+      again == 0 ? "" : absl::StrCat(FormatCount(again, "node"), " recomputed, ");
   const std::string calls =
       diff.inlined_calls().empty()
           ? ""
@@ -276,8 +274,8 @@ std::string FormatGraphDiff(const v1::GraphDiff& diff, Style style) {
   for (const v1::FoundSwap& swap : diff.swaps()) absl::StrAppend(&text, SwapText(swap, style));
   absl::StrAppend(
       &text,
-      List("nodes that run again", diff.added(), style, runs_again, [](const v1::DiffNode& node) {
-        return absl::StrCat(NodeText(node), " runs ", node.runs_again(), " again");
+      List("recomputed nodes", diff.added(), style, runs_again, [](const v1::DiffNode& node) {
+        return absl::StrCat(NodeText(node), " recomputes ", node.runs_again());
       }));
   absl::StrAppend(&text, List("other nodes added", diff.added(), style, others, NodeText),
                   List("nodes removed", diff.removed(), style, all, NodeText),

@@ -151,7 +151,8 @@ std::string OtherPlansText(const v1::ExploreReport& report) {
   if (last == nullptr) return "";
   const char* const what = WhatVaries(report.size_is_batch());
   return absl::StrCat(what, " ", last->size(), " is as fast with the plan of ", what, " ",
-                      last->plan_of_size(), ": rewrite at that with --save-plan, and apply it",
+                      last->plan_of_size(),
+                      ": rewrite at that size with --save-plan, then apply the plan",
                       count > 1 ? absl::StrCat(" (", count - 1, " more: --json)") : "");
 }
 

@@ -70,7 +70,7 @@ std::string StepText(const v1::DeviceFit& fit) {
     parts.push_back(absl::StrCat(core::BytesText(fit.peak_bytes()), " at the peak"));
   }
   if (fit.has_need_bytes() && fit.need_bytes() > fit.peak_bytes()) {
-    parts.push_back(absl::StrCat(core::BytesText(fit.need_bytes()), " needed, placed"));
+    parts.push_back(absl::StrCat(core::BytesText(fit.need_bytes()), " needed with fragmentation"));
   }
   return absl::StrJoin(parts, ", ");
 }

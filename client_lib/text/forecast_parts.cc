@@ -65,13 +65,13 @@ std::string ExcessText(const v1::Forecast& forecast) {
   // The peak may be lower if waiting for another budget changed the order.
   const bool is_known = peak > oom.budget_bytes();
   if (oom.host()) {
-    if (!is_known) return "the copies would need more pinned host memory than there is";
+    if (!is_known) return "the copies would need more pinned host memory than available";
     return absl::StrCat("the copies would need ", core::BytesText(peak), " of pinned host memory, ",
-                        excess, " more than there is");
+                        excess, " more than available");
   }
   const std::string gpu = GpuText(oom.device());
   if (!is_known && oom.fragmented()) {
-    return absl::StrCat("what is free of the ", budget, " of ", gpu, " is fragmented");
+    return absl::StrCat("the free part of the ", budget, " of ", gpu, " is fragmented");
   }
   if (!is_known) return absl::StrCat(gpu, " would need more than its ", budget);
   return absl::StrCat(gpu, " would need ", core::BytesText(peak), ", ", excess, " more than its ",

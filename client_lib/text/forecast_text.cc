@@ -62,7 +62,7 @@ std::string InliningText(const v1::Inlining& inlining) {
 
 // Where memory ran out.
 std::string OutOfMemoryText(const v1::OutOfMemory& oom) {
-  return absl::StrCat(oom.node(), " asks for ", core::BytesText(oom.requested_bytes()), ", where ",
+  return absl::StrCat(oom.node(), " asks for ", core::BytesText(oom.requested_bytes()), " while ",
                       core::BytesText(oom.in_use_bytes()), " of ",
                       core::BytesText(oom.budget_bytes()),
                       oom.fragmented() ? " are in use, and the rest is fragmented" : " are in use");
@@ -186,9 +186,10 @@ void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
         forecast.devices_size() > 1 ? absl::StrCat("on ", device.device(), ": ") : "";
     const char* label = facts->back()[0] == "swapping" ? "" : "swapping";
     if (bounds.memory_bytes() > device.budget_bytes()) {
-      facts->push_back({label, absl::StrCat(where, "cannot make it fit: with what is resident, ",
-                                            bounds.memory_node(), " alone needs ",
-                                            core::BytesText(bounds.memory_bytes()))});
+      facts->push_back(
+          {label, absl::StrCat(where, "cannot make it fit: with the resident tensors, ",
+                               bounds.memory_node(), " alone needs ",
+                               core::BytesText(bounds.memory_bytes()))});
       continue;
     }
     facts->push_back(
@@ -197,11 +198,11 @@ void AddSwapping(const v1::SimulateReport& report, Rows* facts) {
                       core::BytesText(bounds.copy_out_bytes()), " out and ",
                       core::BytesText(bounds.copy_in_bytes()), " in, and a step takes at least ",
                       core::DurationText(absl::Nanoseconds(bounds.step_time_ns())),
-                      "; none can do with less than ", core::BytesText(bounds.memory_bytes()), " (",
-                      bounds.memory_node(), ")")});
+                      "; no plan can fit in less than ", core::BytesText(bounds.memory_bytes()),
+                      " (", bounds.memory_node(), ")")});
   }
   if (!MayFit(forecast) || most == nullptr) return;
-  facts->push_back({"swapping", absl::StrCat("no plan can do with less than ",
+  facts->push_back({"swapping", absl::StrCat("no plan can fit in less than ",
                                              core::BytesText(most->bounds().memory_bytes()),
                                              forecast.devices_size() > 1 ? " on " : "",
                                              forecast.devices_size() > 1 ? most->device() : "",
@@ -234,8 +235,7 @@ std::string Headline(const v1::SimulateReport& report) {
   if (!forecast.devices(0).has_bounds()) return absl::StrCat("with unlimited memory, ", time);
   const std::string budget = GpuBudgetText(report.hardware());
   if (forecast.fit() == v1::FIT_FITS) return absl::StrCat("fits into ", budget, "; ", time);
-  return absl::StrCat("unknown whether it fits into ", budget, ": what is known of it does; ",
-                      time);
+  return absl::StrCat("unknown whether it fits into ", budget, ": the known part does; ", time);
 }
 
 int64_t PeakOf(const v1::DeviceMemory& memory) {
@@ -447,9 +447,10 @@ std::string FormatMemory(const v1::SimulateReport& report, int top, Style style)
       listed = core::SaturatingAdd(listed, live.tensor().size_bytes());
     }
     if (!memory.live_at_peak().empty() && peak > listed) {
-      facts.push_back({"temporaries", absl::StrCat(core::BytesText(peak - listed),
-                                                   " of the peak: what kernels and libraries take "
-                                                   "beside the tensors")});
+      facts.push_back(
+          {"temporaries", absl::StrCat(core::BytesText(peak - listed),
+                                       " of the peak: memory that kernels and libraries use "
+                                       "beside the tensors")});
     }
     if (report.has_simulated()) facts.push_back({"shown", SimulatedText(report.simulated())});
     absl::StrAppend(&text, d > 0 ? "\n" : "",

@@ -88,7 +88,7 @@ std::vector<std::vector<std::string>> LevelFacts(const v1::RewriteReport& report
   }
   if (report.devices_size() > 0) facts.push_back({"added", AddedText(report)});
   if (level.paced()) {
-    facts.push_back({"paced", "what is launched behind a swap-in's trigger waits for the swap-in"});
+    facts.push_back({"paced", "ops launched after a swap-in's trigger wait for the swap-in"});
   }
   return facts;
 }

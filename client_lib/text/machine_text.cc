@@ -50,7 +50,7 @@ std::string AssumedText(const v1::HardwareReport& hardware) {
   if (!hardware.preset_assumed()) return "";
   // nvidia-smi may exist, and name GPUs without a preset.
   return absl::StrCat(hardware.hardware().preset(),
-                      " is assumed: no hardware is named, and nvidia-smi does not tell it here "
+                      " is assumed: no hardware is named, and nvidia-smi does not identify it "
                       "(spillway capabilities lists the presets)");
 }
 
@@ -74,7 +74,7 @@ std::string GpuBudgetText(const v1::HardwareReport& report) {
   const auto& others = report.hardware().gpu_memories();
   if (others.empty())
     return absl::StrCat(core::BytesText(report.device_budget_bytes()), " per GPU");
-  return absl::StrCat("what each GPU has: ", MemoriesText(report.hardware()));
+  return absl::StrCat("the memory of each GPU: ", MemoriesText(report.hardware()));
 }
 
 }  // namespace spillway::text

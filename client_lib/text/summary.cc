@@ -121,8 +121,7 @@ std::string StepText(const v1::RewriteReport& report) {
     if (!joint) bound_ns = std::max(bound_ns, device.step_time_bound_ns());
   }
   if (bound_ns > 0) {
-    parts.push_back(absl::StrCat(joint ? "no plan in this order" : "no plan of swaps",
-                                 " takes less than ",
+    parts.push_back(absl::StrCat("lower bound for ", joint ? "this op order" : "swaps alone", ": ",
                                  core::DurationText(absl::Nanoseconds(bound_ns))));
   }
   return absl::StrJoin(parts, "; ");
@@ -202,15 +201,17 @@ std::string DebugTable(const v1::ScopeReport& scope, Style style) {
 void AddBits(const v1::RewriteReport& report, Style style,
              std::vector<std::vector<std::string>>* facts) {
   if (report.advice().same_bits_config_proto_text().empty()) return;
-  const std::string with = absl::StrCat("the same with Grappler off, or in both sessions ",
-                                        report.advice().same_bits_config_proto_text());
+  const std::string with =
+      absl::StrCat("the same with Grappler off, or with ",
+                   report.advice().same_bits_config_proto_text(), " in both sessions");
   facts->push_back(
-      {"bits", report.same_bits() == v1::SAME_BITS_NO
-                   ? style.WithOptions(absl::StrCat(
-                         "the last ones may differ, for which convolutions or matrix products "
-                         "that run again may be the reason; with budget.recompute = CHEAP, ",
-                         with))
-                   : with});
+      {"bits",
+       report.same_bits() == v1::SAME_BITS_NO
+           ? style.WithOptions(absl::StrCat(
+                 "the last ones may differ, perhaps because convolutions or matrix products "
+                 "are recomputed; with budget.recompute = CHEAP, ",
+                 with))
+           : with});
 }
 
 // Settings for the training job; `detail` also says why.
@@ -240,7 +241,7 @@ void AddAdvice(const v1::Advice& advice, bool detail,
 void AddFeeds(const v1::RewriteReport& report, std::vector<std::vector<std::string>>* facts) {
   if (report.recomputation().nodes().empty()) return;
   facts->push_back(
-      {"feeds", "feed clones what their originals are fed (recomputation.nodes in the report)"});
+      {"feeds", "feed clones like their originals (recomputation.nodes in the report)"});
 }
 
 // Facts and settings for the reader, in order of importance.
@@ -262,16 +263,16 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
   if (report.has_recomputation()) {
     const v1::Recomputation& again = report.recomputation();
     facts.push_back(
-        {"recomputed", absl::StrCat(FormatCount(again.node_count(), "node"), ", for ",
-                                    core::BytesText(again.bytes()), ", in ",
-                                    core::DurationText(absl::Nanoseconds(again.time_ns())))});
+        {"recomputed",
+         absl::StrCat(FormatCount(again.node_count(), "node"), ", ", core::BytesText(again.bytes()),
+                      ", in ", core::DurationText(absl::Nanoseconds(again.time_ns())))});
   }
   AddFeeds(report, &facts);
   if (report.budget().has_joint_bound_ns()) {
-    facts.push_back({"bound", absl::StrCat("no plan of swaps and of such nodes takes less than ",
+    facts.push_back({"bound", absl::StrCat("at least ",
                                            core::DurationText(
                                                absl::Nanoseconds(report.budget().joint_bound_ns())),
-                                           ", but for one in another order")});
+                                           " with swaps and recomputation, in this op order")});
   }
   if (std::string advice = RecomputeAdvice(report, style); !advice.empty()) {
     facts.push_back({"advice", std::move(advice)});

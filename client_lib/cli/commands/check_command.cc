@@ -109,8 +109,8 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
       });
   if (result.ok() && !stored.empty()) {
     PrintNote(absl::StrCat("the trace is kept in ", stored,
-                           ": rewrite, simulate and run take its times for this graph, fed the "
-                           "same, from where it lies beside the graph"));
+                           ": rewrite, simulate and run take the times of this graph from it for "
+                           "the same feeds, as long as it stays beside the graph"));
   }
   return result;
 }
@@ -120,7 +120,7 @@ absl::StatusOr<ExitCode> Run(const CheckFlags& flags, const Session& session) {
 void AddCheckCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "check",
-      "After the run, compares what was simulated with a traced step: which swaps ran, what they "
+      "After the run, compares the simulation with a traced step: which swaps ran, the bytes they "
       "copied, the time of a step, and the peak of each GPU's memory.");
   auto flags = std::make_shared<CheckFlags>(command);
   command
@@ -139,7 +139,7 @@ void AddCheckCommand(CLI::App* app, Session* session) {
   command
       ->add_option("--original", flags->original,
                    "The graph before the rewrite: for graphs that another program rewrote. "
-                   "[default: what Spillway's own record in GRAPH gives back]")
+                   "[default: restored from Spillway's own record in GRAPH]")
       ->check(NotEmpty)
       ->type_name("FILE")
       ->group("What to read");
@@ -149,7 +149,7 @@ void AddCheckCommand(CLI::App* app, Session* session) {
       ->add_flag("--save-profile", flags->save_profile,
                  "Keeps the trace beside the graph, as spillway-profile-HASH.pb: rewrite, simulate "
                  "and run take its times, workspaces and sizes in place of estimates from then on, "
-                 "for steps of this graph that are fed the same.")
+                 "for steps of this graph with the same feeds.")
       ->group("What to write");
   command->footer(
       "Give the same --batch-size, --feed and machine as to the rewrite. In Python, a step is\n"
@@ -158,7 +158,7 @@ void AddCheckCommand(CLI::App* app, Session* session) {
       "  session.run(train_op, options=tf.compat.v1.RunOptions(\n"
       "      trace_level=tf.compat.v1.RunOptions.FULL_TRACE), run_metadata=metadata)\n"
       "  open('step.pb', 'wb').write(metadata.SerializeToString())\n"
-      "Not the first step: it has what is done once. A trace makes a step slower.\n"
+      "Not the first step: it includes one-time work. Tracing makes a step slower.\n"
       "\n"
       "Examples:\n"
       "  spillway check out.pb step.pb --batch-size 128\n"

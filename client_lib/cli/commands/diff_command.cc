@@ -30,8 +30,7 @@ struct DiffFlags {
   const ConnectionFlags connection;
 };
 
-constexpr char kIdenticalGraphs[] =
-    "the graphs are identical; what differs is in the files around them\n";
+constexpr char kIdenticalGraphs[] = "the graphs are identical; only the files around them differ\n";
 
 // Returns the error for the graphs number `i`, prefixed with the name of the file that it concerns.
 absl::Status WithGraphName(const absl::Status& status, const DiffFlags& flags,
@@ -95,10 +94,9 @@ absl::StatusOr<ExitCode> Run(const DiffFlags& flags, const Session& session) {
 void AddDiffCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "diff",
-      "Compares two graphs, to tell what a rewrite did. Lists the tensors that are swapped and "
-      "every "
-      "other difference, whatever made the changes (Spillway, TFLMS, Grappler, a person). The exit "
-      "code is 0 if the graphs are the same, and 1 if they differ.");
+      "Compares two graphs, to show what a rewrite did. Lists the tensors that are swapped and "
+      "every other difference, no matter who made it (Spillway, TFLMS, Grappler, a person). The "
+      "exit code is 0 if the graphs are the same, and 1 if they differ.");
   auto flags = std::make_shared<DiffFlags>(command);
   AddGraphArgument(command, "A", absl::StrCat("The graph before: ", kGraphFileHelp), &flags->a)
       ->required();

@@ -76,7 +76,7 @@ void AddMachine(Rows* rows) {
                            Deadline(kNvidiaSmiTime))
             .value_or("");
     const std::vector<std::string> lines = absl::StrSplit(driver, '\n');
-    rows->push_back({"driver", lines[0].empty() ? "nvidia-smi does not tell" : lines[0]});
+    rows->push_back({"driver", lines[0].empty() ? "not reported by nvidia-smi" : lines[0]});
   }
   if (!machine.ok() || machine->preset.empty()) {
     const std::string why = machine.ok() ? absl::StrCat(", as ", machine->why_none) : "";
@@ -86,8 +86,8 @@ void AddMachine(Rows* rows) {
   } else {
     rows->push_back({"machine", absl::StrCat(machine->preset,
                                              machine->estimated
-                                                 ? ", the most similar that is known: an estimate; "
-                                                   "--hardware FILE.json gives the card's own"
+                                                 ? ", the most similar preset: an estimate; give "
+                                                   "the card's own figures by --hardware FILE.json"
                                                  : "")});
   }
 }
@@ -97,8 +97,8 @@ constexpr int64_t kRateBytes = int64_t{256} << 20;
 
 void AddHostRate(Rows* rows) {
   const double rate = internal::MeasureHostRate(kRateBytes);
-  rows->push_back({"host rate", rate == 0 ? std::string("not measured: there is no memory for it")
-                                          : absl::StrFormat("%.3g GB/s; where it is to train, give "
+  rows->push_back({"host rate", rate == 0 ? std::string("not measured: not enough memory")
+                                          : absl::StrFormat("%.3g GB/s; if it trains here, give "
                                                             "--host-mem-bytes-per-s %.2ge9",
                                                             rate / 1e9, rate / 1e9)});
 }
@@ -108,7 +108,7 @@ void AddPython(Rows* rows) {
       internal::OutputOf({"python3", "-c", kAskPython}, Deadline(kPythonTime)).value_or("");
   const std::vector<std::string> lines = absl::StrSplit(said, '\n');
   if (lines.size() < 4) {
-    rows->push_back({"python3", "none in PATH answers; a trainer in Python is not looked at"});
+    rows->push_back({"python3", "none in PATH answers; Python packages are not checked"});
     return;
   }
   rows->push_back({"python3", lines[0]});
@@ -149,7 +149,7 @@ absl::StatusOr<ExitCode> Run(const DoctorFlags& flags, const Session& session) {
 void AddDoctorCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "doctor",
-      "Prints what Spillway finds on this machine, and what to do about what it does not find: the "
+      "Prints what Spillway finds on this machine, and how to get what is missing: the "
       "GPUs, the machine that is planned for, the rate of the host's memory, Python's TensorFlow, "
       "the library, and with --server "
       "a "

@@ -160,8 +160,8 @@ void AddExploreCommand(CLI::App* app, Session* session) {
       ->add_option(kSizes, flags->sizes,
                    "The sizes to try, beside those of the search for the largest that fits: "
                    "numbers and ranges, FROM:TO or FROM:TO:STEP, at most 10,000 sizes. More than "
-                   "16 are tried coarsely first, then in between, so that what an interrupted "
-                   "search prints covers the whole range. With --no-budget, only these are tried. "
+                   "16 are tried coarsely first, then in between, so that an interrupted "
+                   "search covers the whole range, too. With --no-budget, only these are tried. "
                    "[default: powers of two up to the first that does not fit]")
       ->expected(1)
       ->allow_extra_args(false)

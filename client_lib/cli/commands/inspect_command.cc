@@ -65,7 +65,7 @@ absl::Status CheckFlags(const InspectFlags& flags) {
     return conflict("--shapes", "--memory", "print one after the other");
   }
   if (flags.shapes && flags.json) {
-    return conflict("--shapes", "--json", "its table is for programs already");
+    return conflict("--shapes", "--json", "its table is machine-readable already");
   }
   if (flags.shapes && !flags.top.empty()) {
     return conflict("--shapes", "--top", "its table has every tensor");
@@ -73,10 +73,9 @@ absl::Status CheckFlags(const InspectFlags& flags) {
   std::string beyond = flags.step.FirstBeyondShapes();
   if (beyond.empty() && flags.execution->count() > 0) beyond = kExecutionFlag;
   if (!flags.memory && !beyond.empty()) {
-    return core::InvalidError(
-        v1::ERROR_REASON_CONFLICTING_OPTIONS,
-        absl::StrCat(beyond, " is of use with --memory alone; add that, or leave it out"),
-        {{"flag", beyond}});
+    return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                              absl::StrCat(beyond, " needs --memory; add that, or leave it out"),
+                              {{"flag", beyond}});
   }
   return absl::OkStatus();
 }
@@ -165,10 +164,9 @@ void AddInspectCommand(CLI::App* app, Session* session) {
           "is unknown.")
       ->group(kGroup);
   command
-      ->add_flag(
-          "--memory", flags->memory,
-          "Prints the memory of each GPU over one step instead: the peak, what is live then, "
-          "what is always resident, and how far apart producers and consumers are.")
+      ->add_flag("--memory", flags->memory,
+                 "Prints the memory of each GPU over one step instead: the peak, the tensors live "
+                 "then, those always resident, and how far apart producers and consumers are.")
       ->group(kGroup);
   flags->execution = AddExecutionFlag(command, kGroup);
   command

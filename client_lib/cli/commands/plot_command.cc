@@ -65,16 +65,15 @@ absl::Status PlotConflict(absl::string_view message, absl::string_view flag) {
 
 absl::Status CheckPlotFlags(const PlotFlags& flags, PictureForm form) {
   if (flags.throughput && !flags.after.name().empty()) {
-    return PlotConflict("--throughput is of one graph; leave GRAPH2 out", kThroughput);
+    return PlotConflict("--throughput draws one graph; leave GRAPH2 out", kThroughput);
   }
   if (!flags.throughput && !flags.sizes.empty()) {
-    return PlotConflict("--sizes is of use with --throughput alone; add that, or leave it out",
-                        kPlotSizes);
+    return PlotConflict("--sizes needs --throughput; add that, or leave it out", kPlotSizes);
   }
   const bool makes_plan = !flags.no_plan && !flags.step.no_budget() && flags.after.name().empty();
   if (flags.recompute->count() > 0 && !makes_plan) {
     return PlotConflict(
-        "--recompute is of the plan that is made here; leave it out, or --no-plan, "
+        "--recompute is for a plan that is made here; leave it out, or --no-plan, "
         "--no-budget and GRAPH2",
         kRecompute);
   }
@@ -310,7 +309,7 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
     after = *std::move(read);
   }
   if (input->report && flags.recompute->count() > 0) {
-    return PlotConflict(absl::StrCat("--recompute is of a plan that is made here, and ",
+    return PlotConflict(absl::StrCat("--recompute is for a plan that is made here, and ",
                                      core::Quoted(input->from.name()),
                                      " is a report; leave it out, or give a graph"),
                         kRecompute);
@@ -340,10 +339,10 @@ absl::StatusOr<ExitCode> Run(const PlotFlags& flags, const Session& session) {
 void AddPlotCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "plot",
-      "Draws the memory of a training step before and after a rewrite. Shows the budget, what is "
-      "resident, what is live at the peak, the swaps, and what each engine does; or instead, "
-      "throughput against batch size. Writes SVG, an HTML page that explains what is under the "
-      "pointer, or PNG.");
+      "Draws the memory of a training step before and after a rewrite. Shows the budget, "
+      "resident memory, the tensors live at the peak, the swaps, and each engine's activity; or "
+      "instead, throughput against batch size. Writes SVG, an HTML page that describes the element "
+      "under the pointer, or PNG.");
   auto flags = std::make_shared<PlotFlags>(command);
   AddGraphArgument(command, "GRAPH",
                    absl::StrCat("The graph, or a report of simulate --trace --json, inspect "
@@ -386,7 +385,7 @@ void AddPlotCommand(CLI::App* app, Session* session) {
   CLI::Option* execution = AddExecutionFlag(command, kWhatToDraw);
   // The default differs from the field's.
   execution->description(
-      "The way of running the step that is drawn. synchronous: memory is taken when an operation "
+      "How the step that is drawn runs. synchronous: memory is taken when an operation "
       "runs. launched_ahead: as TensorFlow does it: memory is taken when a kernel is launched, "
       "which may be long before it runs. Reports are drawn as they are. [default: synchronous]");
   flags->execution = execution;

@@ -50,7 +50,7 @@ absl::StatusOr<OtherGraph> PlanFor(absl::string_view graph, const v1::Step& step
       other.after = std::move(*planned->mutable_graph_def());
       break;
     case v1::OUTCOME_FOREIGN:
-      other.note = "another program has rewritten the graph, and what it was before is not known";
+      other.note = "another program has rewritten the graph, so the original is not known";
       break;
     case v1::OUTCOME_DRY_RUN:
       other.note = "the server makes dry runs only";
@@ -69,7 +69,7 @@ absl::StatusOr<OtherGraph> FindOther(absl::string_view graph, const v1::Step& st
   if (stripped.ok() && stripped->report().outcome() == v1::OUTCOME_STRIPPED) {
     if (recompute != v1::RECOMPUTE_UNSPECIFIED) {
       return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
-                                "--recompute is of a plan that is made here, and the graph is "
+                                "--recompute is for a plan that is made here, and the graph is "
                                 "rewritten already; leave it out, or strip the graph first",
                                 {{"flag", "--recompute"}});
     }

@@ -43,7 +43,7 @@ absl::StatusOr<PlotReport> ReadAs(absl::string_view text, const std::string& pat
 absl::StatusOr<PlotReport> ReadReport(absl::string_view text, const std::string& path) {
   const json fields = Fields(text);
   if (!fields.is_object()) {
-    return BadReport(path, "is damaged: no JSON; write it anew with --json");
+    return BadReport(path, "is damaged: no JSON; write it again with --json");
   }
   if (fields.contains("meta_graphs")) {
     return BadReport(path,

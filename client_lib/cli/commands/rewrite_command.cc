@@ -21,7 +21,7 @@ constexpr char kRewriteFooter[] =
     "\n"
     "The default strategy, budget, plans for the memory of the machine's GPUs. If the\n"
     "step fits, it swaps nothing; if no plan fits, it fails with exit code 8. If sizes,\n"
-    "loops or calls are unknown, it plans with what is known, writes the graph and ends\n"
+    "loops or calls are unknown, it plans with the rest, writes the graph and ends\n"
     "with exit code 9.\n"
     "\n"
     "Examples:\n"
@@ -46,7 +46,7 @@ struct RewriteFlags {
                    "When --timeout passes or Ctrl-C is pressed during the search, the best plan so "
                    "far is written, and the exit code is 10. It fits and is verified, but has not "
                    "been tried in variations. In this process only.")
-        ->group("Where and how long")
+        ->group("Connection")
         ->excludes("--trace");
   }
 

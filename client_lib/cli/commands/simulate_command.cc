@@ -43,15 +43,14 @@ struct SimulateFlags {
 absl::StatusOr<std::vector<std::unique_ptr<OutputFile>>> CreateTrace(const SimulateFlags& flags,
                                                                      const Session& session) {
   if (!flags.trace.given() && flags.execution->count() > 0) {
-    return core::InvalidError(
-        v1::ERROR_REASON_CONFLICTING_OPTIONS,
-        "--execution is of use with --trace alone: what is printed is of both; "
-        "add it, or leave this out",
-        {{"flag", kExecutionFlag}});
+    return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
+                              "--execution needs --trace: the printed figures cover both models; "
+                              "add --trace, or leave --execution out",
+                              {{"flag", kExecutionFlag}});
   }
   if (flags.trace.is_standard_output()) {
     return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
-                              "--trace - and what is printed both go to standard output; give "
+                              "--trace - and the printed figures both go to standard output; give "
                               "--trace FILE",
                               {{"flag", "--trace"}});
   }
@@ -117,9 +116,8 @@ void AddSimulateCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "simulate",
       "Simulates one training step of a graph on a machine. Prints whether it fits, the peak "
-      "memory "
-      "of each GPU, the time of a step, what it waits for, and the bound that no plan of swaps can "
-      "beat. The graph may be an original or a rewritten one, whatever rewrote it.");
+      "memory of each GPU, the time of a step, its waits, and the bound that no plan of swaps can "
+      "beat. The graph may be an original, or rewritten by any program.");
   auto flags = std::make_shared<SimulateFlags>(command);
   AddGraphArgument(command, "GRAPH", absl::StrCat("The graph: ", kGraphFileHelp), &flags->input)
       ->required();

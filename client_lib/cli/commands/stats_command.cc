@@ -258,7 +258,7 @@ absl::StatusOr<ExitCode> Run(const StatsFlags& flags, const Session& session) {
 
 void AddStatsCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
-      "stats", "Prints who swaps how much, and what it costs, from a server's journal.");
+      "stats", "Prints who swaps how much, and at what cost, from a server's journal.");
   auto flags = std::make_shared<StatsFlags>();
   const auto add = [&](const char* name, auto* value, const char* type, const std::string& help) {
     return command->add_option(name, *value, help)->type_name(type);
@@ -283,8 +283,8 @@ void AddStatsCommand(CLI::App* app, Session* session) {
   command->add_flag("--json", flags->json, "Prints JSON.");
   command->footer(
       "A request is one line of the journal. \"swapping\" counts the rewritten graphs\n"
-      "that swap, with dry runs (\"dry\") as what they would do; \"per step\" sums what\n"
-      "one step of each copies, both ways; \"slow-down\" is the time of their steps with\n"
+      "that swap, with dry runs (\"dry\") as if they did; \"per step\" sums the copies of one\n"
+      "step of each, both ways; \"slow-down\" is the time of their steps with\n"
       "swaps divided by that without; \"saved\" sums their peaks before less those after;\n"
       "\"host memory\" is the most of one. A dash (JSON: null) means that none is known.\n"
       "\n"

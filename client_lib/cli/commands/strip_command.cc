@@ -23,7 +23,7 @@ void AddStripCommand(CLI::App* app, Session* session) {
   CLI::App* command = app->add_subcommand(
       "strip",
       "Removes Spillway's edits from a graph. The result is the original file, byte for byte (in "
-      "text form: the same graph, printed anew). A file without such edits is copied unchanged.");
+      "text form: the same graph, printed again). A file without such edits is copied unchanged.");
   auto flags = std::make_shared<StripFlags>(command);
   command->footer("Example:\n  spillway strip rewritten.pb -o original.pb");
   command->final_callback([flags, session] {

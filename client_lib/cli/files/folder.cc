@@ -15,7 +15,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kNothingKept[] = "nothing was kept of it";
+constexpr char kNothingKept[] = "no part of it was kept";
 constexpr char kFolderAdvice[] = "give a folder that exists and that you may write to";
 // The size of one read or write.
 constexpr size_t kPieceBytes = 4 << 20;
@@ -53,7 +53,7 @@ absl::Status WriteWholeFile(const Folder& folder, const std::string& name, absl:
 absl::StatusOr<std::string> ReadWholeFile(const Folder& folder, const std::string& name,
                                           size_t max_bytes) {
   const auto error = [&](int number) {
-    return FileError(number, "read", folder.PathOf(name), "take it away");
+    return FileError(number, "read", folder.PathOf(name), "remove it");
   };
   // O_NONBLOCK: do not wait for a writer if a named pipe has taken its place.
   const UniqueFd fd(

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kOutputAdvice[] = "give a path in a directory that exists and that you may write to";
-constexpr char kWriteAdvice[] = "nothing was kept of it";
+constexpr char kWriteAdvice[] = "no part of it was kept";
 // The size of one write to a file.
 constexpr size_t kFileWriteBytes = 4 << 20;
 constexpr mode_t kNewFileMode = 0666;  // Minus the umask, as for every new file.
@@ -139,7 +139,7 @@ absl::Status WriteOutputs(const std::vector<std::unique_ptr<OutputFile>>& output
       absl::Status status = outputs[i]->Write(contents[i]);
       // If other files are also written, the error must say that these were not kept.
       if (IsClosedPipe(status) && outputs.size() > 1) {
-        return FileError(EIO, "write", "-", "nobody reads it any more, and no file was kept");
+        return FileError(EIO, "write", "-", "its reader has closed it, and no file was kept");
       }
       if (!status.ok()) return status;
     }
@@ -155,7 +155,7 @@ absl::Status CheckNotBinaryOnTerminal(const OutputPath& output, absl::string_vie
   return core::InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
                             absl::StrCat("-o -: the ", what,
                                          " is binary, and standard output is a terminal; give -o "
-                                         "FILE, or send it on with > FILE or | PROGRAM"),
+                                         "FILE, or redirect it with > FILE or | PROGRAM"),
                             {{"flag", "-o"}, {"value", "-"}});
 }
 

@@ -53,7 +53,7 @@ absl::StatusOr<std::string> SvgToPng(absl::string_view svg) {
   return core::Error(absl::StatusCode::kInternal, v1::ERROR_REASON_INTERNAL,
                      absl::StrCat(kConverter,
                                   " has made no PNG of the picture; give -o FILE.svg, "
-                                  "and see what it says of that"));
+                                  "and run it on that to see why"));
 }
 
 }  // namespace spillway::cli

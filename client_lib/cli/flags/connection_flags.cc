@@ -65,45 +65,41 @@ ConnectionFlags::ConnectionFlags(CLI::App* command, Kind kind)
           : "The server to use. Of several servers, or all addresses of a name (dns:///HOST:PORT), "
             "those that can be reached and serve take calls in turn. [default: none, in this "
             "process]");
-  server->type_name("HOST:PORT[,...]")
-      ->check(NotEmpty)
-      ->group("Where and how long")
-      ->required(probe);
+  server->type_name("HOST:PORT[,...]")->check(NotEmpty)->group("Connection")->required(probe);
   command
       ->add_option("--timeout", timeout_,
                    "Gives up after this time: 30s, 500ms, 2m. [default: no limit]")
       ->type_name("DURATION")
       ->check(NotEmpty)
-      ->group("Where and how long");
+      ->group("Connection");
   AddTlsFlags(command, server);
   AddCallerFlags(command, server);
   if (probe) return;
   command
-      ->add_option(
-          "--retries", retries_,
-          absl::StrCat("Number of further attempts if the server cannot be reached, or is "
-                       "overloaded and says when to come back. Each follows a random pause "
-                       "of at most 1 s, then 1.6 s, 2.6 s and so on, within the timeout. "
-                       "Range: 0 to ",
-                       kMaxRetries, ". [default: ", retries_, "]"))
+      ->add_option("--retries", retries_,
+                   absl::StrCat("Number of further attempts if the server cannot be reached, or is "
+                                "overloaded and says when to retry. Each follows a random pause "
+                                "of at most 1 s, then 1.6 s, 2.6 s and so on, within the timeout. "
+                                "Range: 0 to ",
+                                kMaxRetries, ". [default: ", retries_, "]"))
       ->type_name("N")
       ->check(CLI::Range(0, kMaxRetries))
       ->needs(server)
-      ->group("Where and how long");
+      ->group("Connection");
   if (kind != Kind::kRewrite) return;
   command
       ->add_option(
           "--hedge-after", hedge_after_,
           "Sends the request a second time if there is no answer after this time, to another "
-          "server if there is one; the first answer counts. [default: never]")
+          "server if possible; the first answer counts. [default: never]")
       ->type_name("DURATION")
       ->check(NotEmpty)
       ->needs(server)
-      ->group("Where and how long");
+      ->group("Connection");
 }
 
 void ConnectionFlags::AddCallerFlags(CLI::App* command, CLI::Option* server) {
-  constexpr char kGroup[] = "Who asks";
+  constexpr char kGroup[] = "Caller";
   command
       ->add_option(
           "--token-file", token_file_,

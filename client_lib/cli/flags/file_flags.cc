@@ -67,7 +67,7 @@ FileFlags::FileFlags(CLI::App* command, Also also) {
                 &files_.output);
   CLI::Option* report = AddOutputFlag(
       command, "--report",
-      "The file for the report: what was done and why, as JSON. - is standard output.",
+      "The file for the report: the changes and their reasons, as JSON. - is standard output.",
       &files_.report);
   command
       ->add_flag_callback(
@@ -98,7 +98,7 @@ FileFlags::FileFlags(CLI::App* command, Also also) {
       ->group("What to write");
   command
       ->add_flag("--verbose", files_.verbose,
-                 "Prints all that the report says for people: the search, the bounds, copies and "
+                 "Prints the whole report in readable form: the search, the bounds, copies and "
                  "shares of the step's time for each GPU.")
       ->group("What to write")
       ->excludes("--quiet");

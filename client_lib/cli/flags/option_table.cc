@@ -36,7 +36,7 @@ constexpr FieldText kSyntax[] = {
      "A name that ends in .json or has a slash: a file with the fields of Hardware "
      "(hardware.proto) in JSON."},
     {"gpu_memory_bytes",
-     "Without it and a --hardware with a name, nvidia-smi is asked, where there is one."},
+     "If neither this nor a named --hardware is given, it is read from nvidia-smi."},
     {"gpu_memories", "--gpu-memory /gpu:1=12GiB. Give the flag once for each GPU."},
     {"efficiencies", "--efficiency transpose=0.6. Give the flag once for each class."},
 };

@@ -52,7 +52,7 @@ absl::StatusOr<v1::RewriteResponse> Apply(const SavedPlans& plans, size_t index,
   if (plan == nullptr) {
     return core::InvalidError(
         v1::ERROR_REASON_OTHER_GRAPH,
-        absl::StrCat("the plans have none for graph ", index,
+        absl::StrCat("there is no saved plan for graph ", index,
                      " of the file; give the file of plans that was saved with it"),
         {{"index", absl::StrCat(index)}});
   }

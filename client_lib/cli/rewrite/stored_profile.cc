@@ -106,15 +106,15 @@ std::string StoredProfiles::AddTo(absl::string_view graph_def, v1::Step* step) c
   v1::StoredProfile stored;
   if (!stored.ParseFromString(*bytes) || stored.graph_sha256() != *sha256) {
     return absl::StrCat("the profile ", path,
-                        " is damaged, or of another graph, and not used; delete it");
+                        " is damaged or belongs to another graph; ignored. Delete it");
   }
   if (!FeedTheSame(stored.step(), *step)) {
-    return absl::StrCat("the profile ", path, " is not used: it is of a step with ",
-                        FedText(stored.step()), ", this one has ", FedText(*step));
+    return absl::StrCat("the profile ", path, " is not used: it was traced with ",
+                        FedText(stored.step()), ", this step has ", FedText(*step));
   }
   step->set_profile(std::move(*stored.mutable_profile()));
   return absl::StrCat("times and sizes of a run are taken from ", path,
-                      "; --no-stored-profile leaves them out");
+                      "; --no-stored-profile ignores them");
 }
 
 std::string StoredProfiles::Contents() const {

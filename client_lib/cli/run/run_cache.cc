@@ -29,7 +29,7 @@ namespace {
 constexpr char kEntrySuffix[] = ".entry";
 constexpr char kFailed[] = "failed";  // No digest begins like this.
 constexpr char kCacheAdvice[] =
-    "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that nobody else may write to";
+    "give --cache-dir (or SPILLWAY_CACHE_DIR) a folder of your own that only you may write to";
 // Digests and a note: a few KiB. A larger file is not an entry.
 constexpr size_t kMaxEntryBytes = 16 << 20;
 // For a stored file, a graph or its report. A graph has at most 2 GiB; its text form is longer.
@@ -242,7 +242,7 @@ absl::Status CacheEntry::Store(const std::vector<CacheFile>& files, const std::s
   const auto overwrite = [this](absl::string_view bytes) {
     const int error = Overwrite(fd_, bytes);
     if (error == 0) return absl::OkStatus();
-    return FileError(error, "write", PathOf(kEntrySuffix), "nothing was kept of it");
+    return FileError(error, "write", PathOf(kEntrySuffix), "no part of it was kept");
   };
   if (absl::Status status = overwrite(""); !status.ok()) return status;
   std::string body;

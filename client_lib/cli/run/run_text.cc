@@ -32,14 +32,14 @@ std::string RunText(const std::string& graph, const PreparedGraph& prepared) {
   }
   if (report.hardware().preset_assumed()) {
     notes.push_back(absl::StrCat("assuming ", report.hardware().hardware().preset(),
-                                 ", as neither --hardware nor nvidia-smi tells which machine this "
-                                 "is: see spillway doctor"));
+                                 ", as neither --hardware nor nvidia-smi identifies the machine: "
+                                 "see spillway doctor"));
   }
   for (const v1::Warning& warning : report.warnings()) {
     if (warning.code() == v1::WARNING_CODE_TARGETS_ARE_SINKS) {
       notes.push_back("no weight updates were found: is it a training graph?");
     } else if (warning.code() == v1::WARNING_CODE_BATCH_SIZE_UNUSED) {
-      notes.push_back("the graph states another batch than --batch-size");
+      notes.push_back("the graph states a batch other than --batch-size");
     }
   }
   if (prepared.cached) notes.push_back("from the cache");

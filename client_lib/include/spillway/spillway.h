@@ -122,12 +122,12 @@ SPILLWAY_EXPORT spillway_status* spillway_client_options_set_tls(spillway_client
    every call. NULL: none, the default. Since version 4, like the next two. */
 SPILLWAY_EXPORT spillway_status* spillway_client_options_set_token_file(
     spillway_client_options* options, const char* file);
-/* Nonzero: also sends tokens where others can read them, without TLS to another machine; otherwise
+/* Nonzero: also sends tokens if others can read them, without TLS to another machine; otherwise
    such a call fails with INVALID_ARGUMENT. Default: 0. */
 SPILLWAY_EXPORT spillway_status* spillway_client_options_set_token_in_clear(
     spillway_client_options* options, int32_t allowed);
-/* Sends a rewrite without an answer after this time a second time, to another server if there is
-   one; the first answer wins. 1 and up. Default: never. */
+/* Sends a rewrite without an answer after this time a second time, to another server if
+   possible; the first answer wins. 1 and up. Default: never. */
 SPILLWAY_EXPORT spillway_status* spillway_client_options_set_hedge_after_ms(
     spillway_client_options* options, int64_t milliseconds);
 
@@ -224,9 +224,9 @@ SPILLWAY_EXPORT spillway_status* spillway_check_health(spillway_client* client, 
    NULL and 0 for the defaults. Since version 3; earlier functions of these names took no client. */
 
 /* Receives one serialized message of an answer that has several. The bytes are valid only during
-   the callback. Called on the thread of the call, before the call returns; what was delivered
-   remains valid even if the call then fails. It may cancel the call, and must not free or reuse its
-   handles. */
+   the callback. Called on the thread of the call, before the call returns; delivered
+   messages remain valid even if the call then fails. It may cancel the call, and must not free or
+   reuse its handles. */
 typedef void (*spillway_part_fn)(const void* message, size_t size, void* user_data);
 
 /* What a graph contains: a spillway.v1.GraphSummary. `options`: InspectOptions, whose field

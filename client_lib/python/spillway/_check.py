@@ -115,7 +115,7 @@ def check(report: Any, run_metadata: Any, *,
 
     Raises:
       TypeError: an argument has the wrong type.
-      InvalidOptionError: run_metadata holds no step, or is of another graph.
+      InvalidOptionError: run_metadata holds no step, or belongs to another graph.
       SpillwayError: the report is damaged.
     """
     trace = path_of("trace", trace)

@@ -38,7 +38,7 @@ class TlsKeywords(TypedDict, total=False):
     """Send the token without TLS, too."""
     hedge_after: Optional[Duration]
     """The time after which a rewrite without an answer is sent a second time, to another server if
-    there is one; the first answer wins. Default: never."""
+    possible; the first answer wins. Default: never."""
 
 
 class OneCallKeywords(TypedDict, total=False):
@@ -102,7 +102,7 @@ class PlanKeywords(TypedDict, total=False):
 
 
 class StrategyKeywords(TypedDict, total=False):
-    """The strategy of a rewrite, and what is left of its search."""
+    """The strategy of a rewrite, and its search."""
 
     strategy: Optional[Strategy]
     """`budget` (the default), `level` (TFLMS v2) or `scope` (TFLMS v1)."""

@@ -23,7 +23,7 @@ def of(message: Message) -> str:
 
 
 def of_result(result: Any) -> str:
-    """Returns the view of a RewriteResult: what was needed, the setting, its cost, the largest
+    """Returns the view of a RewriteResult: the memory needed, the setting, its cost, the largest
     swaps, and a picture of the step's memory if spillway.plot can draw one."""
     if result.report is None:
         return note("not rewritten: %s" % result.error)

@@ -138,7 +138,7 @@ class _Caller:
                          _native.PART(), None)
 
     def both(self, graph: bytes, plan: bool) -> Tuple[bytes, Optional[bytes], Optional[str]]:
-        """Returns the graph to draw, the one before the rewrite, and a note if there is none."""
+        """Returns the graph to draw, the one before the rewrite, and a note if it is missing."""
         where = {name: value for name, value in vars(self._where).items() if value is not None}
         where.update(timeout=self._timeout, progress=self._progress)
         try:

@@ -83,7 +83,7 @@ def simulate(graph: Any, *, server: Union[str, List[str], None] = None,
         report.forecast.fit          # "FITS", "DOES_NOT_FIT" or "UNKNOWN"
 
     Args:
-      memory: also report the memory in use over the step, and what is live at its peak.
+      memory: also report the memory in use over the step, and the tensors live at its peak.
       trace: also report when each operation ran, and on which engine.
       execution: the execution model of memory and trace: `launched_ahead`, like TensorFlow (the
         default), or `synchronous`.
@@ -124,7 +124,7 @@ def explore(graph: Any, *, server: Union[str, List[str], None] = None,
         that does not fit.
       multiple_of: search for the largest size that fits among multiples of this. Default: 1.
       swapping: also plan the graph at every size, with the strategy budget.
-      recompute: which ops may run again in these plans: `off`, `cheap` or `all`, as in `rewrite`.
+      recompute: which ops these plans may recompute: `off`, `cheap` or `all`, as in `rewrite`.
       no_budget: simulate with unlimited memory; only `sizes` are tried.
       **keywords: those of `simulate`.
 
@@ -179,8 +179,8 @@ def capabilities(*, server: Union[str, List[str], None] = None, timeout: Optiona
 
 
 def host_memory_of(keywords: Mapping[str, Any]) -> int:
-    """Returns the bytes of host memory of the machine that `rewrite` with these keywords is for:
-    what a simulation there says of it."""
+    """Returns the bytes of host memory of the machine that `rewrite` with these keywords is for,
+    by a simulation there."""
     machine = options.step_of({name: keywords.get(name)
                                for name in ("hardware", "host_memory_bytes")})
     machine.get("hardware", {}).pop("gpu_memories", None)  # Of GPUs that this graph does not have.

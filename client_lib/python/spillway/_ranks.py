@@ -76,7 +76,7 @@ class HorovodRanks:
         if failures:
             raise failures[0]
         if not results:
-            raise timed_out("rank %d waited %g s for the other ranks (%s); see what became of "
+            raise timed_out("rank %d waited %g s for the other ranks (%s); check "
                             "them, or give wait= more seconds" % (self.rank, self._wait, what))
         return results[0]
 
@@ -84,7 +84,7 @@ class HorovodRanks:
 class FolderRanks:
     """Uses files in a folder that all ranks can access and no other job uses. Files are written
     atomically, by a rename. Files of an earlier run are ignored: rank 0 creates a new subfolder for
-    each exchange, and confirms what the others wrote into it.
+    each exchange, and confirms the files of the others in it.
 
     Raises UnavailableError if the folder cannot be used, DeadlineExceededError if a rank does not
     arrive.
@@ -179,7 +179,7 @@ class FolderRanks:
                 return found
             if time.monotonic() >= deadline:
                 raise timed_out(
-                    "rank %d waited %g s for rank %d in %r (%s); see what became of it, give wait= "
+                    "rank %d waited %g s for rank %d in %r (%s); check that it runs, give wait= "
                     "more seconds, and the same folder to all %d ranks" % (
                         self.rank, self._wait, whom, self._top, what, self.size))
             time.sleep(_POLL_SECONDS)

@@ -22,13 +22,13 @@ _REPORT, _PATCH, _PLAN = 2, 3, 4
 
 
 class RewriteResult:
-    """A rewritten graph. `print` says what was done; a notebook shows what was needed, the setting,
+    """A rewritten graph. `print` shows a summary; a notebook shows the memory needed, the setting,
     its cost and the largest swaps.
 
     Attributes:
       graph_def: the graph, of the type of the input: bytes for bytes, a GraphDef for a GraphDef or
         a Graph. After a failure with `fail_open`, the original graph.
-      report: what was done and why; parsed on first access. None after a failure.
+      report: the changes and their reasons; parsed on first access. None after a failure.
       patch: the rewrite as a list of edits; None unless `patch=True`.
       plan: the plan, to be applied again; None unless `save_plan=True`, and if the graph was kept
         or stripped.
@@ -108,7 +108,7 @@ def rewrite(graph: Any, *, strategy: Optional[_doors.Strategy] = None,
         every call, or the token itself. Without TLS it is not sent to another machine, unless
         `token_in_clear` is set.
       hedge_after: the time (seconds, or `"500ms"`) after which a rewrite without an answer is sent a
-        second time, to another server if there is one; the first answer wins. Default: never.
+        second time, to another server if possible; the first answer wins. Default: never.
       request_id, traceparent: for the server's log: an id, and the span in W3C format.
       **keywords: the options, by the names of options.proto: `lb=5`, `batch_size=128`,
         `feeds={"images": (128, 224, 224, 3), "is_training": True}` (shapes or values; also

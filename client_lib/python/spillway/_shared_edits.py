@@ -1,8 +1,8 @@
 """The edits of one rank's graph, for the same graph on another rank.
 
 Ranks of one job build the same graph, but not the same bytes: seeds and shards differ, and so may
-the order of nodes, of control inputs and of attributes. So not the rewritten graph is shared but
-what was done to it: each rank's own nodes stay as they are, byte for byte, but for edited inputs.
+the order of nodes, of control inputs and of attributes. So the edits are shared, not the rewritten
+graph: each rank's own nodes stay as they are, byte for byte, but for edited inputs.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ def bytes_of(option: str, text: str) -> int:
 
 
 def format_bytes(count: Optional[float]) -> str:
-    """`1.50 GiB`; `-` where there is nothing to say."""
+    """`1.50 GiB`; `-` if unknown."""
     return "-" if count is None else _native.text("bytes", b"%d" % count)
 
 
 def format_time(nanoseconds: Optional[int]) -> str:
-    """`12.3 ms`, as the command line has it; `-` where there is nothing to say."""
+    """`12.3 ms`, as the command line has it; `-` if unknown."""
     return "-" if nanoseconds is None else _native.text("nanoseconds", b"%d" % nanoseconds)

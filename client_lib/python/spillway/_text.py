@@ -28,7 +28,7 @@ def in_words(name: str, message: bytes) -> str:
 
 
 def cost(report: Report) -> str:
-    """Returns what a rewrite costs, in one line."""
+    """Returns the cost of a rewrite, in one line."""
     return in_words("RewriteReport line", serialized(report))
 
 

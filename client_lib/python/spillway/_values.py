@@ -1,4 +1,4 @@
-"""Values of keywords that may be text as on the command line: numbers, lists, what is fed.
+"""Values of keywords that may be text as on the command line: numbers, lists, feeds.
 
 The grammar is that of client_lib/cli/flags/option_value.cc.
 """
@@ -100,7 +100,7 @@ def path_of(option: str, value: Any) -> Optional[str]:
 
 
 def items_of(option: str, value: Any, wrong: str, most: int = _MAX_ITEMS) -> List[Any]:
-    """The items of any iterable that is no text and no dict. `wrong`: what is said of others."""
+    """The items of any iterable that is no text and no dict. `wrong`: the error for others."""
     try:
         if isinstance(value, (str, bytes, bytearray, memoryview, dict)):
             raise TypeError
@@ -111,7 +111,7 @@ def items_of(option: str, value: Any, wrong: str, most: int = _MAX_ITEMS) -> Lis
 
 
 def entries_of(option: str, value: Any, wrong: str) -> List[Tuple[Any, Any]]:
-    """The pairs of a dict, or of what has such `items`. `wrong`: what is said of others."""
+    """The pairs of a dict, or of an object with such `items`. `wrong`: the error for others."""
     try:
         entries = [(key, inner) for key, inner in itertools.islice(value.items(), _MAX_ITEMS + 1)]
     except (AttributeError, TypeError, ValueError):
@@ -195,12 +195,12 @@ def _assigned(text: Any) -> Tuple[str, str]:
 def _feed_name(feed: Any) -> str:
     name = feed if isinstance(feed, str) else getattr(feed, "name", None)
     if not isinstance(name, str):  # A tensor of TensorFlow has a name.
-        raise errors.bad_option("feeds", feed, "is neither the name of what is fed nor a tensor")
+        raise errors.bad_option("feeds", feed, "is neither the name of a fed tensor nor a tensor")
     return text_of("feeds", name)
 
 
 def _feed(name: str, fed: Any, with_size: bool) -> Dict[str, Any]:
-    """A shape; or what is fed: a number, a bool, an array, whose value counts where it is small."""
+    """A shape; or a fed value: a number, a bool, an array, whose value counts if it is small."""
     option = "feeds[%r]" % name
     if isinstance(fed, str):
         return _feed_of_text(option, fed, with_size)
@@ -221,7 +221,7 @@ def _dims(option: str, shape: Any, with_size: bool) -> List[int]:
         shape = [None]
     dims = []
     for dim in items_of(option, shape, "is neither a shape, e.g. (128, 224, 224, 3) or "
-                                       "\"128,224,224,3\", nor what is fed: a number, a bool, an "
+                                       "\"128,224,224,3\", nor a value: a number, a bool, an "
                                        "array"):
         if with_size and isinstance(dim, str) and dim == "N":
             dims.append(_VARIES)

@@ -1,5 +1,5 @@
 """The little of protobuf's wire format that is needed to put messages together and apart: the
-fields of one message, each a length and bytes. What is in them is the library's business (JSON,
+fields of one message, each a length and bytes. Their contents are the library's business (JSON,
 _native.py).
 """
 

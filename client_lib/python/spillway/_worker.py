@@ -21,8 +21,8 @@ _tasks: Optional["queue.SimpleQueue[Callable[[], None]]"] = None
 
 
 def run(function: Callable[[], None], cancel: Callable[[], None]) -> None:
-    """Calls the function. On Ctrl-C calls `cancel`, waits until the function is back,
-    since what it reads and writes is the caller's, and raises."""
+    """Calls the function. On Ctrl-C calls `cancel`, waits until the function is back, since its
+    inputs and outputs are the caller's, and raises."""
     if threading.current_thread() is not threading.main_thread():
         function()
         return

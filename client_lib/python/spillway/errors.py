@@ -24,7 +24,7 @@ class SpillwayError(Exception):
       message: the same sentence with the names of the API's fields, as in every Spillway program.
       code: the gRPC code as a name, e.g. `INVALID_ARGUMENT`.
       reason: for programs; a value of `ErrorReason` in error.proto without its prefix, e.g.
-        `DANGLING_INPUT`. Stable. Empty if there is none.
+        `DANGLING_INPUT`. Stable. Empty: none.
       metadata: the names and numbers in the message, by key.
     """
 
@@ -158,7 +158,7 @@ _BY_CODE = {
 
 
 def shown(value: object) -> str:
-    """Returns a value as it stands in a sentence, whatever it is."""
+    """Returns any value as it stands in a sentence."""
     try:
         text = repr(value)
     except Exception:  # pylint: disable=broad-except

@@ -45,7 +45,7 @@ _FLAGS = (
     _Flag("scope", "lb", 1, "how many levels before its consumer a swap-in may start, at least"),
     _Flag("scope", "n_tensors", -1, "how many tensors are swapped; -1: all"),
     _Flag("level", "swapout_threshold", -1,
-          "how many levels lie between producer and consumer of what is swapped; -1: tuned"),
+          "how many levels lie between producer and consumer of swapped tensors; -1: tuned"),
     _Flag("level", "swapin_ahead", -1, "how many levels ahead a swap-in starts; -1: tuned"),
     _Flag("level", "swapin_groupby", -1,
           "consumers at most so many levels apart share a swap-in; -1: tuned"),

@@ -1,4 +1,4 @@
-"""The report of a rewrite, what it did and why: spillway.v1.RewriteReport (report.proto).
+"""The report of a rewrite, its changes and reasons: spillway.v1.RewriteReport (report.proto).
 
 The fields are in messages.py. Sizes are bytes, times nanoseconds. A figure that is unknown or not
 computed is None, never 0.
@@ -35,8 +35,8 @@ _DECISIONS = 12
 class Report(ReportFields):
     """The report of one rewrite.
 
-    `outcome` is REWRITTEN, NOTHING_TO_DO, KEPT, FOREIGN, STRIPPED or DRY_RUN. `print` says what was
-    done; a notebook shows it as a table. Compares equal if the underlying messages are.
+    `outcome` is REWRITTEN, NOTHING_TO_DO, KEPT, FOREIGN, STRIPPED or DRY_RUN. `print` shows a
+    summary; a notebook shows a table. Compares equal if the underlying messages are.
     """
     message: bytes = field(default=b"", repr=False)
 

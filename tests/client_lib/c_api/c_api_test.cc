@@ -568,8 +568,7 @@ TEST(CApiTest, PicturesOfMessages) {
               HasSubstr("format is 'gif'; give one of svg, html, trace"));
   EXPECT_THAT(draw("SimulateReport", "svg", "blue", "", &other), HasSubstr("theme is 'blue'"));
   EXPECT_THAT(draw("Report", "svg", nullptr, "", &other), HasSubstr("name is 'Report'"));
-  EXPECT_THAT(draw("SimulateReport", "trace", nullptr, bytes, &other),
-              HasSubstr("before is of use"));
+  EXPECT_THAT(draw("SimulateReport", "trace", nullptr, bytes, &other), HasSubstr("before needs"));
   EXPECT_THAT(draw("ExploreReport", "trace", nullptr, "", &other), HasSubstr("format is trace"));
   EXPECT_THAT(draw("SimulateReport", "svg", nullptr, "\xff", &other),
               HasSubstr("before is not a serialized"));
@@ -596,13 +595,14 @@ TEST(CApiTest, TextsAndChecks) {
   };
   std::string text;
   EXPECT_EQ(check(report.SerializeAsString(), run, &text), kOk);
-  EXPECT_THAT(text, HasSubstr("no swaps are in this graph\n"));
+  EXPECT_THAT(text, HasSubstr("this graph has no swaps\n"));
   EXPECT_THAT(text, HasSubstr("  step, launched ahead  "));
   EXPECT_THAT(text, HasSubstr("1.5 ms"));
   v1::TensorSwap* swap = report.add_swaps();
   swap->set_tensor("elsewhere:0");
-  EXPECT_THAT(check(report.SerializeAsString(), run, &text),
-              HasSubstr("3 BAD_OPTION run_metadata is of another graph: neither 'elsewhere:0'"));
+  EXPECT_THAT(
+      check(report.SerializeAsString(), run, &text),
+      HasSubstr("3 BAD_OPTION run_metadata belongs to another graph: neither 'elsewhere:0'"));
   EXPECT_THAT(check(report.SerializeAsString(), "", &text),
               HasSubstr("run_metadata holds no step"));
   EXPECT_THAT(check(report.SerializeAsString(), run.substr(0, run.size() - 1), &text),

@@ -94,7 +94,7 @@ class MachineTest(unittest.TestCase):
             self.assertEqual(line, "p100_pcie 15955132416 PRESET 12000000000.0 True")
         self.assertEqual(lines[4], " ".join(["AssumedMachineWarning"] * 4))
         with self.assertRaisesRegex(AssertionError, "InvalidOptionError: hardware is auto, and no "
-                                    "nvidia-smi here says which GPU this is"):
+                                    "nvidia-smi here identifies the GPU"):
             self.printed(AUTO)
 
 

@@ -261,7 +261,7 @@ MISTAKES = [
      r"^feeds\['images'\]: \[1, 2\] is not a dimension of a shape"),
     ("rewrite", dict(feeds={"images": object}), OPTION,
      r"^feeds\['images'\]: <class 'object'> is neither a shape"),
-    ("rewrite", dict(feeds={5: (1,)}), OPTION, r"^feeds: 5 is neither the name of what is fed"),
+    ("rewrite", dict(feeds={5: (1,)}), OPTION, r"^feeds: 5 is neither the name of a fed tensor"),
     ("rewrite", dict(feeds=["images"]), OPTION, r"^feeds: 'images' is not NAME=DIM,DIM,"),
     ("rewrite", dict(feeds=7), OPTION, r"^feeds: 7 is not a dict like \{\"images\": \(128, "),
     ("inspect", dict(feeds={"nowhere": (1,)}), OPTION, r"^feed 'nowhere' names no node"),

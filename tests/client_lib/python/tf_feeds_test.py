@@ -116,7 +116,7 @@ class FedTensorTest(unittest.TestCase):
         original = graph.as_graph_def(add_shapes=True)
         for recompute in ("cheap", "all"):
             result = spillway.rewrite(original, recompute=recompute, **TIGHT)
-            self.assertIn("feed clones what their originals are fed", str(result))
+            self.assertIn("feed clones like their originals", str(result))
             clones = {node.original: node.clones for node in result.report.recomputation.nodes}
             self.assertEqual(sum(map(len, clones.values())), result.report.recomputation.node_count)
             case = Case(tf_common.live(result.graph_def.SerializeToString()))

@@ -181,7 +181,7 @@ TEST_F(PlannerTest, AnUnknownBudgetIsAsked) {
   setenv("PATH", "/nowhere", 1);
   settings_.gpu_memory_bytes = 0;
   EXPECT_FALSE(Plan(graph_).has_value());
-  EXPECT_THAT(lines_, HasSubstr("set SPILLWAY_GPU_MEMORY_BYTES (as 16GiB) or SPILLWAY_HARDWARE"));
+  EXPECT_THAT(lines_, HasSubstr("set SPILLWAY_GPU_MEMORY_BYTES (e.g. 16GiB) or SPILLWAY_HARDWARE"));
   settings_.strategy = "scope";  // It swaps without a budget.
   EXPECT_TRUE(Plan(graph_).has_value()) << lines_;
   settings_.strategy = "";
@@ -254,7 +254,7 @@ TEST_F(PlannerTest, FailClosedEndsTheProcess) {
   settings_.fail_closed = true;
   settings_.gpu_memory_bytes = kTooSmall;
   EXPECT_EXIT(PlanGraph(settings_, "GPU", {graph_, {}, {"closed"}}), ::testing::ExitedWithCode(1),
-              "DOES_NOT_FIT.*SPILLWAY_FAIL_CLOSED wants it");
+              "DOES_NOT_FIT.*SPILLWAY_FAIL_CLOSED requires");
   EXPECT_EXIT(
       {
         settings_.gpu_memory_bytes = kAmple;

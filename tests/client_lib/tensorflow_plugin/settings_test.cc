@@ -125,7 +125,7 @@ TEST(SettingsTest, WhatCannotBeUsedIsNamed) {
       {"SPILLWAY_FAIL_CLOSED", "maybe", "SPILLWAY_FAIL_CLOSED is 'maybe'; it has to be 1 or 0"},
       {"SPILLWAY_OPTIONS", "{", "SPILLWAY_OPTIONS is '{'; it has to be a JSON object"},
       {"SPILLWAY_TIMEOUT_S", "0", "SPILLWAY_TIMEOUT_S is '0'; it has to be a whole number"},
-      {"SPILLWAY_SETTINGS", typo, "' has the setting 'batch', which there is none of"},
+      {"SPILLWAY_SETTINGS", typo, "' has the setting 'batch', which does not exist"},
       {"SPILLWAY_SETTINGS", bad, "'batch_size' in '" + bad + "' is 'many'; it has to be"},
       {"SPILLWAY_SETTINGS", list, "which is not a JSON object"},
       {"SPILLWAY_SETTINGS", broken, "which is not a JSON object"},

@@ -178,8 +178,9 @@ TEST_F(CheckRunTest, ATraceOfAnotherGraph) {
   trace_.nodes = {{"elsewhere", {kFirstGpu, absl::nullopt}}};
   const absl::Status status = CheckRun(report_, trace_).status();
   EXPECT_EQ(core::GetErrorInfo(status).reason(), "BAD_OPTION") << status;
-  EXPECT_THAT(std::string(status.message()),
-              StartsWith("run_metadata is of another graph: neither 'a:0' nor any other tensor"));
+  EXPECT_THAT(
+      std::string(status.message()),
+      StartsWith("run_metadata belongs to another graph: neither 'a:0' nor any other tensor"));
 }
 
 }  // namespace

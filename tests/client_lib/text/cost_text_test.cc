@@ -72,10 +72,10 @@ TEST(CostTextTest, WhatRunsAgain) {
   report.clear_devices();
   report.mutable_recomputation()->set_node_count(9);
   report.set_same_bits(v1::SAME_BITS_WITH_ADVICE);
-  EXPECT_EQ(CostText(report), "fits with 9 nodes run again, 5 % slower");
+  EXPECT_EQ(CostText(report), "fits with 9 recomputed nodes, 5 % slower");
   report.set_same_bits(v1::SAME_BITS_NO);
   EXPECT_EQ(CostText(report),
-            "fits with 9 nodes run again, 5 % slower, last bits may differ (--recompute off: only "
+            "fits with 9 recomputed nodes, 5 % slower, last bits may differ (--recompute off: only "
             "by Grappler)");
 }
 

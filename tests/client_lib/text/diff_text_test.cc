@@ -35,7 +35,7 @@ TEST(DiffTextTest, ASentencePerSwap) {
   records of Spillway  on 1 node of both graphs
 
 swaps
-  relu:0 (12.30 MiB) waits on /cpu:0 from out;
+  relu:0 (12.30 MiB) is kept on /cpu:0 from out;
     in brings it back for g (input 1) when t has ended;
     in_1 brings it back for h (input 0), i (input 2) at once: it has no trigger
 
@@ -49,12 +49,12 @@ TEST(DiffTextTest, NodesThatRunAgainAreNoOtherDifferences) {
       rewired { node: "b" input_index: 0 tensor_a: "a:0" tensor_b: "lms/recompute_a:0"
                 made_again: true }
       controls_added { node: "update" control: "lms/recompute_a" })");
-  EXPECT_THAT(text, HasSubstr("nodes that run again\n"
-                              "  lms/recompute_a (Relu on no stated device) runs a again\n"));
-  EXPECT_THAT(text, HasSubstr("data inputs rewired  1, all by nodes that run again\n"));
+  EXPECT_THAT(text, HasSubstr("recomputed nodes\n"
+                              "  lms/recompute_a (Relu on no stated device) recomputes a\n"));
+  EXPECT_THAT(text, HasSubstr("data inputs rewired  1, all by recomputation\n"));
   EXPECT_THAT(text, Not(HasSubstr("other nodes added")));
   EXPECT_THAT(text, Not(HasSubstr("other data inputs rewired")));
-  EXPECT_THAT(text, HasSubstr("\n1 node runs again, no swaps; other differences: none\n"));
+  EXPECT_THAT(text, HasSubstr("\n1 node recomputed, no swaps; other differences: none\n"));
 }
 
 TEST(DiffTextTest, CallsThatWereInlinedComeFirst) {
@@ -75,7 +75,7 @@ calls inlined
   loss
 
 swaps
-  step/relu:0 (size unknown) waits on no stated device from out;
+  step/relu:0 (size unknown) is kept on no stated device from out;
     in brings it back for g (input 1) when t has ended
 
 2 calls inlined, 1 tensor swapped out, 1 swap-in, 0 without trigger; other differences: none

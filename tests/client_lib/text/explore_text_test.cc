@@ -65,7 +65,7 @@ TEST(ExploreTextTest, SizesWithThePlansOfOthers) {
       absl::StrCat(kMachine, "size_is_batch: true\n", row(64, "plan_of_size: 96"), row(96, ""));
   EXPECT_THAT(Exploration(report),
               HasSubstr("  plans    batch 64 is as fast with the plan of batch 96: rewrite at that "
-                        "with --save-plan, and\n           apply it\n"));
+                        "size with --save-plan,\n           then apply the plan\n"));
   EXPECT_THAT(Exploration(report + row(32, "plan_of_size: 96")), HasSubstr("(1 more: --json)"));
 }
 

@@ -67,7 +67,7 @@ TEST(ForecastTextTest, AStepThatFits) {
     copying in              1%
   host memory  1.00 KiB at most
   synchronous  210 ms, if no op were launched ahead of the GPU
-  swapping     no plan can do with less than 2.00 GiB (grad)
+  swapping     no plan can fit in less than 2.00 GiB (grad)
   machine      p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
   step         1234 nodes: all that train_op needs
 )");
@@ -114,9 +114,9 @@ TEST(ForecastTextTest, AStepThatDoesNotFitSaysByHowMuchAndWhatSwappingCouldDo) {
   copied out        0 B        0 B
   copied in         0 B        0 B
   host memory  0 B at most
-  ran out      conv asks for 1.00 GiB, where 7.00 GiB of 8.00 GiB are in use
+  ran out      conv asks for 1.00 GiB while 7.00 GiB of 8.00 GiB are in use
   swapping     on /gpu:1: might make it fit: any plan copies at least 3.00 GiB out and 4.00 GiB in,
-               and a step takes at least 190 ms; none can do with less than 2.00 GiB (grad)
+               and a step takes at least 190 ms; no plan can fit in less than 2.00 GiB (grad)
   machine      p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
   step         1 node: all that a, b and c need
 )");
@@ -131,8 +131,8 @@ TEST(ForecastTextTest, ANodeThatIsTooLargeCannotBeHelped) {
                 bounds { memory_bytes: 9663676416 memory_node: "conv_grad" } }
     })"),
               AllOf(StartsWith("does not fit: the GPU would need 16.00 GiB, 8.00 GiB more than"),
-                    HasSubstr("cannot make it fit: with what is resident, conv_grad alone needs "
-                              "9.00 GiB\n"),
+                    HasSubstr("cannot make it fit: with the resident tensors, conv_grad alone "
+                              "needs 9.00 GiB\n"),
                     Not(HasSubstr("might"))));
 }
 
@@ -145,7 +145,7 @@ TEST(ForecastTextTest, TheHostMayBeTooSmall) {
       devices { peak_bytes: 4294967296 bounds { memory_bytes: 1 memory_node: "y" } }
     })"),
               AllOf(StartsWith("does not fit: the copies would need 96.00 GiB of pinned host "
-                               "memory, 32.00 GiB more than there is\n"),
+                               "memory, 32.00 GiB more than available\n"),
                     Not(HasSubstr("swapping"))));
 }
 
@@ -156,7 +156,7 @@ TEST(ForecastTextTest, EnoughMemoryMayBeFragmented) {
                       budget_bytes: 8589934592 fragmented: true }
       devices { peak_bytes: 8589934591 }
     })");
-  EXPECT_THAT(text, AllOf(StartsWith("does not fit: what is free of the 8.00 GiB of the GPU is "
+  EXPECT_THAT(text, AllOf(StartsWith("does not fit: the free part of the 8.00 GiB of the GPU is "
                                      "fragmented\n"),
                           HasSubstr(" of 8.00 GiB are in use, and the rest is\n")));
 }
@@ -181,8 +181,8 @@ TEST(ForecastTextTest, WhatIsNotKnownIsInTheFirstLine) {
                     message: "The size of conv is unknown; give batch_size." }
       fit_unknown { cause: FIT_UNKNOWN_CAUSE_LOOPS node: "merge" count: 1 message: "A loop." }
     })");
-  EXPECT_THAT(text, AllOf(StartsWith("unknown whether it fits into 8.00 GiB per GPU: what is known "
-                                     "of it does; a step takes 1.0 ms\n"),
+  EXPECT_THAT(text, AllOf(StartsWith("unknown whether it fits into 8.00 GiB per GPU: the known "
+                                     "part does; a step takes 1.0 ms\n"),
                           HasSubstr("  unknown      The size of conv is unknown; give batch_size.\n"
                                     "               A loop.\n")));
   // Without a budget there are no bounds.
@@ -244,7 +244,7 @@ TEST(ForecastTextTest, BeforeAndAfter) {
       R"(  machine  p100_pcie, 8.00 GiB per GPU, 64.00 GiB of host memory, 12 GB/s out and 10 GB/s in
   times    of steps launched ahead, as TensorFlow runs them
   before   does not fit: the GPU would need 12.00 GiB, 4.00 GiB more than its 8.00 GiB
-           conv asks for 1.00 GiB, where 7.00 GiB of 8.00 GiB are in use
+           conv asks for 1.00 GiB while 7.00 GiB of 8.00 GiB are in use
 )");
 }
 
@@ -357,7 +357,7 @@ TEST(ForecastTextTest, MemoryOverTheStep) {
   v1::SimulateReport with_kernels = report;
   with_kernels.mutable_memory(0)->mutable_live_at_peak(0)->mutable_tensor()->set_size_bytes(1024);
   EXPECT_THAT(FormatMemory(with_kernels, 10, Style()),
-              HasSubstr("  temporaries  512 B of the peak: what kernels and libraries take"));
+              HasSubstr("  temporaries  512 B of the peak: memory that kernels and libraries use"));
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST(LevelTextTest, OneGpuTuned) {
 
 TEST(LevelTextTest, SaysThatAPlanIsPaced) {
   EXPECT_THAT(Facts("level { paced: true devices {} }"),
-              HasSubstr("paced    what is launched behind a swap-in's trigger waits for the"));
+              HasSubstr("paced    ops launched after a swap-in's trigger wait for the"));
   EXPECT_THAT(Facts("level { devices {} }"), Not(HasSubstr("paced")));
 }
 

@@ -12,7 +12,7 @@ TEST(AssumedTextTest, OnlyOfAMachineThatNobodyNamed) {
   EXPECT_EQ(AssumedText(hardware), "");
   hardware.set_preset_assumed(true);
   EXPECT_EQ(AssumedText(hardware),
-            "t4 is assumed: no hardware is named, and nvidia-smi does not tell it here (spillway "
+            "t4 is assumed: no hardware is named, and nvidia-smi does not identify it (spillway "
             "capabilities lists the presets)");
 }
 

@@ -1,6 +1,6 @@
-"""Keras 3's `jit_compile="auto"`, which becomes True where there is a GPU.
+"""Keras 3's `jit_compile="auto"`, which becomes True on a GPU.
 
-What `compile` was given is lost when it has returned: it keeps what "auto" became
+The argument is lost when `compile` has returned: it keeps the value that "auto" became
 (Trainer.compile and Trainer._resolve_auto_jit_compile in keras/src/trainers/trainer.py, Keras 3.0 to
 3.15). So `compile` notes it, from the import of spillway.tensorflow on.
 """
@@ -22,7 +22,7 @@ _AUTO: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def watch() -> None:
-    """Has Keras 3's `compile`, if TensorFlow has loaded Keras 3, note what it chooses by itself."""
+    """Has Keras 3's `compile`, if TensorFlow has loaded Keras 3, note its own choice."""
     trainer: Any = getattr(sys.modules.get("keras.src.trainers.trainer"), "Trainer", None)
     whole = getattr(trainer, "compile", None)
     if whole is None or hasattr(whole, "_spillway_watches"):
@@ -51,6 +51,6 @@ def switch_off(model: Any) -> None:
     model.jit_compile = False
     # Those with XLA are discarded, as after `compile`.
     model.train_function = model.test_function = model.predict_function = None
-    _warn.warn("Keras chose XLA for this model (jit_compile=\"auto\", where there is a GPU), and XLA "
+    _warn.warn("Keras chose XLA for this model (jit_compile=\"auto\", on a GPU), and XLA "
                "knows no swaps, so the model runs without XLA, as after jit_compile=False; pass that to "
                "compile to silence this")

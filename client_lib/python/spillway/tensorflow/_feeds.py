@@ -26,7 +26,7 @@ def reach_clones(graph: tf.Graph, new_nodes: Iterable[NewNode]) -> None:
     """Makes each session of the graph feed the clones among the new nodes like their originals.
 
     In `run`, `make_callable`, partial runs and callables of Keras. Methods of tf.Session itself are
-    wrapped, once, since sessions are made later; for other graphs they do what they did.
+    wrapped, once, since sessions are made later; for other graphs they are unchanged.
     """
     clones: Dict[str, List[str]] = getattr(graph, _CLONES, {})
     for node in new_nodes:
@@ -49,7 +49,7 @@ def _of(graph: tf.Graph, name: str) -> List[str]:
 
 
 def _parts(feed: Any) -> List[Any]:
-    """Returns the tensors of what a partial run is to be fed, a tf.SparseTensor for example."""
+    """Returns the tensors of a feed of a partial run, such as a tf.SparseTensor."""
     for kind, _, _, parts in session_lib._REGISTERED_EXPANSIONS:  # pylint: disable=protected-access
         if isinstance(feed, kind):
             return parts(feed)

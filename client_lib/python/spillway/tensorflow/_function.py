@@ -269,7 +269,7 @@ def rewrite_train_function(model: tf.keras.Model, *,
       model: a compiled Keras model; not `run_eagerly`, not with `jit_compile=True`. Where Keras 3
         has chosen XLA by itself, it is switched off, with a warning.
       on_rewrite: called with each rewritten concrete function; `spillway_report` is its report.
-        None: prints a line on standard error that says what was done.
+        None: prints a line on standard error with a summary.
       **keywords: those of `rewrite_function`.
 
     Raises TypeError for a model that is not compiled and, without `fail_open`, for one that runs
@@ -297,7 +297,7 @@ def edit_train_function(model: tf.keras.Model, rewrite: Callable[..., Any],
     if getattr(model, "jit_compile", False):
         raise errors.wrong_argument(
             "XLA compiles this model, and knows no swaps; pass jit_compile=False to compile (Keras 3 "
-            "takes XLA by itself where there is a GPU)")
+            "chooses XLA by itself on a GPU)")
     made = model.make_train_function()  # Keras 3 returns it only if it already existed.
     original = getattr(model, "train_function", None) or made
     earlier = getattr(original, "_spillway", None)
@@ -404,7 +404,7 @@ class _TrainFunction:
 
 
 def _print_line(made: Any) -> None:
-    """Says what was done, or that nothing was needed."""
+    """Prints the summary, or that nothing was needed."""
     print("spillway: " + _text.cost(made.spillway_report), file=sys.stderr)
 
 

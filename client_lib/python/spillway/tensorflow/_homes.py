@@ -40,7 +40,7 @@ def rewritten(rewrite: Callable[[Any], Any], graph: Any, graph_def: Any, homes: 
 
 
 def _put(graph_def: Any, devices: Dict[str, str]) -> Dict[str, str]:
-    """Sets the devices of nodes, by name; returns what they were."""
+    """Sets the devices of nodes, by name; returns the former ones."""
     were = {}
     for node in graph_def.node if devices else ():
         if node.name in devices:

@@ -39,7 +39,7 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
 
     Raises:
       LiveGraphError: the graph is finalized (FINALIZED_GRAPH), an open session has already run it
-        (SESSION_HAS_RUN), or there is none (NO_GRAPH: eager execution, the body of a tf.function).
+        (SESSION_HAS_RUN), or none exists (NO_GRAPH: eager execution, the body of a tf.function).
       SpillwayError, TypeError: as in `spillway.rewrite`.
     """
     _settings.check_program()
@@ -47,7 +47,7 @@ def rewrite_graph(graph: Optional[tf.Graph] = None, *, fail_open: bool = False,
     try:
         if str(keywords.get("already_rewritten")).lower() == "replan":
             raise errors.wrong_argument("a live graph cannot be replanned, since its first swaps "
-                                        "would have to be taken out; build it anew")
+                                        "would have to be taken out; build it again")
         graph = check_editable(graph)
         graph_def = graph.as_graph_def(add_shapes=True)
         result = spillway.rewrite(graph_def, patch=True, **options)

@@ -87,7 +87,7 @@ class Editor:
         return {graph.get_operation_by_name(node.name) for node in result.patch.new_nodes}
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Of hooks: what the session is made with can be seen."""
+        """Of hooks: the settings of the session are known here."""
         del coord
         _settings.check_session(session)
 

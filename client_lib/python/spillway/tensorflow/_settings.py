@@ -1,4 +1,4 @@
-"""What the environment and the program set in TensorFlow that plans do not assume
+"""Settings of TensorFlow, by the environment or the program, that plans do not assume
 (client_lib/internal/tensorflow_settings.h, which names TensorFlow's files)."""
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from spillway import _warn
 
 _ALLOCATOR = (
     "plans are made for TensorFlow's own allocator, and TF_GPU_ALLOCATOR is cuda_malloc_async, which "
-    "needs more memory than planned and fails where that one waits for a copy to end; unset "
+    "needs more memory than planned and fails instead of waiting for a copy to end; unset "
     "TF_GPU_ALLOCATOR")
 _GROWTH = (
     "%s: TensorFlow then takes the GPU's memory in pieces that it never merges, and plans are made for "
     "memory in one piece, so a plan that fits may run out of memory; %s")
 _WORKSPACES = (
-    "%s: cuDNN's convolutions then fail where memory for their workspaces is short, which plans take "
-    "for optional, so a plan that fits may run out of memory; %s, or plan for the workspaces by "
+    "%s: cuDNN's convolutions then fail if memory for their workspaces is short, which plans "
+    "treat as optional, so a plan that fits may run out of memory; %s, or plan for the workspaces by "
     "convolution_workspace_bytes (--convolution-workspace-bytes)")
 _CLUSTERS = (
     "%s: XLA then compiles clusters of operations after the plan is made, and knows no swaps, so "
-    "memory and times are not those that were told; take the flag out")
+    "memory and times differ from the forecast; take the flag out")
 _TF32 = (
     "%s: matrix products and convolutions of float32 are then up to 8 times as slow on GPUs that have "
-    "TF32, which plans are made for, so times are not those that were told; %s, or give peak_flops "
+    "TF32, which plans are made for, so times differ from the forecast; %s, or give peak_flops "
     "(--peak-flops) without TF32")
 _RETRY = (
-    "%s: an operation then fails where it would wait for a swap-out to end, which plans count on, so a "
+    "%s: an operation then fails if it would wait for a swap-out to end, which plans count on, so a "
     "plan that fits may run out of memory; %s")
 _THREADS = (
     "%s: an operation that waits for memory blocks a thread, and none is left for those that free "
@@ -100,7 +100,7 @@ def of_config(config: Any) -> List[str]:
 
 
 def of_program() -> List[str]:
-    """The same of what the program has set for all that it runs eagerly."""
+    """The same of the settings that the program has made for all that it runs eagerly."""
     found = of_config(context.context().config) if tf.executing_eagerly() else []
     if _is_deterministic():
         found.append(_WORKSPACES % ("enable_op_determinism was called", _LEAVE_OUT))
@@ -115,12 +115,12 @@ _limit = 0  # Set by a plan, in MiB.
 
 
 def _workspaces_are_optional() -> bool:
-    """Whether convolutions run without a workspace where none is free; else a limit makes them fail."""
+    """Whether convolutions run without a workspace if none is free; else a limit makes them fail."""
     return not _needs_workspaces(os.environ) and not _is_deterministic()
 
 
 def limit_workspaces(report: Any) -> None:
-    """Limits cuDNN's workspaces in this process to what the plan was made with, unless the site or the
+    """Limits cuDNN's workspaces in this process to the plan's limit, unless the site or the
     job did. TensorFlow reads the limit once, before its first convolution.
 
     Args:
@@ -168,7 +168,7 @@ def check_program() -> None:
 
 
 def check_session(session: Any) -> None:
-    """Warns of what a session of a rewritten graph is made with."""
+    """Warns of the ConfigProto of a session of a rewritten graph."""
     config = getattr(session, "_config", None)
     _say(of_config(config) if config is not None else [])
 

@@ -43,7 +43,7 @@ TEST_F(DoctorTest, WithNothingThereEachLineSaysWhatToDo) {
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(
       result.out,
-      AllOf(HasSubstr("  GPU        not known: no nvidia-smi here says which GPU this is\n"),
+      AllOf(HasSubstr("  GPU        not known: no nvidia-smi here identifies the GPU\n"),
             HasSubstr(" p100_pcie is assumed: name the one that trains with --hardware "),
             ContainsRegex("  host rate  [0-9.]+ GB/s; .* --host-mem-bytes-per-s [0-9.]+e9\n"),
             HasSubstr("none in PATH answers"), HasSubstr("give --server HOST:PORT")));

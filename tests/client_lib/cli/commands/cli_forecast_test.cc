@@ -347,7 +347,7 @@ TEST_F(CliForecastTest, WhatMoreRecomputationWouldGain) {
                                          "--verbose"};
   const ChildResult fits = Spillway(line);
   EXPECT_EQ(fits.exit_code, 0);
-  EXPECT_THAT(fits.err, HasSubstr("bits         the same with Grappler off, or in both sessions"));
+  EXPECT_THAT(fits.err, HasSubstr("bits         the same with Grappler off, or with"));
   EXPECT_THAT(fits.err, HasSubstr("advice       with --recompute all a step takes at most "));
   // In short it is the first line, unless the user has chosen.
   std::vector<std::string> brief(line.begin(), line.end() - 1);

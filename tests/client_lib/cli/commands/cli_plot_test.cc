@@ -208,11 +208,11 @@ TEST_F(CliPlotTest, WhatRunsAgain) {
   const Words command = {"plot", graph_,         "-o",  "-",          "--gpu-memory-bytes",
                          "9GiB", "--batch-size", "100", "--hardware", "a100_40gb_pcie4"};
   EXPECT_THAT(AllText(Svg(Done(command + Words{"--recompute", "all"}).out)),
-              HasSubstr("run again"));
+              HasSubstr("\nrecompute\n"));
   EXPECT_THAT(AllText(Svg(Done(command + Words{"--recompute", "off"}).out)),
-              Not(HasSubstr("run again")));
+              Not(HasSubstr("\nrecompute\n")));
   ExpectError(Spillway(command + Words{"--recompute", "all", "--no-plan"}), 2,
-              {"--recompute is of the plan that is made here"});
+              {"--recompute is for a plan that is made here"});
   ExpectError(Spillway(command + Words{"--recompute", "most"}), 2, {"most"});
   ExpectError(Spillway({"plot", swapped_, "-o", "-", "--recompute", "all"}), 2,
               {"the graph is rewritten already"});

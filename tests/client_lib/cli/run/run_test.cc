@@ -1055,10 +1055,11 @@ TEST_F(RunTest, SaysWhatSwappingCosts) {
   const std::string file = dir_ / "m.prom";
   const Words metrics = {"--metrics-textfile", file};
   const ChildResult first = RunMnist(dir_, metrics + kShowGraph);
-  EXPECT_THAT(first.err,
-              AllOf(HasSubstr("fit"), HasSubstr(" swaps, "), HasSubstr("host memory"),
-                    HasSubstr(" (assuming p100_pcie, as neither --hardware nor nvidia-smi tells "
-                              "which machine this is: see spillway doctor)")));
+  EXPECT_THAT(
+      first.err,
+      AllOf(HasSubstr("fit"), HasSubstr(" swaps, "), HasSubstr("host memory"),
+            HasSubstr(" (assuming p100_pcie, as neither --hardware nor nvidia-smi identifies "
+                      "the machine: see spillway doctor)")));
   const ChildResult second = RunMnist(dir_, metrics + kShowGraph);
   // The brief in the cache has all parts of the line.
   EXPECT_EQ(second.err, absl::StrReplaceAll(first.err, {{")\n", ", from the cache)\n"}}));
