@@ -12,14 +12,14 @@ the report and the counters. Then it takes the swaps out again and compares the 
 and no TensorFlow. The first run takes a few minutes, nearly all of it building; later ones take
 seconds.
 
-What it makes lies in build/demo/. The server is stopped at the end, also after Ctrl-C.
+Its files are in build/demo/. The server is stopped at the end, also after Ctrl-C.
 USAGE
 }
 
 case ${1:-} in
   '') ;;
   -h|--help) usage; exit ;;
-  *) echo "deploy/demo.sh: there is no $1; see deploy/demo.sh --help" >&2; exit 2 ;;
+  *) echo "deploy/demo.sh: unknown argument $1; see deploy/demo.sh --help" >&2; exit 2 ;;
 esac
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -117,7 +117,7 @@ end_section "Start the server"
 
 heading "4. Rewrite ResNet-50"
 echo "The graph: one training step at batch 200, 224x224 images, with gradients and Momentum. The
-machine: a P100 of 16 GB, for which it is too large; named, so that no GPU of this machine is asked."
+machine: a P100 of 16 GB, for which it is too large; named, so that nvidia-smi is not used."
 show "$spillway" rewrite "$graph" --server "$address" --hardware p100_pcie \
   -o "$out/resnet50_swapped.pb" --report "$out/report.json"
 echo

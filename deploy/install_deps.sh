@@ -6,14 +6,14 @@ usage() {
   cat <<'USAGE'
 Usage: deploy/install_deps.sh [build|packages|tests]
 
-Installs with apt what is missing on Debian 12. What is there already is left alone: a second run
+Installs missing packages with apt on Debian 12. Installed ones are left alone: a second run
 changes nothing and takes no time.
 
   build     (default) compiler, libraries, and Python for the demo's tables
-  packages  the same and what deploy/debian/build.sh uses: debhelper, dh-python, help2man
-  tests     what build has and what the tests use: venv; clang, for the fuzz targets; clang-format;
-          shellcheck; GLPK, for exact solutions; Node with npm, unless there is a Node already;
-          Go, unless there is one; Prometheus with promtool, which are unpacked into build/tools
+  packages  the same and the tools of deploy/debian/build.sh: debhelper, dh-python, help2man
+  tests     those of build and of the tests: venv; clang, for the fuzz targets; clang-format;
+          shellcheck; GLPK, for exact solutions; Node with npm, and Go, unless installed otherwise;
+          Prometheus with promtool, which are unpacked into build/tools
           from Debian's package `prometheus`, so that no service is installed
 
 Uses sudo if it does not run as root.
@@ -95,7 +95,7 @@ unpack_prometheus() {
     mkdir -p "$root/build/tools/bin"
     cp "$folder/usr/bin/prometheus" "$folder/usr/bin/promtool" "$root/build/tools/bin/"
   else
-    echo "It cannot be had: tests that need Prometheus or promtool will be skipped."
+    echo "It is not available: tests that need Prometheus or promtool will be skipped."
   fi
   rm -rf "$folder"
 }
@@ -107,7 +107,7 @@ main() {
     *) usage >&2; exit 2 ;;
   esac
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    echo "This is not a Debian system: install yourself what ${BASH_SOURCE[0]} lists, then build" \
+    echo "This is not a Debian system: install the packages that ${BASH_SOURCE[0]} lists, then build" \
       "as CONTRIBUTING.md says." >&2
     exit 1
   fi

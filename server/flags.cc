@@ -34,12 +34,11 @@ namespace {
 constexpr char kAbout[] =
     "spillwayd is a gRPC service that rewrites TensorFlow training graphs so that tensors are "
     "swapped to host memory (Large Model Support).\n"
-    "Without TLS it listens only where this machine alone can connect, unless --insecure is given.";
+    "Without TLS it accepts only connections of this machine, unless --insecure is given.";
 
 constexpr char kFooter[] =
     "Sizes can have a unit (64MiB is 64 * 1024 * 1024 bytes, 2GB is 2 * 1000^3); durations must "
-    "have "
-    "one (500ms, 30s, 5m, inf).\n"
+    "have one (500ms, 30s, 5m, inf).\n"
     "\n"
     "On SIGTERM or SIGINT the server drains and exits with 0; a second signal ends it at once.\n"
     "Exit codes: 0 drained, 1 an address or a file cannot be used, 2 invalid flags, 3 ended by a "
@@ -219,8 +218,8 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
            v1::Recompute_Parse(absl::StrCat("RECOMPUTE_", absl::AsciiStrToUpper(value)),
                                &options.default_recompute);
          },
-         "Which ops may run again, for requests with the strategy budget that do not say "
-         "(recompute): off, cheap or all")
+         "Which ops may be recomputed, for requests with the strategy budget that leave recompute "
+         "unset: off, cheap or all")
       ->type_name("WHICH")
       ->check(CLI::IsMember(std::set<std::string>{"off", "cheap", "all"}))
       ->default_str("cheap")
@@ -229,8 +228,8 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
   settings.push_back({"--dry-run", [&options] { return options.dry_run ? "true" : "false"; }});
   app.add_flag(
          "--dry-run", options.dry_run,
-         "Every rewrite is planned, verified, reported and counted, but the graph goes back as "
-         "it came: to see what the jobs of a site would swap, and what it would cost them")
+         "Every rewrite is planned, verified, reported and counted, but the graph is returned "
+         "unchanged: shows how much the jobs of a site would swap, and how much it would cost them")
       ->group(rewrites);
 
   const char* const capacity = "Capacity";
@@ -289,7 +288,7 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
   app.add_option(
          "--max-connections", options.max_connections,
          "The maximum number of open connections; further ones are closed on arrival. If not "
-         "given: 4096, or what the limit on open files allows if that is less")
+         "given: 4096, or as many as the limit on open files allows, if fewer")
       ->type_name("NUMBER")
       ->check(CLI::Range(1, 1'000'000).description(""))
       ->group(capacity);
@@ -313,7 +312,7 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->default_str(absl::StrCat(limits.max_concurrent_streams()))
       ->group(capacity);
   AddDuration(app, settings, "--idle-timeout", options.idle_timeout,
-              "Cancel a stream whose client neither sends nor takes anything for this long, or has "
+              "Cancel a stream whose client neither sends nor reads anything for this long, or has "
               "kept its worker waiting for this long in total")
       ->group(capacity);
 

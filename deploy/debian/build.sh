@@ -7,18 +7,18 @@ usage() {
 Usage: deploy/debian/build.sh [--out DIR] [--work DIR] [--jobs N]
 
 Builds spillway-server, spillway-client, libspillway0, libspillway-dev and python3-spillway on Debian
-12, from a copy of this source tree (what git tracks and does not ignore, as it is now; all but
-build*/, where there is no git), to which deploy/debian/ is copied as debian/. Needs the packages that
+12, from a copy of this source tree (tracked and untracked files that git does not ignore; without
+git, all but build*/), to which deploy/debian/ is copied as debian/. Needs the packages that
 deploy/debian/control names under Build-Depends: `apt-get build-dep deploy/debian` or
 deploy/install_deps.sh and then `apt-get install debhelper dh-python help2man`.
 
   --out DIR    where the packages go (default: build-debian/)
-  --work DIR   where the copy is built; it is made, and stays (default: a new one that is removed)
-  --jobs N     at most so many compilers at a time (default: one for each core)
+  --work DIR   where the copy is built; created and kept (default: a new one that is removed)
+  --jobs N     the maximum number of compilers at a time (default: one for each core)
 
 The same source gives the same bytes, whatever the folder: times are those of the changelog's last
-entry, or of SOURCE_DATE_EPOCH. No tests are run: tests/run.sh does. DEB_BUILD_OPTIONS is heeded,
-CMAKE_CXX_COMPILER_LAUNCHER too. Exit code 0: built; 1: not built; 2: bad usage.
+entry, or of SOURCE_DATE_EPOCH. No tests are run: tests/run.sh does. DEB_BUILD_OPTIONS and
+CMAKE_CXX_COMPILER_LAUNCHER are heeded. Exit code 0: built; 1: not built; 2: bad usage.
 USAGE
 }
 
@@ -32,7 +32,7 @@ while [[ $# -gt 0 ]]; do
   case $1 in
     -h|--help) usage; exit ;;
     --out|--work|--jobs) [[ $# -gt 1 ]] || fail "$1 needs a value; see deploy/debian/build.sh --help" 2 ;;
-    *) fail "there is no $1; see deploy/debian/build.sh --help" 2 ;;
+    *) fail "unknown argument $1; see deploy/debian/build.sh --help" 2 ;;
   esac
   case $1 in
     --out) out=$(realpath -m "$2") ;;
@@ -41,18 +41,18 @@ while [[ $# -gt 0 ]]; do
   esac
   shift 2
 done
-[[ $jobs =~ ^[1-9][0-9]*$ ]] || fail "--jobs takes a number from 1 on, not '$jobs'" 2
+[[ $jobs =~ ^[1-9][0-9]*$ ]] || fail "--jobs needs a number of at least 1, not '$jobs'" 2
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 out=${out:-$PWD/build-debian}
 command -v dpkg-buildpackage >/dev/null ||
-  fail "dpkg-buildpackage is missing here: apt-get install dpkg-dev debhelper dh-python help2man"
+  fail "dpkg-buildpackage is missing: apt-get install dpkg-dev debhelper dh-python help2man"
 
 if [[ -z $work ]]; then
   work=$(mktemp -d -t spillway-debian-XXXXXX)
   trap 'rm -rf "$work"' EXIT
 elif [[ -e $work ]]; then
-  fail "--work $work is there already: name a folder that is not" 2
+  fail "--work $work exists already: name a new folder" 2
 fi
 readonly work out jobs source=$work/spillway
 

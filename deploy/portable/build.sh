@@ -11,7 +11,7 @@ Makes, in build-portable/dist/, for any Linux on x86-64 with glibc 2.31 or later
   spillway_lms-VERSION-py3-none-manylinux_....whl          the Python package and the command spillway
   spillway-VERSION-linux-x86_64.tar.gz                     spillway and spillwayd
   spillway_tensorflow-VERSION-py3-none-manylinux_....whl   the plug-in, with --tensorflow
-  sources.txt                                              the versions of what is linked in
+  sources.txt                                              the versions of the libraries linked in
 
 All that they need is linked in and hidden: gRPC, protobuf, Abseil, RE2, c-ares, OpenSSL, zlib,
 prometheus-cpp, CivetWeb and the C++ library. Debian's archives of these are not
@@ -21,11 +21,11 @@ mirror, PyPI, some 3 GB and, the first time, about an hour of one core. What has
 in build-portable/ and is not built again.
 
   --tensorflow PYTHON   a Python with TensorFlow 2.15 or later, whose C headers the plug-in needs
-  --jobs N              at most so many compilers at a time (default: one for each core)
-  --mirror URL          Debian's packages (default: where this machine's apt has bookworm from, or
+  --jobs N              the maximum number of compilers at a time (default: one for each core)
+  --mirror URL          Debian's packages (default: the source of bookworm in this machine's apt, or
                         http://deb.debian.org/debian)
 
-deploy/portable/test.sh tries what was made. Exit code 0: all was made; 1: something failed; 2: bad
+deploy/portable/test.sh tests the files. Exit code 0: all was made; 1: something failed; 2: bad
 usage.
 USAGE
 }
@@ -41,7 +41,7 @@ while [[ $# -gt 0 ]]; do
     -h|--help) usage; exit ;;
     --tensorflow|--jobs|--mirror)
       [[ $# -gt 1 ]] || fail "$1 needs a value; see deploy/portable/build.sh --help" 2 ;;
-    *) fail "there is no $1; see deploy/portable/build.sh --help" 2 ;;
+    *) fail "unknown argument $1; see deploy/portable/build.sh --help" 2 ;;
   esac
   case $1 in
     --tensorflow) tensorflow=$2 ;;
@@ -50,9 +50,9 @@ while [[ $# -gt 0 ]]; do
   esac
   shift 2
 done
-[[ $jobs =~ ^[1-9][0-9]*$ ]] || fail "--jobs takes a number from 1 on, not '$jobs'" 2
+[[ $jobs =~ ^[1-9][0-9]*$ ]] || fail "--jobs needs a number of at least 1, not '$jobs'" 2
 [[ -z $tensorflow ]] || tensorflow=$(command -v "$tensorflow") || fail "--tensorflow: no such program" 2
-[[ $(uname -m) == x86_64 ]] || fail "it builds for x86-64, on x86-64"
+[[ $(uname -m) == x86_64 ]] || fail "it needs x86-64, and builds for x86-64"
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=deploy/steps.sh
@@ -74,10 +74,10 @@ readonly glibc='^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|librt\.
 
 for tool in clang-14 clang++-14 cmake ninja dpkg-source apt-get protoc grpc_cpp_plugin \
     grpc_python_plugin perl make python3 readelf strip; do
-  command -v "$tool" >/dev/null || fail "$tool is missing here: deploy/install_deps.sh tests"
+  command -v "$tool" >/dev/null || fail "$tool is missing: deploy/install_deps.sh tests"
 done
 for name in "${headers[@]}"; do
-  [[ -d /usr/include/$name ]] || fail "/usr/include/$name is missing here: deploy/install_deps.sh tests"
+  [[ -d /usr/include/$name ]] || fail "/usr/include/$name is missing: deploy/install_deps.sh tests"
 done
 
 mkdir -p "$folder"/{bin,src,build,stamps} "$prefix"/{include,lib/pkgconfig,share/cmake} "$logs"
@@ -104,7 +104,7 @@ once() {
   set -e
   if [[ $code != 0 ]]; then
     grep -E -A 3 -m 5 '(error|Error)[: ]' "$log" || tail -n 30 "$log"
-    fail "$name failed; the whole log is $log"
+    fail "$name failed; the full log is $log"
   fi
   touch "$folder/stamps/$name"
   end_section "$name"
@@ -171,7 +171,7 @@ fetch_sources() {
   for name in "${sources[@]}"; do
     # apt checks the sums of the signed lists. Mirrors may not yet have sources that they announce.
     if ! own_apt apt-get source --download-only "$name"; then
-      echo "$name: no newer one than that of the last point release can be had" >>"$folder/src/older"
+      echo "$name: nothing newer than the last point release is available" >>"$folder/src/older"
       rm -f "${name}"_*
       own_apt apt-get source --download-only "$name/$suite"
     fi

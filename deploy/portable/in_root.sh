@@ -6,7 +6,7 @@ cd /try
 # Bare: no linked library is installed.
 if dpkg-query -W -f '${Package}\n' | grep -E '^lib(grpc|protobuf|absl|re2|prometheus|stdc\+\+)' |
     grep -v '^libstdc++6$'; then
-  echo "this Debian has libraries that could be used instead of what is linked in" >&2
+  echo "this Debian has libraries that could replace those linked in" >&2
   exit 1
 fi
 

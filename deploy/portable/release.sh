@@ -7,11 +7,11 @@ usage() {
 Usage: deploy/portable/release.sh [--tensorflow PYTHON] [--jobs N] [--mirror URL] [--suite SUITE]...
 
 Runs build.sh, then test.sh, which take the same options. If nothing failed, it leaves, in
-build-portable/spillway-VERSION/, what is to be published:
+build-portable/spillway-VERSION/, the files to publish:
 
   spillway-VERSION-linux-x86_64.tar.gz, spillway_lms-VERSION-....whl and, with --tensorflow,
   spillway_tensorflow-VERSION-....whl     as build.sh describes them
-  spillway-VERSION-sources.txt            the versions of what is linked in
+  spillway-VERSION-sources.txt            the versions of the libraries linked in
   SHA256SUMS                              of all of them: `sha256sum --check SHA256SUMS`
 
 Needs root, for test.sh. Exit code 0: all was made and passed; 1: something failed; 2: bad usage.
@@ -29,7 +29,7 @@ while [[ $# -gt 0 ]]; do
     -h|--help) usage; exit ;;
     --tensorflow|--jobs|--mirror|--suite)
       [[ $# -gt 1 ]] || fail "$1 needs a value; see deploy/portable/release.sh --help" 2 ;;
-    *) fail "there is no $1; see deploy/portable/release.sh --help" 2 ;;
+    *) fail "unknown argument $1; see deploy/portable/release.sh --help" 2 ;;
   esac
   [[ $1 == --suite ]] || build_options+=("$1" "$2")
   [[ $1 == --jobs ]] || test_options+=("$1" "$2")

@@ -6,9 +6,9 @@ usage() {
   cat <<'USAGE'
 Usage: deploy/portable/test.sh [--tensorflow PYTHON] [--suite SUITE]... [--mirror URL]
 
-Tries what build.sh left in build-portable/dist/:
+Tests the files of build.sh in build-portable/dist/:
 
-  - each library and program asks for glibc 2.31 or older and for nothing else, and libspillway.so
+  - each library and program needs glibc 2.31 or older and nothing else, and libspillway.so
     shows the functions of spillway.h alone
   - on a bare Debian with Python (made with debootstrap, kept in build-portable/roots/): the wheel
     is installed without a network, rewrites in process and on the tar file's server, and gives the
@@ -20,7 +20,7 @@ Tries what build.sh left in build-portable/dist/:
     wheel is found and plans
 
   --tensorflow PYTHON   a Python with TensorFlow 2.15 or later
-  --suite SUITE         Debian's suites to try it on (default: bullseye, bookworm, trixie)
+  --suite SUITE         Debian's suites to test on (default: bullseye, bookworm, trixie)
   --mirror URL          Debian's packages (default: as build.sh)
 
 Needs root and debootstrap for the bare systems, and build/bin/spillway to compare with. Exit code
@@ -39,7 +39,7 @@ while [[ $# -gt 0 ]]; do
     -h|--help) usage; exit ;;
     --tensorflow|--suite|--mirror)
       [[ $# -gt 1 ]] || fail "$1 needs a value; see deploy/portable/test.sh --help" 2 ;;
-    *) fail "there is no $1; see deploy/portable/test.sh --help" 2 ;;
+    *) fail "unknown argument $1; see deploy/portable/test.sh --help" 2 ;;
   esac
   case $1 in
     --tensorflow) tensorflow=$2 ;;
@@ -98,7 +98,7 @@ library=$work/alone/spillway/lib/libspillway.so.0
 needs_glibc_alone() {
   local needed
   needed=$(readelf -dW "$1" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]$/\1/p')
-  [[ -n $needed ]] || { echo "readelf found nothing that it needs"; return 1; }
+  [[ -n $needed ]] || { echo "readelf found no dependency"; return 1; }
   echo "$needed"
   ! grep -vE '^(lib(c|m|pthread|dl|rt)\.so\.[0-9]|ld-linux-x86-64\.so\.2)$' <<<"$needed"
 }
@@ -111,7 +111,7 @@ glibc_of() {
 asks_for_old_glibc() {
   local version
   version=$(glibc_of "$1")
-  echo "it asks for glibc $version"
+  echo "it needs glibc $version"
   [[ -n $version && $(printf '%s\n' "$version" "$newest_glibc" | sort -V | tail -n 1) == "$newest_glibc" ]]
 }
 
@@ -145,7 +145,7 @@ speaks_tls() {
     cmp "$place/tls.pb" "$work/expected.pb" || code=1
   # The certificate is checked: without it, no call is made.
   ! "$programs/spillway" rewrite "$small" -o "$place/none.pb" "${options[@]}" --timeout 5s \
-    --server "localhost:${line##*:}" --tls >"$place/refused" 2>&1 || { echo "it trusts anybody"; code=1; }
+    --server "localhost:${line##*:}" --tls >"$place/refused" 2>&1 || { echo "it accepts any certificate"; code=1; }
   kill "$pid"
   wait "$pid" || code=1
   return "$code"
@@ -221,18 +221,18 @@ plugin_plans() {
 }
 
 check "the library needs glibc alone" needs_glibc_alone "$library"
-check "the library asks for no newer glibc" asks_for_old_glibc "$library"
+check "the library needs no newer glibc" asks_for_old_glibc "$library"
 check "the library shows the C API alone" shows_the_c_api "$library"
 for program in spillway spillwayd; do
   check "$program needs glibc alone" needs_glibc_alone "$programs/$program"
-  check "$program asks for no newer glibc" asks_for_old_glibc "$programs/$program"
+  check "$program needs no newer glibc" asks_for_old_glibc "$programs/$program"
 done
 for plugin in "$work"/site-packages/tensorflow-plugins/*.so; do
   [[ -e $plugin ]] || continue
   check "${plugin##*/} needs glibc alone" needs_glibc_alone "$plugin"
-  check "${plugin##*/} asks for no newer glibc" asks_for_old_glibc "$plugin"
+  check "${plugin##*/} needs no newer glibc" asks_for_old_glibc "$plugin"
 done
-echo "        newest glibc asked for: $(glibc_of "$library") (library), $(glibc_of "$programs/spillwayd") (spillwayd)"
+echo "        newest glibc needed: $(glibc_of "$library") (library), $(glibc_of "$programs/spillwayd") (spillwayd)"
 check "the licenses are in the wheel" test -s "$work/alone/spillway/lib/licenses/grpc"
 
 "$programs/spillway" rewrite "$small" -o "$work/expected.pb" "${options[@]}"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what requests cost a spillwayd, which it starts on this machine, and prints a table in Markdown.
+"""Measures the cost of requests to a spillwayd, which it starts on this machine; prints a Markdown table.
 
     measure.py [--kinds FILE] [--graphs FOLDER] [KIND...]
 
 CPU time is that of the whole server for one request, including transport, which other programs on the
-machine change less than wall time: the median of some requests. Of each graph three are measured: it is
-new; its plan is known from the same graph in other bytes, as each process of TensorFlow writes its own;
-the same bytes again. Memory is the most that `spillway_memory_bytes` showed beside the graph and the cache.
+machine change less than wall time: the median of some requests. Each graph is sent three times: new;
+with a plan known from the same graph in other bytes, as each process of TensorFlow writes its own; and in
+the same bytes again. Memory is the peak of `spillway_memory_bytes` beyond the graph and the cache.
 The programs are those in build/, or in the folder $SPILLWAY_BUILD."""
 
 import argparse
@@ -50,7 +50,7 @@ class Server:
     def __init__(self, *flags):
         program = BUILD / "bin/spillwayd"
         if not program.exists():
-            sys.exit("There is no %s: build it, or name the build's folder in SPILLWAY_BUILD." % program)
+            sys.exit("%s is missing: build it, or set SPILLWAY_BUILD to the build's folder." % program)
         self.process = subprocess.Popen(
             [str(program), "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
              "--log-level", "off", *flags], stdout=subprocess.PIPE, text=True)
@@ -119,8 +119,8 @@ def read_graph(name, folder):
 
 
 def options_of(kind, graph):
-    """The keywords of spillway.rewrite for a kind: `memory_share` of what a step takes is the memory of
-    each GPU."""
+    """The keywords of spillway.rewrite for a kind: the memory of each GPU is `memory_share` of
+    the step's peak."""
     options = dict(kind["options"])
     if "memory_share" in kind:
         sizes = {name: options[name] for name in ("batch_size",) if name in options}
@@ -131,7 +131,7 @@ def options_of(kind, graph):
 
 
 def numbered(graph, number):
-    """Another graph at the same cost: its field `version`, which nobody reads, is `number`."""
+    """Another graph at the same cost: its unused field `version` is `number`."""
     field = bytearray(b"\x18")
     while number >= 0x80:
         field.append(number & 0x7f | 0x80)
@@ -242,7 +242,7 @@ def row(name, kind, folder):
 
 
 def arguments_of(parser):
-    """What measure.py and replay.py have in common."""
+    """The options of both measure.py and replay.py."""
     parser.add_argument("--kinds", default=KINDS, help="default: kinds.json")
     parser.add_argument("--graphs", type=pathlib.Path, default=ROOT / "build/scale",
                         help="the folder of graphs that are not in tests/graphs; synthetic ones are made "
@@ -252,8 +252,8 @@ def arguments_of(parser):
 def print_table(kinds, arguments):
     unknown = sorted(set(arguments.kind) - set(kinds))
     if unknown:
-        raise ValueError("no such kind: %s; there are %s" % (", ".join(unknown), ", ".join(kinds)))
-    print("| kind | nodes | graph, MB | new, s | plan known, s | same bytes again, s | memory beside it, MB | "
+        raise ValueError("no such kind: %s; the kinds are %s" % (", ".join(unknown), ", ".join(kinds)))
+    print("| kind | nodes | graph, MB | new, s | plan known, s | same bytes again, s | memory beyond it, MB | "
           "cache, MB |\n|---|---|---|---|---|---|---|---|")
     for name in arguments.kind or kinds:
         print(row(name, kinds[name], arguments.graphs), flush=True)

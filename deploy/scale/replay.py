@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sends a load to a spillwayd and prints what became of it, as JSON.
+"""Sends a load to a spillwayd and prints the results as JSON.
 
     replay.py LOAD [--speed X] [-- FLAGS OF SPILLWAYD]      a file of requests; - is standard input
     replay.py --rate JOBS [--ranks N] [-- FLAGS OF SPILLWAYD]    JOBS in a second, at random
@@ -39,7 +39,7 @@ Request = collections.namedtuple("Request", "at_s kind graph encoding")
 
 
 def read_load(lines, kinds):
-    """The requests of a file, as they are read. ValueError: a line is none."""
+    """The requests of a file, as they are read. ValueError: a line is not one."""
     last_s = 0
     for number, line in enumerate(lines, 1):
         try:
@@ -67,7 +67,7 @@ def random_load(kinds, jobs_per_second, ranks):
 
 
 class Tally:
-    """What became of the calls so far."""
+    """The results of the calls so far."""
 
     def __init__(self):
         self.lock, self.ended = threading.Lock(), threading.Event()
@@ -127,7 +127,7 @@ def replay(requests, kinds, arguments, address):
 
 
 def replay_here(requests, kinds, arguments, flags):
-    """The same on a server of its own, with what that tells."""
+    """The same on a server of its own, with its figures."""
     with measure.Server(*flags) as server:
         before_ns = server.cpu_ns()
         result = replay(requests, kinds, arguments, server.address)
@@ -159,12 +159,12 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("load", nargs="?", help="a file, or - for standard input")
     parser.add_argument("--rate", type=positive, metavar="JOBS", help="jobs per second, at random")
-    parser.add_argument("--ranks", type=positive_count, default=1, help="of each job of --rate (default: 1)")
-    parser.add_argument("--speed", type=positive, default=1, help="how much faster than at_s says")
-    parser.add_argument("--seconds", type=positive, default=600, help="the most that it takes (default: 600)")
-    parser.add_argument("--requests", type=positive_count, default=10000, help="the most that it sends (default: 10000)")
-    parser.add_argument("--retries", type=int, default=4, help="of each call (default: 4)")
-    parser.add_argument("--server", metavar="HOST:PORT", help="a server that runs already")
+    parser.add_argument("--ranks", type=positive_count, default=1, help="the processes of each job of --rate (default: 1)")
+    parser.add_argument("--speed", type=positive, default=1, help="the factor by which at_s is sped up")
+    parser.add_argument("--seconds", type=positive, default=600, help="the maximum duration (default: 600)")
+    parser.add_argument("--requests", type=positive_count, default=10000, help="the maximum number of requests (default: 10000)")
+    parser.add_argument("--retries", type=int, default=4, help="the maximum for each call (default: 4)")
+    parser.add_argument("--server", metavar="HOST:PORT", help="a running server")
     measure.arguments_of(parser)
     own, flags = sys.argv[1:], []
     if "--" in own:

@@ -1,17 +1,16 @@
 -- A cli_filter for slurm.conf (CliFilterPlugins=lua; this file beside slurm.conf): looks at
 -- SPILLWAY_JOB_GRAPH, the graph that task_prolog.sh rewrites, before a job is queued for it.
 --
--- Slurm runs this in sbatch, srun and salloc, as the user, where the job is submitted. So it is a
--- help and no guard: who wants to get past it can. It calls no server, and its refusals are one
--- sentence.
+-- Slurm runs this in sbatch, srun and salloc, as the user, where the job is submitted. So it helps
+-- users, but they can bypass it. It calls no server, and its refusals are one sentence.
 
 -- Partitions whose jobs must name a graph: { gpu = true }. [""] is for jobs that name no partition.
 local must_have_a_graph = {}
 
--- Whether graphs are on the submit host, too. If not, only what the path is like can be checked.
+-- Whether graphs are on the submit host, too. If not, only the form of the path is checked.
 local graphs_are_here = true
 
--- What jobs with a graph get unless they say so themselves:
+-- Variables set for jobs with a graph, unless they set them themselves:
 -- { SPILLWAY_SERVER = "spillway.example.org:7070" }
 local variables = {}
 
@@ -22,7 +21,7 @@ local function given(options, name)
   return value
 end
 
--- The variable as the job will have it: by --export, or from here if that says ALL.
+-- The variable in the job: from --export, or from this environment if that has ALL.
 local function of_job(options, name)
   local export, all, value = given(options, "export"), false, nil
   if export == nil then return os.getenv(name) end
@@ -36,14 +35,14 @@ local function of_job(options, name)
   return value
 end
 
--- Why the graph cannot be taken; nil if it can.
+-- Why the graph cannot be used; nil if it can.
 local function wrong_with(graph)
   if graph:find("%c") ~= nil then
     return "SPILLWAY_JOB_GRAPH has a line break or another control character, which no TaskProlog can "
       .. "export: rename the file"
   end
   if graph:sub(1, 1) ~= "/" then
-    return string.format("SPILLWAY_JOB_GRAPH is '%s': give an absolute path, for tasks may start in "
+    return string.format("SPILLWAY_JOB_GRAPH is '%s': give an absolute path, as tasks may start in "
       .. "another folder", graph)
   end
   if not graphs_are_here then return nil end
@@ -55,8 +54,8 @@ local function wrong_with(graph)
   local first, why_not = file:read(1)  -- A folder opens, and cannot be read.
   file:close()
   if first == nil then
-    return string.format("SPILLWAY_JOB_GRAPH is '%s', of which nothing can be read (%s): give the "
-      .. "file of a graph", graph, why_not or "it is empty")
+    return string.format("SPILLWAY_JOB_GRAPH is '%s', which cannot be read (%s): give the file "
+      .. "of a graph", graph, why_not or "it is empty")
   end
   return nil
 end
@@ -70,7 +69,7 @@ local function needs_a_graph(options)
 end
 
 function slurm_cli_pre_submit(options, offset)
-  -- Steps of a job that was let through; and what --export-file holds is not seen here.
+  -- Steps of an accepted job are not checked, nor is --export-file, whose content is not visible here.
   if options.type == "srun" and os.getenv("SLURM_JOB_ID") ~= nil then return slurm.SUCCESS end
   if given(options, "export-file") ~= nil then return slurm.SUCCESS end
 
@@ -98,7 +97,7 @@ function slurm_cli_pre_submit(options, offset)
   return slurm.SUCCESS
 end
 
--- Slurm wants these, too.
+-- Slurm requires these, too.
 function slurm_cli_setup_defaults(options, early)
   return slurm.SUCCESS
 end

@@ -256,10 +256,10 @@ absl::Status InliningCheck::CheckStart(const Call& call, absl::Span<const Tensor
   if (call.start == kNoNode) {
     return inputs.size() == num_data && !Inherits(call, inputs.size() - num_data)
                ? absl::OkStatus()
-               : Wrong("waits", call.name, "it waits no more");
+               : Wrong("waits", call.name, "it no longer waits");
   }
   if (after_.op(call.start) != "NoOp") {
-    return Wrong("waits", after_.name(call.start), "it is not what the call waits for");
+    return Wrong("waits", after_.name(call.start), "it is not the node that the call waits for");
   }
   return CheckWaits(call, after_.inputs(call.start), inputs.subspan(num_data), sources);
 }
@@ -275,7 +275,7 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
   const absl::string_view name = after_.name(call.start);
   const bool inherits = Inherits(call, controls.size());
   if (now.size() < controls.size() + inherits) {
-    return Wrong("waits", name, "it is not what the call waits for");
+    return Wrong("waits", name, "it is not the node that the call waits for");
   }
   size_t i = 0;
   for (; i < controls.size(); ++i) {
@@ -285,7 +285,7 @@ absl::Status InliningCheck::CheckWaits(const Call& call, absl::Span<const Tensor
     }
   }
   if (inherits && !(now[i++] == Tensor{calls_[call.caller].start, kControl})) {
-    return Wrong("waits", name, "it does not wait for what its caller waits for");
+    return Wrong("waits", name, "it does not wait for the node that its caller waits for");
   }
   // A value that enters a loop is constant in it; and a resource may be in use by the producers of
   // the other inputs.

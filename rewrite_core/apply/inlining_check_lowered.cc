@@ -35,7 +35,7 @@ absl::Status InliningCheck::FindLowered(Call* call) {
   }
   const std::vector<NodeId> end = TakeNodes(call->name, "branch_executed", "Merge");
   if (chooser.size() != 1 || call->pivots.size() != count || end.size() != 1) {
-    return Wrong("body", call->name, "what it was lowered to is not all there");
+    return Wrong("body", call->name, "some nodes that it was lowered to are missing");
   }
   call->chooser = chooser[0];
   call->start = chooser[0];
@@ -62,7 +62,7 @@ absl::Status InliningCheck::FindLoop(Call* call) {
       variable == 0 || merges.size() != variable || exits.size() != variable ||
       nexts.size() != variable || call->arguments.size() != types.size() ||
       NumData(inputs) != types.size()) {
-    return Wrong("body", call->name, "what it was lowered to is not all there");
+    return Wrong("body", call->name, "some nodes that it was lowered to are missing");
   }
   if (!start.empty()) call->start = start[0];
   call->end = end[0];
@@ -319,7 +319,7 @@ absl::Status InliningCheck::CheckLoop(int number) {
   const absl::Span<const Tensor> runs = after_.inputs(call.pivots[1]);
   if (!IsMade(call.pivots[1], "Identity", {{"T", TypeAttr(types[first])}}) || runs.size() != 1 ||
       !(runs[0] == Tensor{call.switches[first], 1})) {
-    return Wrong("body", after_.name(call.pivots[1]), "it is not what the body waits for");
+    return Wrong("body", after_.name(call.pivots[1]), "it is not the node that the body waits for");
   }
   std::vector<Tensor> ends;
   for (NodeId exit : call.results) {
@@ -329,7 +329,7 @@ absl::Status InliningCheck::CheckLoop(int number) {
     return Wrong("body", after_.name(call.end), "it is not the end of the loop");
   }
   if (call.start != kNoNode && !IsMade(call.start, "NoOp", {})) {
-    return Wrong("body", after_.name(call.start), "it is not what the loop waits for");
+    return Wrong("body", after_.name(call.start), "it is not the node that the loop waits for");
   }
   for (NodeId id : {call.chooser, call.pivots[1], call.end, call.start}) {
     if (id != kNoNode && after_.device(id) != call.device) {
@@ -379,7 +379,8 @@ absl::Status InliningCheck::CheckLoopVariable(int number, size_t i, DataType typ
     good = good && after_.device(id) == after_.device(enter);
   }
   return good ? absl::OkStatus()
-              : Wrong("body", call.name, absl::StrCat("variable ", i, " does not go round so"));
+              : Wrong("body", call.name,
+                      absl::StrCat("variable ", i, " does not go round the loop"));
 }
 
 }  // namespace spillway::core

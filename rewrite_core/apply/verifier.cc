@@ -173,7 +173,7 @@ class Verifier {
     if (!before.ok()) return before.status();
     return *before != kNoNode
                ? absl::OkStatus()
-               : Fail("acyclic", after_.name(*waits), "a loop waits for what it leaves");
+               : Fail("acyclic", after_.name(*waits), "a loop waits for one of its own exits");
   }
 
   // A swap-in of a tensor that shares a variable's memory may be read late. Of its readers, one has
@@ -515,8 +515,7 @@ class Verifier {
       }
     }
     if (!differs)
-      return Fail("clone", name,
-                  "nothing tells it from its original, which TensorFlow would merge it with");
+      return Fail("clone", name, "it is identical to its original, so TensorFlow would merge them");
     return absl::OkStatus();
   }
 

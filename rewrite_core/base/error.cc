@@ -46,8 +46,8 @@ absl::Status BadOptionError(absl::string_view option, const absl::AlphaNum& valu
 absl::Status UnknownValueError(absl::string_view option, int value) {
   return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
                       absl::StrCat(option, " is ", value,
-                                   ", which this server does not know; ask "
-                                   "GetCapabilities what it does, or update the server"),
+                                   ", which this server does not know; see "
+                                   "GetCapabilities, or update the server"),
                       {{"option", option}, {"value", absl::StrCat(value)}});
 }
 

@@ -21,8 +21,8 @@ absl::Status UnknownField(const google::protobuf::Descriptor& message, int numbe
   }
   return InvalidError(v1::ERROR_REASON_UNKNOWN_OPTION,
                       absl::StrCat(message.name(), " has field ", field,
-                                   ", which this server does not know; ask GetCapabilities what "
-                                   "it does, or update the server"),
+                                   ", which this server does not know; see GetCapabilities, "
+                                   "or update the server"),
                       {{"option", message.name()}, {"value", field}});
 }
 

@@ -72,22 +72,22 @@ constexpr int kManyFields = 128;
 absl::Status TooManyInputs(absl::string_view node) {
   return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
                       absl::StrCat("node ", Quoted(node), " has more than the ", kMaxInputs,
-                                   " inputs that are taken; put several nodes in its place"),
+                                   " inputs allowed; split it into several nodes"),
                       {{"node", node}, {"limit", absl::StrCat(kMaxInputs)}});
 }
 
 absl::Status TooLong(absl::string_view node, absl::string_view field, size_t size) {
   return InvalidError(v1::ERROR_REASON_BAD_ATTRIBUTE,
                       absl::StrCat("node ", Quoted(node), " has a field ", field, " of ", size,
-                                   " bytes, more than the ", kMaxKindBytes, " that are taken; no ",
-                                   field, " has such a name"),
+                                   " bytes, more than the ", kMaxKindBytes, " allowed; no ", field,
+                                   " has such a name"),
                       {{"node", node}, {"field", field}});
 }
 
 absl::Status TooManyKinds(absl::string_view what) {
   return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
                       absl::StrCat("the graph has more than the ", kMaxKinds, " ", what,
-                                   " that are taken; send a graph with fewer"),
+                                   " allowed; send a graph with fewer"),
                       {{"limit", absl::StrCat(kMaxKinds)}});
 }
 
@@ -265,7 +265,7 @@ class GraphParser {
       return InvalidError(
           v1::ERROR_REASON_BAD_ATTRIBUTE,
           absl::StrCat("node ", Quoted(name), " has ", attributes, " attributes, more than the ",
-                       kMaxAttributes, " that are taken; remove those that its op has not"),
+                       kMaxAttributes, " allowed; remove those that its op does not have"),
           {{"node", name}, {"field", "attr"}});
     }
     if (!IsNodeName(name)) {
@@ -283,7 +283,7 @@ class GraphParser {
     if (bad_op_) {
       return InvalidError(v1::ERROR_REASON_BAD_NODE_NAME,
                           absl::StrCat("node ", Quoted(name), " has the op type ", Quoted(op),
-                                       ", which is none; set the field op"),
+                                       ", which is no op name; set the field op"),
                           {{"node", name}, {"field", "op"}, {"value", op}});
     }
     if (graph_.inputs_.size() > static_cast<uint64_t>(limits_.max_input_count())) {

@@ -208,8 +208,7 @@ class Explorer {
     if (!options_.step().profile().empty()) {
       return InvalidError(
           v1::ERROR_REASON_CONFLICTING_OPTIONS,
-          "a profile is given, whose times and bytes are those of one size and would "
-          "stand for all; leave it out",
+          "a profile is given, whose times and bytes are those of one size; leave it out",
           {{"option", "profile"}});
     }
     by_batch_size_ = !in_feed;
@@ -233,8 +232,8 @@ class Explorer {
     }
     if (options_.recompute() > v1::RECOMPUTE_OFF && !options_.swapping()) {
       return InvalidError(v1::ERROR_REASON_CONFLICTING_OPTIONS,
-                          "recompute is given, and no swapping, of whose plans it is a part; give "
-                          "swapping, too, or leave recompute out",
+                          "recompute is given, and it needs swapping; give swapping, too, or leave "
+                          "recompute out",
                           {{"option", "recompute"}, {"other_option", "swapping"}});
     }
     if (options_.no_budget() && options_.swapping()) {
@@ -538,7 +537,7 @@ class Explorer {
     }
     absl::Status named(
         status.code(),
-        absl::StrCat("at size ", size, " (sizes or multiple_of leave it out): ", status.message()));
+        absl::StrCat("at size ", size, " (to skip it: sizes, multiple_of): ", status.message()));
     status.ForEachPayload(
         [&named](absl::string_view url, const absl::Cord& info) { named.SetPayload(url, info); });
     return named;

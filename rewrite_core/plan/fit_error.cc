@@ -20,16 +20,16 @@ std::string FailureText(const FitFailure& failure, int64_t budget_bytes) {
   if (IsProof(failure, budget_bytes)) {
     return absl::StrCat("node ", Quoted(failure.lower_bound_node), " alone takes ",
                         BytesText(failure.lower_bound_bytes),
-                        " while it runs, with what is resident, or held in lists");
+                        " while it runs, with resident buffers and tensor lists");
   }
   if (failure.node.empty()) {
     return absl::StrCat("the resident buffers (variables, constants) take ",
                         BytesText(failure.resident_bytes),
-                        failure.fragmented ? ", and there is no place for each of them" : "");
+                        failure.fragmented ? ", and free memory is too fragmented for them" : "");
   }
   return absl::StrCat(
       "at best, node ", Quoted(failure.node), " asks for ", BytesText(failure.requested_bytes),
-      " where ", BytesText(failure.in_use_bytes), " are in use",
+      " while ", BytesText(failure.in_use_bytes), " are in use",
       failure.on_host ? " on the host" : "",
       failure.in_chunks    ? ", and the rest is lost in chunks of up to twice their tensor's size"
       : failure.fragmented ? ", and free memory is fragmented"
@@ -39,7 +39,7 @@ std::string FailureText(const FitFailure& failure, int64_t budget_bytes) {
 std::string BoundText(const FitFailure& failure, int64_t budget_bytes) {
   if (failure.lower_bound_bytes == 0 || IsProof(failure, budget_bytes)) return "";
   const std::string& node = failure.lower_bound_node;
-  return absl::StrCat(", and no plan can do with less than ", BytesText(failure.lower_bound_bytes),
+  return absl::StrCat("; no plan can fit in less than ", BytesText(failure.lower_bound_bytes),
                       " of that", node.empty() ? "" : absl::StrCat(" (", node, ")"));
 }
 
@@ -66,13 +66,12 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
                              const FitRemedy& remedy) {
   const int64_t smallest = remedy.smallest_budget_bytes;
   const int64_t memory = smallest > 0 ? hardware.GpuMemoryFor(smallest) : 0;
-  const std::string help = smallest > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
-                                                       " bytes) of GPU memory ", remedy.effect)
-                                        : "no budget helps";
   // The remedy covers known memory only.
-  const std::string unknown = failure.unknown.empty() || smallest <= 0
-                                  ? ""
-                                  : absl::StrCat(" as far as is known, but ", failure.unknown);
+  const bool is_partial = !failure.unknown.empty() && smallest > 0;
+  const std::string help =
+      smallest > 0 ? absl::StrCat(BytesText(memory), " (", memory, " bytes) of GPU memory ",
+                                  remedy.effect, is_partial ? " as far as is known" : "")
+                   : "no budget helps";
   const std::string resident = absl::StrCat(failure.resident_bytes);
   const std::string budget = absl::StrCat(budget_bytes);
   const std::string source = MemorySourceName(hardware.gpu_memory_source);
@@ -101,7 +100,8 @@ absl::Status DoesNotFitError(absl::string_view claim, const FitFailure& failure,
   return Error(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
                absl::StrCat(claim, ": ", FailureText(failure, budget_bytes), "; ",
                             is_cause ? absl::StrCat(pieces, "; ") : "", help,
-                            BoundText(failure, budget_bytes), unknown, batch,
+                            BoundText(failure, budget_bytes),
+                            is_partial ? absl::StrCat("; ", failure.unknown) : "", batch,
                             is_cause || pieces.empty() ? "" : absl::StrCat(", or ", pieces)),
                details);
 }

@@ -33,7 +33,7 @@ struct FitFailure {
 // A budget that would suffice.
 struct FitRemedy {
   int64_t smallest_budget_bytes = 0;  // 0: not known.
-  absl::string_view effect;           // The end of the sentence: "there is one".
+  absl::string_view effect;           // The end of the sentence: "would suffice".
 };
 
 // "GPU '/gpu:0'", or "the GPU" if nodes carry no device.

@@ -15,9 +15,10 @@ absl::string_view EdgeFaultText(EdgeFault fault) {
     case EdgeFault::kDeadness:
       return "the node waited for may be dead while the other is not";
     case EdgeFault::kSwitch:
-      return "what is waited for is one side of a Switch";
+      return "the node waited for is one side of a Switch";
     case EdgeFault::kExtra:
-      return "the step runs only the node that would wait, and would run the other, too";
+      return "the step runs only the node that would wait, and the edge would make it run the "
+             "other, too";
   }
   return "";
 }

@@ -77,9 +77,9 @@ std::string WorseSides(const StepFacts& facts) {
     if (choice.bytes[0] == 0 && choice.bytes[1] == 0) continue;
     if (++count > kShown) continue;
     absl::StrAppend(&text, count == 1 ? "" : ", ", "'", NameOf(facts, choice.predicate.node),
-                    "' is taken for ", choice.value ? "true" : "false", " (",
-                    BytesText(choice.bytes[choice.value]), " are allocated there, ",
-                    BytesText(choice.bytes[!choice.value]), " on the other side)");
+                    "' is assumed ", choice.value ? "true" : "false", " (",
+                    BytesText(choice.bytes[choice.value]), " are allocated on that side, ",
+                    BytesText(choice.bytes[!choice.value]), " on the other)");
   }
   if (count == 0) return "";
   if (count > kShown) absl::StrAppend(&text, " and ", CountText(count - kShown, "other"));
@@ -128,7 +128,7 @@ void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
   if (CountsTemporaries(facts.step())) {
     const Hardware& hardware = facts.hardware();
     forecast->add_assumes(
-        absl::StrCat("kernels take the memory that those of TensorFlow 2.15 take on a GPU of "
+        absl::StrCat("kernels take as much memory as those of TensorFlow 2.15 on a GPU of "
                      "compute capability ",
                      hardware.compute_capability,
                      hardware.compute_capability < 8 ? ""
@@ -139,32 +139,28 @@ void AddAssumptions(const StepFacts& facts, v1::Forecast* forecast) {
   if (!WorkspaceLimits(facts.step()).empty()) {
     forecast->add_assumes(
         "cuDNN's workspaces are optional, as autotuning is on and op determinism off: otherwise "
-        "give "
-        "convolution_workspace_bytes");
+        "give convolution_workspace_bytes");
   }
   forecast->add_assumes(
-      "the GPU's memory is one piece (allow_growth is off), and XLA compiles nothing: leave them "
-      "so");
+      "the GPU's memory is one piece (allow_growth is off), and XLA compiles nothing: keep it so");
   if (forecast->host_ns() > 0) {
     forecast->add_assumes(absl::StrCat(
         "operations on CPUs that read and write 1 MiB or more run one after another, at ",
         facts.hardware().host_mem_bytes_per_s / 1e9,
-        " GB/s, and input pipelines run ahead of the step, in no time: otherwise give "
+        " GB/s, and input pipelines run ahead of the step and take no time: otherwise give "
         "host_mem_bytes_per_s or a profile"));
   }
   if (facts.step().grappler() == v1::GRAPPLER_AS_IS) return;
   forecast->add_assumes(
-      "TensorFlow's graph optimizer is on, which makes NoOps of operations that only control edges "
-      "leave and constants of shapes that no feed can change, and the program fetches nothing "
-      "beside "
-      "the targets: otherwise give grappler = AS_IS, or name all that is fetched among the "
-      "targets");
+      "TensorFlow's graph optimizer is on, which turns operations with only control outputs into "
+      "NoOps and shapes that no feed can change into constants, and the program fetches only the "
+      "targets: otherwise give grappler = AS_IS, or add all that is fetched to the targets");
   if (facts.layout().empty()) return;
-  forecast->add_assumes(absl::StrCat(
-      "TensorFlow's layout optimizer is on, which runs ",
-      CountText(facts.layout().CountConverted(), "operation"),
-      " in another layout than the graph says (NHWC, NCHW) and transposes what others read: "
-      "otherwise give grappler = AS_IS"));
+  forecast->add_assumes(
+      absl::StrCat("TensorFlow's layout optimizer is on, which runs ",
+                   CountText(facts.layout().CountConverted(), "operation"),
+                   " in another layout than the graph says (NHWC, NCHW), between transposes: "
+                   "otherwise give grappler = AS_IS"));
 }
 
 // The unknown parts of the step with `plan`, including copies of unknown size.
@@ -405,21 +401,21 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
   if (facts.placement().devices().empty()) {
     warnings.push_back(MakeWarning(v1::WARNING_CODE_NO_GPU,
                                    "no node of this step runs on a GPU: there is nothing to swap, "
-                                   "and no time but that of the host"));
+                                   "and times are those of the host"));
   }
   if (facts.active_nodes().source == TargetSource::kSinks) {
-    warnings.push_back(MakeWarning(v1::WARNING_CODE_TARGETS_ARE_SINKS,
-                                   "no weight updates were found, as a training graph has them, "
-                                   "and no targets were given: the "
-                                   "step is taken to run all nodes that nobody reads, initializers "
-                                   "and savers among them; take "
-                                   "the graph that trains, or name what a step runs (targets)"));
+    warnings.push_back(
+        MakeWarning(v1::WARNING_CODE_TARGETS_ARE_SINKS,
+                    "no weight updates were found, unlike in a training graph, and no "
+                    "targets were given: the step is assumed to run all nodes whose "
+                    "outputs are unused, including initializers and savers; give "
+                    "the training graph, or name the targets of a step (targets)"));
   }
   if (facts.shapes().ignores_batch_size()) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_BATCH_SIZE_UNUSED,
         absl::StrCat("batch_size is ", facts.step().batch_size(),
-                     ", and the graph states another batch for all that comes from outside: sizes "
+                     ", but the graph fixes another batch for all its inputs: sizes "
                      "are the graph's own; leave batch_size out, or take a graph with an open "
                      "batch")));
   }
@@ -448,10 +444,10 @@ std::vector<v1::Warning> ForecastWarnings(const StepSimulator& simulator) {
   if (notes.loops > 0) {
     warnings.push_back(MakeWarning(
         v1::WARNING_CODE_LOOPS_ONCE,
-        absl::StrCat("bodies of loops of unknown counts are simulated once (",
+        absl::StrCat("bodies of loops with unknown iteration counts are simulated once (",
                      CountText(notes.loops, "loop variable"),
                      "), so times of these loops, and peaks if they keep something, are too low; "
-                     "loop_counts says how many iterations they make")));
+                     "give them in loop_counts")));
   }
   if (notes.merges > 0) {
     warnings.push_back(

@@ -287,8 +287,9 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
   if (without_trigger > 0) {
     AddWarning(
         v1::WARNING_CODE_NO_TRIGGER,
-        absl::StrCat("no trigger was found for ", CountText(without_trigger, "swap-in"),
-                     ", which then starts as soon as the tensor is out, and frees no memory"),
+        absl::StrCat(
+            "no trigger was found for ", CountText(without_trigger, "swap-in"),
+            ": without one, a swap-in starts as soon as its tensor is out, and frees no memory"),
         report);
   }
   return absl::OkStatus();
@@ -376,18 +377,20 @@ std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t n
   }
   if (clones.clones.empty() || !plan.swaps.empty()) {
     add(static_cast<int64_t>(plan.swaps.size()), "tensor",
-        dry_run ? " would be swapped out to and in from the host"
-                : " will be swapped out to and in from the host");
+        dry_run ? " would be swapped to host memory and back"
+                : " will be swapped to host memory and back");
   }
   add(nodes_added, "node",
       dry_run            ? " would be added"
       : nodes_added == 1 ? " was added"
                          : " were added");
   if (const int64_t count = edges(v1::EDGE_KIND_SERIALIZATION); count > 0) {
-    add(count, "control edge", " to hold ops in order");
+    add(count, "control edge", count == 1 ? " keeps ops in order" : " keep ops in order");
   }
   if (const int64_t count = edges(v1::EDGE_KIND_ORDER); count > 0) {
-    add(count, "control edge", " to hold back early ops");
+    add(count, "control edge",
+        count == 1 ? " delays an op that would run too early"
+                   : " delay ops that would run too early");
   }
   return absl::StrCat(dry_run ? "dry run: " : "", absl::StrJoin(parts, "; "));
 }

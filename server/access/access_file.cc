@@ -81,7 +81,8 @@ class Checker {
 
   // Returns false if there is a fault, which fault() describes.
   bool Check() {
-    if (access_.caller_size() == 0) return Fail(1, "it names no caller, so nobody could call");
+    if (access_.caller_size() == 0)
+      return Fail(1, "it names no caller, so no call would be accepted");
     if (access_.caller_size() > kMaxCallers) {
       return Fail(1, absl::StrCat("it names ", access_.caller_size(), " callers and may name ",
                                   kMaxCallers, "; let some share a name"));
@@ -116,8 +117,9 @@ class Checker {
       return Fail(line, absl::StrCat("another caller is named ", caller.name(), ", too"));
     }
     if (caller.certificate().empty() && caller.token_sha256().empty() && !caller.anybody()) {
-      return Fail(line, absl::StrCat("nothing tells who ", caller.name(),
-                                     " is; give certificate, token_sha256 or anybody"));
+      return Fail(line, absl::StrCat("the caller ", caller.name(),
+                                     " cannot be recognized; give certificate, "
+                                     "token_sha256 or anybody"));
     }
     if (caller.anybody() && std::exchange(has_anybody_, true)) {
       return Fail(line, "another caller has anybody: true already; leave one out");
@@ -163,7 +165,7 @@ class Checker {
       if (value > 0 && std::isfinite(value)) continue;
       return Fail(tree.GetLocation(field, -1).line + 1,
                   absl::StrCat(field->name(), " is ", value,
-                               " and must be above 0; leave it out where there is no limit"));
+                               " and must be above 0; leave it out for no limit"));
     }
     return true;
   }

@@ -41,7 +41,7 @@ StreamedCall::StreamedCall(grpc::CallbackServerContext& context, ServiceState& s
       assembler_(state.options.limits),
       idle_timer_(*state.options.clock, state.options.idle_timeout, [this] {
         const bool ended =
-            EndLate(absl::StrCat("the upload stands still: nothing has arrived for ",
+            EndLate(absl::StrCat("the upload has stalled: nothing has arrived for ",
                                  absl::FormatDuration(call_.state().options.idle_timeout),
                                  " (--idle-timeout); send the graph without a pause"));
         if (!ended) context_.TryCancel();  // A client that reads nothing would not see a status.

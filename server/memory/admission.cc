@@ -113,7 +113,7 @@ absl::Status Admission::Ticket::GrowTo(int64_t bytes) {
   }
   if (!TryAddMemory(more, *budget_)) {
     budget_->graphs.fetch_sub(more, std::memory_order_relaxed);
-    return Full("the work on other requests, and what it left, takes",
+    return Full("the memory in use is",
                 budget_->memory.load(std::memory_order_relaxed) + budget_->resident.counted_bytes(),
                 budget_->memory_bytes, bytes);
   }

@@ -203,15 +203,15 @@ void Metrics::BuildRewriteMetrics(prometheus::Registry& registry) {
       registry, "spillway_swap_in_bytes_per_step_total",
       "Bytes that one training step of each rewritten graph copies back, summed over graphs.");
   recomputed_nodes_ = CountersPerStrategy(registry, "spillway_recomputed_nodes_total",
-                                          "Nodes that rewritten graphs run a second time.");
-  recomputed_bytes_ = CountersPerStrategy(
-      registry, "spillway_recomputed_bytes_per_step_total",
-      "Bytes that one training step of each rewritten graph makes again instead "
-      "of keeping them, summed over graphs.");
-  recompute_seconds_ = CountersPerStrategy(
-      registry, "spillway_recompute_seconds_per_step_total",
-      "Time that one training step of each rewritten graph takes to make these, "
-      "summed over graphs.");
+                                          "Nodes that rewritten graphs recompute.");
+  recomputed_bytes_ =
+      CountersPerStrategy(registry, "spillway_recomputed_bytes_per_step_total",
+                          "Bytes that one training step of each rewritten graph recomputes instead "
+                          "of keeping them, summed over graphs.");
+  recompute_seconds_ =
+      CountersPerStrategy(registry, "spillway_recompute_seconds_per_step_total",
+                          "Time that one training step of each rewritten graph spends recomputing, "
+                          "summed over graphs.");
   nodes_added_ = CountersPerStrategy(registry, "spillway_nodes_added_total",
                                      "Nodes added to rewritten graphs.");
 }

@@ -63,7 +63,7 @@ REFUSED = [
      {"autoscaling": {"minReplicas": 5, "maxReplicas": 5}},
      "autoscaling.minReplicas is 5, above autoscaling.maxReplicas, which is 4."),
     ({"replicas": 3, "autoscaling": {"enabled": True}}, {"replicas": 3},
-     "replicas is 3, but the autoscaler says how many there are: leave it out, or"
+     "replicas is 3, but the autoscaler sets their number: leave it out, or"
      " autoscaling.enabled."),
     ({"autoscaling": {"admissionPercent": 70}}, ADMISSION,
      "autoscaling.admissionPercent is 70, but there is no autoscaler: set autoscaling.enabled."),
@@ -98,9 +98,9 @@ REFUSED = [
     ({"journal": {"enabled": True, "volumeMiB": 511}}, {"journal": {"enabled": True, "volumeMiB": 512}},
      "journal.volumeMiB is 511, and 8 files of 64 MiB may take 512: the pod would be evicted."),
     ({"extraArgs": ["--workers=8", "--drain-delay=9s"]}, {"extraArgs": ["--workers=8"]},
-     "extraArgs has --drain-delay, which is the chart's to give: see drain.delaySeconds."),
+     "extraArgs has --drain-delay, which the chart sets: see drain.delaySeconds."),
     ({"extraArgs": ["--memory-budget=1GiB"]}, {"extraArgs": ["--cache-bytes=0"]},
-     "extraArgs has --memory-budget, which is the chart's to give: it follows"
+     "extraArgs has --memory-budget, which the chart sets: it follows"
      " resources.server.limits.memory."),
 ]
 

@@ -242,7 +242,7 @@ SWAPS = COMMON | {
         lambda s: means(s.swapping, ["strategy"], lambda a: a.total("swapped_tensor_count")),
         lambda s: means(s.swapping, ["strategy"], lambda a: a.total("unknown_size_count")),
     ],
-    "Made again per step, mean of a swapping job": [
+    "Recomputed per step, mean of a swapping job": [
         lambda s: means(s.swapping, ["strategy"], lambda a: a.bytes_made_again),
     ],
     "Nodes added, mean of a swapping job": [

@@ -325,7 +325,7 @@ filter() {
   check "salloc, too" refused "have to name the graph" salloc -p gpu true
   check "a graph that is not there" refused "SPILLWAY_JOB_GRAPH cannot be opened (/nonexistent.pb: No such" \
     "${batch[@]}" --export="ALL,$name=/nonexistent.pb"
-  check "a folder" refused "of which nothing can be read (Is a directory)" \
+  check "a folder" refused "which cannot be read (Is a directory)" \
     "${batch[@]}" --export="ALL,$name=$work"
   check "an empty file" refused "it is empty" "${batch[@]}" --export="ALL,$name=$work/empty.pb"
   check "a relative path, from the environment" refused "is 'graph.pb': give an absolute path" \

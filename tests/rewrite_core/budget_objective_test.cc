@@ -347,7 +347,7 @@ TEST_P(ObjectiveGraphTest, PlansKeepWithinTheHostsMemory) {
   const int64_t little = (ample_.unswapped_peak_bytes() - memory) / 2;
   EXPECT_THAT(with(little).status(),
               FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                        "of the host's (host_memory_bytes)"));
+                        "of host memory (host_memory_bytes)"));
   const auto run_again = with(little, "RECOMPUTE_CHEAP");
   ASSERT_TRUE(run_again.ok()) << run_again.status();
   EXPECT_LE(run_again->report().forecast_after().host_peak_bytes(), little);

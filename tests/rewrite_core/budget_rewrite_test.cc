@@ -398,7 +398,7 @@ TEST(BudgetRewriteTest, WhatDoesNotFitSaysTheLowerBound) {
                                         v1::ERROR_REASON_DOES_NOT_FIT, "no plan was found"));
   EXPECT_THAT(above.status(),
               FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
-                        "no plan can do with less than"));
+                        "no plan can fit in less than"));
   EXPECT_EQ(ErrorDetailOf(above, "lower_bound_node"), node);
 }
 

@@ -307,8 +307,9 @@ TEST(RecomputeRewriteTest, AHintWhereMoreFits) {
   options.mutable_step()->mutable_hardware()->set_host_memory_bytes(2000 * kMiB);
   const absl::Status status = Rewrite(bytes, options, DefaultLimits(), StopToken()).status();
   EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_DOES_NOT_FIT) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("or let ops run again (budget.recompute = ALL), with which a plan fits"));
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("or allow more recomputation (budget.recompute = ALL), which makes a plan fit"));
   EXPECT_EQ(GetErrorInfo(status).metadata().at("recompute"), "all");
   options.mutable_budget()->set_recompute(v1::RECOMPUTE_ALL);
   EXPECT_EQ(Answer(bytes, options).report().fits(0).fit(), v1::FIT_FITS);

@@ -224,7 +224,7 @@ TEST(RewriterTest, ADryRunReportsTheRewriteAndGivesTheBytesBack) {
     EXPECT_EQ(applied->graph_def(), rewritten.graph_def());
   }
   EXPECT_EQ(Answer(Net(), absl::StrCat(kScope, " dry_run: true")).report().summary(),
-            "dry run: 3 tensors would be swapped out to and in from the host; 6 nodes would be "
+            "dry run: 3 tensors would be swapped to host memory and back; 6 nodes would be "
             "added");
 }
 

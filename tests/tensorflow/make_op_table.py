@@ -18,7 +18,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 HEADER = """\
 // Made by tests/tensorflow/make_op_table.py from the op registry of TensorFlow %s.
 // SPILLWAY_OP(name, outputs, output_names, is_stateful, forwards, run_again)
-// The last two columns are written by hand, and kept when the table is made anew.
+// The last two columns are written by hand, and kept when the table is made again.
 // outputs: one word per output argument, separated by spaces. A word is
 //   float, int32, ...   a fixed type
 //   T                   the type in attribute T

@@ -578,7 +578,7 @@ def measure(subject):
         try:
             rewritten, report = subject.plan(limit)
         except rewrite.RewriteFailed as error:
-            known = re.search(r"\((\d+) bytes\) of GPU memory there is one", str(error))
+            known = re.search(r"\((\d+) bytes\) of GPU memory would suffice", str(error))
             print("%-16s %s: no plan for %d MiB; said to be possible: %s bytes" % (
                 name, share, limit, known.group(1) if known else "none"), flush=True)
             limits = [(math.ceil(int(known.group(1)) / MIB), "least")] if known else []

@@ -38,11 +38,10 @@ std::string Message(const Graph& graph, v1::FitUnknownCause cause, int64_t count
       return absl::StrCat("the size of ", CountText(count, "buffer"), " on GPUs is unknown, ", at,
                           "; give batch_size or feeds, a graph with _output_shapes, or a profile");
     case v1::FIT_UNKNOWN_CAUSE_LOOPS:
-      return absl::StrCat("how often loops run is unknown, and with it how many of ",
-                          CountText(count, "buffer"),
-                          " on GPUs they keep for later, one for each iteration; the loop ",
+      return absl::StrCat("loops of unknown iteration count keep ", CountText(count, "buffer"),
+                          " on GPUs for each iteration; one such loop is ",
                           Quoted(LoopName(graph, id)),
-                          " is one of them: give its number of iterations (loop_counts)");
+                          ": give its number of iterations (loop_counts)");
     default:
       return absl::StrCat("the memory that ", CountText(count, "function call"),
                           " on GPUs take is unknown, ", at,

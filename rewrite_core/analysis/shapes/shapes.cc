@@ -71,7 +71,7 @@ absl::Status ReadFeed(const Graph& graph, const v1::Feed& feed, OutputCounts& co
     }
     if (feed.values_size() != pool.elements(fed.shape)) {
       return BadFeed(feed.name(), absl::StrCat("has ", CountText(feed.values_size(), "value"),
-                                               ", which is not what its dimensions make; "
+                                               ", which does not match its dimensions; "
                                                "give one for each element, or none"));
     }
     fed.value = pool.Intern(absl::MakeConstSpan(feed.values().data(), feed.values_size()));

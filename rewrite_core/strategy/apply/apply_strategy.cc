@@ -86,7 +86,7 @@ absl::Status CheckHead(const v1::Plan& plan) {
         v1::ERROR_REASON_UNKNOWN_OPTION,
         absl::StrCat("format_version of the plan is ", value, ", and this server knows ",
                      kPlanFormatVersion, " and ", kClonePlanFormatVersion,
-                     " (with clones); save the plan anew with this version"),
+                     " (with clones); save the plan again with this version"),
         {{"option", "format_version"}, {"value", value}});
   }
   const std::string& sha256 = plan.graph_sha256();

@@ -61,7 +61,7 @@ class CloneReader {
         if (input.is_control()) original.controls.insert(input.node);
       }
     }
-    if (original.run_again == RunAgain::kNever) return Bad(from.node(), "may not run again");
+    if (original.run_again == RunAgain::kNever) return Bad(from.node(), "may not be recomputed");
     if (!facts_.active_nodes().needed[*node]) return Bad(from.node(), "is not run by the step");
     for (const v1::CloneInput& input : from.inputs()) {
       if (absl::Status s = ReadInput(from, input, clone); !s.ok()) return s;
@@ -113,7 +113,7 @@ class CloneReader {
       return bad(absl::StrCat("does not read ", Quoted(graph_.name(clone->original))));
     }
     if (!served_.insert({*node, index}).second) return bad("is served twice");
-    if (facts_.shapes().IsFed(*node)) return bad("cannot be edited, for the node is fed");
+    if (facts_.shapes().IsFed(*node)) return bad("cannot be edited, as the node is fed");
     if (facts_.control_flow().input_frame(*node) != kRootFrame) return bad("is in a loop");
     clone->consumers.push_back({*node, index});
     return absl::OkStatus();
@@ -123,14 +123,14 @@ class CloneReader {
                            const absl::flat_hash_set<NodeId>& waits_for, PlannedClone* clone) {
     if (from.trigger().empty()) {
       if (!clone->inputs.empty()) return absl::OkStatus();
-      return Bad(from.node(), "would run again at once, for its clone has no trigger");
+      return Bad(from.node(), "would be recomputed at once, as its clone has no trigger");
     }
     auto trigger = FindNode(from.trigger());
     if (!trigger.ok()) return trigger.status();
     clone->trigger = *trigger;
     if (waits_for.contains(*trigger)) {
       return Bad(from.node(), absl::StrCat("waits for ", Quoted(from.trigger()),
-                                           " as it is, which is no trigger for its clone"));
+                                           " anyway, which cannot be the trigger of its clone"));
     }
     if (absl::Status s = CheckEdge(*trigger, clone->original); !s.ok()) return s;
     for (const InputPosition& consumer : clone->consumers) {

@@ -172,7 +172,7 @@ class PlanReader {
       return bad(absl::StrCat("does not read ", QuotedTensor(graph_, tensor)));
     }
     if (!served_.insert({*node, index}).second) return bad("is served twice");
-    if (!readers_.Runs(*node)) return bad("cannot be edited, for the node is fed");
+    if (!readers_.Runs(*node)) return bad("cannot be edited, as the node is fed");
     if (readers_.MayServeFromHost(tensor, *node)) {
       auto is_known = FindUpdates(tensor, *node);
       if (!is_known.ok()) return is_known.status();
@@ -263,7 +263,7 @@ class PlanReader {
   }
 
   absl::Status TooLong() const {
-    return steps_.status("what may be wrong with the plan",
+    return steps_.status("faults of the plan",
                          "apply a plan with fewer triggers and consumers in one swap-in, or raise "
                          "the limit");
   }

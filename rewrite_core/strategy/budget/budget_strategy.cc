@@ -76,8 +76,8 @@ absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* ru
   }
   const std::string name = RecomputeName(more->recompute());
   return WithDetail(
-      WithMoreText(status, absl::StrCat("; or let ops run again (budget.recompute = ",
-                                        absl::AsciiStrToUpper(name), "), with which a plan fits")),
+      WithMoreText(status, absl::StrCat("; or allow more recomputation (budget.recompute = ",
+                                        absl::AsciiStrToUpper(name), "), which makes a plan fit")),
       "recompute", name);
 }
 

@@ -452,8 +452,8 @@ std::string HostText(const BudgetRequest& request, const StepResult& step, GpuIn
   const int64_t host = facts.hardware().host_memory_bytes;
   const auto gpus = std::max<int64_t>(1, facts.placement().devices().size());
   if (lacking <= host / gpus) return "";
-  return absl::StrCat(" with ", BytesText(host), " of the host's (host_memory_bytes",
-                      gpus > 1 ? ", of all GPUs" : "", "), where swaps would have to hold about ",
+  return absl::StrCat(" with ", BytesText(host), " of host memory (host_memory_bytes",
+                      gpus > 1 ? ", for all GPUs" : "", "), where swaps would need about ",
                       BytesText(lacking));
 }
 
@@ -464,10 +464,10 @@ absl::Status NoPlanError(const BudgetRequest& request, const StepResult& step, G
                          const DeviceBounds& bounds, const StepResult& failure, bool is_fragile,
                          int64_t smallest_budget_bytes) {
   const StepFacts& facts = request.facts;
-  const std::string effect =
-      request.objective.max_slowdown()
-          ? absl::StrCat("there is one that takes at most ", request.objective.MaxSlowdownText())
-          : "there is one";
+  const std::string effect = request.objective.max_slowdown()
+                                 ? absl::StrCat("would suffice for a plan that takes at most ",
+                                                request.objective.MaxSlowdownText())
+                                 : "would suffice";
   const std::string& name = facts.placement().devices()[gpu];
   FitFailure why = FailureOf(failure, gpu, facts);
   why.lower_bound_bytes = bounds.memory_bytes;

@@ -113,9 +113,9 @@ absl::Status TooSlowError(const Objective& objective, absl::string_view gpu, int
       absl::StrCat("no plan was found that fits the ", BudgetText(hardware, budget_bytes), " of ",
                    GpuText(gpu), " and takes at most ", objective.MaxSlowdownText(),
                    ": the fastest found takes ", slowdown_text, " times; ",
-                   memory > 0 ? absl::StrCat("with ", BytesText(memory), " (", memory,
-                                             " bytes) of GPU memory there is one")
-                              : "no budget is known with which there is one",
+                   memory > 0 ? absl::StrCat(BytesText(memory), " (", memory,
+                                             " bytes) of GPU memory would suffice")
+                              : "no sufficient budget is known",
                    "; or allow a larger max_slowdown, or take a smaller batch"),
       details);
 }

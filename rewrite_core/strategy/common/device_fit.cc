@@ -64,7 +64,7 @@ std::string NotNeededText(const google::protobuf::RepeatedPtrField<v1::DeviceFit
                                          hardware.MemoryOrigin(), ")");
   if (tightest->fit() == v1::FIT_UNKNOWN) {
     std::string text = absl::StrCat(
-        "unknown whether swapping is needed: what is known of a step takes at most ", taken);
+        "unknown whether swapping is needed: the known part of a step takes at most ", taken);
     for (int i = 0; i < tightest->fit_unknown_size(); ++i) {
       absl::StrAppend(&text, i == 0 ? ", but " : "; and ", tightest->fit_unknown(i).message());
     }
@@ -72,8 +72,8 @@ std::string NotNeededText(const google::protobuf::RepeatedPtrField<v1::DeviceFit
   }
   const std::string of = absl::StrCat("no swapping is needed: a step takes at most ", taken);
   return Margin(*tightest) >= 0
-             ? absl::StrCat(of, ", ", BytesText(Margin(*tightest)), " less than there is")
-             : absl::StrCat(of, " if nothing waits for memory, and fits where it does");
+             ? absl::StrCat(of, ", which leaves ", BytesText(Margin(*tightest)))
+             : absl::StrCat(of, " if nothing waits for memory, and fits if ops wait");
 }
 
 }  // namespace spillway::core

@@ -57,11 +57,12 @@ absl::Status NotTogetherError(const FitFailure& failure, int64_t unswapped_peak_
   if (!need.ok()) return need.status();
   const std::string claim =
       absl::StrCat(failure.unknown.empty() ? "each GPU fits into its "
-                                           : "what is known of each GPU fits into its ",
+                                           : "the known part of each GPU fits into its ",
                    BudgetText(hardware, budget),
                    " while the others do not wait for memory, but not all at once, on ",
                    failure.on_host ? "the host" : GpuText(failure.gpu));
-  return DoesNotFitError(claim, failure, hardware, budget, {*need, "nothing has to be swapped"});
+  return DoesNotFitError(claim, failure, hardware, budget,
+                         {*need, "would suffice without swapping"});
 }
 
 }  // namespace spillway::core

@@ -50,7 +50,7 @@ absl::optional<Literal> AsLiteral(absl::string_view text) {
 absl::Status TooMany(absl::string_view option, absl::string_view what, int64_t limit) {
   return InvalidError(v1::ERROR_REASON_LIMIT_EXCEEDED,
                       absl::StrCat(option, " has ", what, " than the ", limit,
-                                   " that are taken; name a scope that holds them all"),
+                                   " allowed; name a scope that holds them all"),
                       {{"option", option}, {"limit", absl::StrCat(limit)}});
 }
 

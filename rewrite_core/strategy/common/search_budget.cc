@@ -8,7 +8,7 @@ namespace spillway::core {
 absl::Status SearchBudget::status(absl::string_view search, absl::string_view remedy) const {
   if (ended_early_) {
     return Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_SEARCH_TOO_LONG,
-                 absl::StrCat("the search for ", search, " was ended before it had found one"), {});
+                 absl::StrCat("the search for ", search, " ended before it found one"), {});
   }
   if (steps_ <= max_steps_) return stop_.status("strategy");
   return Error(absl::StatusCode::kResourceExhausted, v1::ERROR_REASON_SEARCH_TOO_LONG,

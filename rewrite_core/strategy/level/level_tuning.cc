@@ -444,7 +444,7 @@ class Tuner {
     const std::string claim =
         absl::StrCat("no setting of the strategy level fits the ",
                      BudgetText(hardware, budget_bytes_), " of ", GpuText(gpu));
-    return DoesNotFitError(claim, failure, hardware, budget_bytes_, {*smallest, "there is one"});
+    return DoesNotFitError(claim, failure, hardware, budget_bytes_, {*smallest, "would suffice"});
   }
 
   // Returns the smallest budget known to suffice, up to rounding; 0 if none is known. Considers the

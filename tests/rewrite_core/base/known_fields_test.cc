@@ -30,7 +30,7 @@ TEST(KnownFieldsTest, AFieldOfANewerApi) {
   EXPECT_THAT(
       CheckKnownFields(options),
       IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION,
-                "Feed has field 4000, which this server does not know; ask GetCapabilities"));
+                "Feed has field 4000, which this server does not know; see GetCapabilities"));
 }
 
 TEST(KnownFieldsTest, AFieldThatWasRemovedIsNamed) {

@@ -90,9 +90,9 @@ TEST(GraphTest, LongNamesOfOpsAndDevicesAreRefused) {
   const std::string most(4096, 'd');
   EXPECT_THAT(ParseGraph(Node(Name("x") + Op(most) + Device(most))), IsOk());
   for (const std::string& node : {Op(most + "d"), Op("NoOp") + Device(most + "d")}) {
-    EXPECT_THAT(ParseGraph(Node(Name("x") + node)),
-                IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE,
-                          "of 4097 bytes, more than the 4096 that are taken"));
+    EXPECT_THAT(
+        ParseGraph(Node(Name("x") + node)),
+        IsInvalid(v1::ERROR_REASON_BAD_ATTRIBUTE, "of 4097 bytes, more than the 4096 allowed"));
   }
 }
 

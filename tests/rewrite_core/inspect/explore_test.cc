@@ -513,7 +513,7 @@ TEST(ExploreTest, AMistakeOfTheGraphIsToldWithTheSize) {
     y = MatMul(x, r) {T=float32}
   )",
               options, v1::ERROR_REASON_BAD_INPUT,
-              "at size 1 (sizes or multiple_of leave it out): node 'y'");
+              "at size 1 (to skip it: sizes, multiple_of): node 'y'");
 }
 
 }  // namespace

@@ -399,8 +399,8 @@ TEST(SimulateGraphTest, AConditionalTakesOneSide) {
   ASSERT_EQ(report.warnings_size(), 1);
   EXPECT_EQ(report.warnings(0).code(), v1::WARNING_CODE_WORSE_SIDE);
   EXPECT_THAT(report.warnings(0).message(),
-              HasSubstr("'p' is taken for true (768 B are allocated there, 256 B on the other "
-                        "side)"));
+              HasSubstr("'p' is assumed true (768 B are allocated on that side, 256 B on the "
+                        "other)"));
   v1::Feed* feed = options.mutable_step()->add_feeds();
   feed->set_name("p");
   feed->add_values(0);

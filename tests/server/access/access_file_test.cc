@@ -84,7 +84,7 @@ TEST(AccessFileTest, FaultsAreNamedWithTheirLine) {
       {absl::StrCat("caller { name: \"", std::string(65, 'n'), "\" anybody: true }"), "line 1",
        "1 to 64 letters"},
       {ok + "caller { name: \"x\" anybody: true }", "line 2", "another caller is named x"},
-      {ok + "caller {\n  name: \"y\"\n}\n", "line 2", "nothing tells who y is"},
+      {ok + "caller {\n  name: \"y\"\n}\n", "line 2", "the caller y cannot be recognized"},
       {"caller { name: \"y\" certificate: \"\" }", "line 1", "1 to 128 bytes"},
       {"caller {\n name: \"y\"\n certificate: \"c\"\n certificate: \"c\"\n}", "line 4", "twice"},
       {"caller { name: \"y\"\n token_sha256: \"secret\" }", "line 2", "64 hexadecimal digits"},

@@ -5,7 +5,7 @@
 {{- fail (printf "autoscaling.minReplicas is %d, above autoscaling.maxReplicas, which is %d." (int $scaling.minReplicas) (int $scaling.maxReplicas)) -}}
 {{- end -}}
 {{- if and $scaling.enabled (not (kindIs "invalid" .Values.replicas)) -}}
-{{- fail (printf "replicas is %d, but the autoscaler says how many there are: leave it out, or autoscaling.enabled." (int .Values.replicas)) -}}
+{{- fail (printf "replicas is %d, but the autoscaler sets their number: leave it out, or autoscaling.enabled." (int .Values.replicas)) -}}
 {{- end -}}
 {{- if and (not $scaling.enabled) $scaling.admissionPercent -}}
 {{- fail (printf "autoscaling.admissionPercent is %d, but there is no autoscaler: set autoscaling.enabled." (int $scaling.admissionPercent)) -}}
@@ -42,7 +42,7 @@
 {{- range .Values.extraArgs -}}
 {{- $flag := splitList "=" . | first -}}
 {{- if hasKey $ours $flag -}}
-{{- fail (printf "extraArgs has %s, which is the chart's to give: %s." $flag (get $ours $flag)) -}}
+{{- fail (printf "extraArgs has %s, which the chart sets: %s." $flag (get $ours $flag)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

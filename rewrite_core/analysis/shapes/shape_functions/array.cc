@@ -257,7 +257,7 @@ void Range(ShapeContext& c) {
   if (__builtin_sub_overflow(delta > 0 ? limit : start, delta > 0 ? start : limit, &span)) return;
   if (span < 0) {
     return c.Fail(
-        absl::StrCat("from ", start, " to ", limit, " by ", delta, " leads away from it"));
+        absl::StrCat("a range from ", start, " to ", limit, " cannot have the step ", delta));
   }
   int64_t count = 0;
   if (span > 0) count = delta > 0 ? (span - 1) / delta + 1 : -((span - 1) / delta) + 1;

@@ -36,7 +36,7 @@ void ConcatInputs(ShapeContext& c, int first, int last, int axis_input) {
   for (int i = first; i < last; ++i) {
     if (!c.known(c.input(i))) continue;
     if (rank >= 0 && c.rank(c.input(i)) != rank)
-      return c.Fail("the ranks of what is joined differ");
+      return c.Fail("the ranks of the joined tensors differ");
     rank = c.rank(c.input(i));
   }
   if (rank < 0) return;

@@ -216,9 +216,9 @@ TEST_F(CliForecastTest, WhetherSwappingIsNeededMayBeUnknown) {
 TEST_F(CliForecastTest, ConditionalsTakeOneSide) {
   const Words simulate = {"simulate", Graph("cond_v1"), "--batch-size", "256"};
   const auto with = [&](const std::string& feed) { return simulate + Words{"--feed", feed}; };
-  EXPECT_THAT(Output(simulate), HasSubstr("'wide' is taken for true"));
-  EXPECT_THAT(Output(with("wide=")), HasSubstr("'wide' is taken for true"));
-  EXPECT_THAT(Output(with("wide=true")), Not(HasSubstr("'wide' is taken")));
+  EXPECT_THAT(Output(simulate), HasSubstr("'wide' is assumed true"));
+  EXPECT_THAT(Output(with("wide=")), HasSubstr("'wide' is assumed true"));
+  EXPECT_THAT(Output(with("wide=true")), Not(HasSubstr("'wide' is assumed")));
   const json wide = Json(with("wide=true"))["forecast"];
   EXPECT_EQ(wide["devices"][0]["peak_bytes"],
             Json(simulate)["forecast"]["devices"][0]["peak_bytes"]);
@@ -357,8 +357,9 @@ TEST_F(CliForecastTest, WhatMoreRecomputationWouldGain) {
   EXPECT_THAT(Spillway(brief).err, Not(HasSubstr("--recompute all")));
   std::vector<std::string> little = line;
   little.insert(little.end(), {"--host-memory-bytes", "2GiB", "--recompute", "off"});
-  ExpectError(Spillway(little), 8,
-              {"or let ops run again (--recompute all), with which a plan fits", "DOES_NOT_FIT"});
+  ExpectError(
+      Spillway(little), 8,
+      {"or allow more recomputation (--recompute all), which makes a plan fit", "DOES_NOT_FIT"});
 }
 
 TEST_F(CliForecastTest, ExploreTellsWhatSwappingMakesPossible) {

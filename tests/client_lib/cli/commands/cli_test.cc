@@ -199,7 +199,7 @@ TEST(CliTest, ADryRunWritesNoGraph) {
   for (const Words& output : {Words{"-o", out}, Words{"-o", dir / "new.pb"}, Words{}}) {
     const ChildResult result = Done(Rewrite(kMnistPath, Words{"--dry-run"} + output));
     EXPECT_THAT(result.err, AllOf(HasSubstr("dry run, the graph is unchanged"),
-                                  HasSubstr(" tensors would be swapped out")));
+                                  HasSubstr(" tensors would be swapped to host memory")));
   }
   EXPECT_EQ(ReadFile(out), "old graph");
   EXPECT_THAT(dir.Names(), ElementsAre("out.pb"));

@@ -175,10 +175,10 @@ TEST_F(ApplyStrategyTest, ClonesThatAreRefused) {
   };
   const std::string for_d = "consumers { node: 'd' input_index: 1 } } ";
   bad("clones { node: 'nobody' trigger: 'c' " + for_d, "the graph has no node 'nobody'");
-  bad("clones { node: 'v' trigger: 'c' " + for_d, "node 'v' may not run again");
-  bad("clones { node: 'x' trigger: 'c' " + for_d, "node 'x' may not run again");
+  bad("clones { node: 'v' trigger: 'c' " + for_d, "node 'v' may not be recomputed");
+  bad("clones { node: 'x' trigger: 'c' " + for_d, "node 'x' may not be recomputed");
   bad("clones { node: 'k' trigger: 'c' }", "node 'k' is not run by the step");
-  bad("clones { node: 'a' " + for_d, "node 'a' would run again at once");
+  bad("clones { node: 'a' " + for_d, "node 'a' would be recomputed at once");
   bad("clones { node: 'a' trigger: 'nobody' " + for_d, "the graph has no node 'nobody'");
   bad("clones { node: 'd' trigger: 'b' consumers { node: 'e' input_index: 1 } }",
       "node 'd' waits for 'b' as it is");
@@ -194,7 +194,7 @@ TEST_F(ApplyStrategyTest, ClonesThatAreRefused) {
       "node 'e' has no input 1 that clone 0");
   bad("clones { node: 'a' trigger: 'e' " + for_d, "with its clones");
   bad("clones { node: 'a' trigger: 'on' " + for_d, "may not wait for 'on'");
-  bad("clones { node: 'a' trigger: 'init' " + for_d, "would run the other, too");
+  bad("clones { node: 'a' trigger: 'init' " + for_d, "would make it run the other, too");
 }
 
 // A value read by reference would differ after the update.

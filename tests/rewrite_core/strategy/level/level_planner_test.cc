@@ -494,7 +494,7 @@ TEST(LevelPlannerTest, GpusThatDoNotFitTogetherNameTheBudgetThatWasGiven) {
     const auto refused = PlanWith(f, options, &simulator);
     for (const char* part :
          {"each GPU fits into its 10.00 MiB (gpu_memory_bytes)", "not all at once",
-          "on GPU '/gpu:1': at best, node 'i1' asks for 3.00 MiB where 9.00 MiB are in use",
+          "on GPU '/gpu:1': at best, node 'i1' asks for 3.00 MiB while 9.00 MiB are in use",
           "with 40.00 MiB (41943040 bytes)"}) {
       EXPECT_THAT(refused, testing::FailsWith(absl::StatusCode::kFailedPrecondition,
                                               v1::ERROR_REASON_DOES_NOT_FIT, part));
