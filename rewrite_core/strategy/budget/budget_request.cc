@@ -105,11 +105,12 @@ std::vector<VariedStep> BudgetRequest::VariedSteps(int64_t budget_bytes) const {
         budget_bytes + ShareOf(reserve, kReserveShares[i % std::size(kReserveShares)]);
     StepVariation& variation = varied[i].variation;
     variation.seed = i;
+    const uint32_t other = i / kFileOrders;
     if (i % kFileOrders == 0) {
       variation.file_seed = i + 1;
+      if (other % 2 == 1) variation.initializer_seed = i + 1;
       continue;
     }
-    const uint32_t other = i / kFileOrders;
     variation.ready_order = kOrders[other % std::size(kOrders)];
     variation.copy_percent = kCopyPercents[other % std::size(kCopyPercents)];
     variation.spread_percent = kSpreadPercents[other % std::size(kSpreadPercents)];

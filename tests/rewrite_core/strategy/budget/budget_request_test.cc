@@ -19,8 +19,8 @@ struct BudgetRequestTest : ::testing::Test, testing::TestRequest {
                     "allocator_reserve: 0.25 } }") {}
 };
 
-// Twenty, no two alike, with a half to nine tenths of the reserve: four other orders of the file,
-// and sixteen of the rest.
+// Twenty, no two alike, with a half to nine tenths of the reserve: ten other orders of the file, five
+// of them with other places of variables, and ten of the rest.
 TEST_F(BudgetRequestTest, Variations) {
   std::set<uint32_t> placements, files;
   std::set<int64_t> sizes;
@@ -31,7 +31,8 @@ TEST_F(BudgetRequestTest, Variations) {
     sizes.insert(varied.bytes);
     if (varied.variation.file_seed > 0) {
       StepVariation only = varied.variation;
-      only.file_seed = 0;
+      if (only.initializer_seed > 0) placements.insert(only.initializer_seed);
+      only.file_seed = only.initializer_seed = 0;
       EXPECT_TRUE(only.is_none());
       EXPECT_TRUE(files.insert(varied.variation.file_seed).second);
       continue;
@@ -41,8 +42,8 @@ TEST_F(BudgetRequestTest, Variations) {
     late.insert(varied.variation.late_ns);
     spreads.insert(varied.variation.spread_percent);
   }
-  EXPECT_EQ(files.size(), 4u);
-  EXPECT_EQ(placements.size(), 16u);
+  EXPECT_EQ(files.size(), 10u);
+  EXPECT_EQ(placements.size(), 15u);
   EXPECT_EQ(placements.count(0), 0u) << "0 is no initializer";
   EXPECT_EQ(sizes, (std::set<int64_t>{875'000, 900'000, 925'000, 950'000, 975'000}));
   EXPECT_EQ(*copies.begin(), 33);
