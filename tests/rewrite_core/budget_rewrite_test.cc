@@ -476,7 +476,8 @@ TEST(BudgetRewriteTest, FiltersAreChecked) {
 
 // 16 MiB of 16.1: the variable of 4 and two tensors of 6. Behind the hole that the variable's
 // initializer may leave, only one of them fits, and neither can be swapped: that takes 20 MiB. Of
-// 20.7 they are available if a variation has seven tenths of the reserve or more, as three fifths do.
+// 20.7 they are available if a variation has seven tenths of the reserve or more, as three fifths
+// do.
 TEST(BudgetRewriteTest, WhatMayRunOutSaysSo) {
   const std::string bytes = testing::GraphBytes(testing::kTightGraph);
   const auto warned = [&bytes](int64_t memory) {

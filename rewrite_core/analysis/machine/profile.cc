@@ -193,9 +193,9 @@ class ProfileReader {
     if (known_ < unknown_) {
       return InvalidError(
           v1::ERROR_REASON_BAD_OPTION,
-          absl::StrCat("profile belongs to another graph: of ", known_ + unknown_, " entries, only ",
-                       known_, " are of nodes of this graph, and ", Quoted(first_unknown_),
-                       " is not; give a profile of this graph, or none"),
+          absl::StrCat("profile belongs to another graph: of ", known_ + unknown_,
+                       " entries, only ", known_, " are of nodes of this graph, and ",
+                       Quoted(first_unknown_), " is not; give a profile of this graph, or none"),
           {{"option", "profile"}, {"node", first_unknown_}});
     }
     return std::move(profile_);

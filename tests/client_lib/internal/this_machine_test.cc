@@ -263,10 +263,11 @@ TEST_F(ThisMachineTest, OneThatDoesNotAnswerIsReported) {
   EXPECT_THAT(why("exit 1"), HasSubstr("nvidia-smi failed; give"));
   EXPECT_THAT(why("printf '\\033[31mx'; exit 1"), HasSubstr("nvidia-smi failed: \\x1b[31mx; give"));
   EXPECT_THAT(why("sleep 1000", kSoon), HasSubstr("nvidia-smi did not answer in 0.3 s; give"));
-  EXPECT_THAT(why("case $1 in *uuid*) echo GPU-1, Enabled, 4, 16;; *name) echo NVIDIA H200;; *) "
-                  "echo 143771, 9.0;; esac"),
-              HasSubstr("NVIDIA H200 is divided by MIG, and nvidia-smi does not report the memory of "
-                        "a slice here; give --hardware and --gpu-memory-bytes"));
+  EXPECT_THAT(
+      why("case $1 in *uuid*) echo GPU-1, Enabled, 4, 16;; *name) echo NVIDIA H200;; *) "
+          "echo 143771, 9.0;; esac"),
+      HasSubstr("NVIDIA H200 is divided by MIG, and nvidia-smi does not report the memory of "
+                "a slice here; give --hardware and --gpu-memory-bytes"));
 }
 
 TEST(NeedsMachineTest, OnlyWhereItIsOpenAndOfUse) {

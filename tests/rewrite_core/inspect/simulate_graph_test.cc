@@ -361,7 +361,7 @@ TEST(FitTest, ALoopMakesItUnknown) {
   ASSERT_EQ(forecast.fit_unknown_size(), 1);
   EXPECT_EQ(forecast.fit_unknown(0).cause(), v1::FIT_UNKNOWN_CAUSE_LOOPS);
   EXPECT_EQ(forecast.fit_unknown(0).node(), "enter");
-  EXPECT_THAT(forecast.fit_unknown(0).message(), ::testing::HasSubstr("the loop 'f'"));
+  EXPECT_THAT(forecast.fit_unknown(0).message(), ::testing::HasSubstr("one such loop is 'f'"));
   // The count may be given. A loop that keeps nothing takes the same memory however often it runs.
   v1::SimulateOptions counted = Options();
   counted.mutable_step()->add_loop_counts()->set_name("f");

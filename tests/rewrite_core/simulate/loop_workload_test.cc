@@ -199,7 +199,7 @@ TEST_P(KeptInLoopsTest, IsUnknownWithoutACount) {
   ASSERT_EQ(causes.size(), 1);
   EXPECT_EQ(causes[0].cause(), v1::FIT_UNKNOWN_CAUSE_LOOPS);
   EXPECT_EQ(causes[0].count(), 1);
-  EXPECT_THAT(causes[0].message(), ::testing::HasSubstr("the loop 'f'"));
+  EXPECT_THAT(causes[0].message(), ::testing::HasSubstr("one such loop is 'f'"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Loops, KeptInLoopsTest,

@@ -181,7 +181,7 @@ TEST_F(ApplyStrategyTest, ClonesThatAreRefused) {
   bad("clones { node: 'a' " + for_d, "node 'a' would be recomputed at once");
   bad("clones { node: 'a' trigger: 'nobody' " + for_d, "the graph has no node 'nobody'");
   bad("clones { node: 'd' trigger: 'b' consumers { node: 'e' input_index: 1 } }",
-      "node 'd' waits for 'b' as it is");
+      "node 'd' waits for 'b' anyway");
   bad("clones { node: 'a' trigger: 'c' consumers { node: 'e' input_index: 1 } }",
       "input 1 of node 'e' does not read 'a'");
   bad("clones { node: 'a' trigger: 'c' consumers { node: 'd' input_index: 7 } }",

@@ -19,8 +19,8 @@ struct BudgetRequestTest : ::testing::Test, testing::TestRequest {
                     "allocator_reserve: 0.25 } }") {}
 };
 
-// Twenty, no two alike, with a half to nine tenths of the reserve: ten other orders of the file, five
-// of them with other places of variables, and ten of the rest.
+// Twenty, no two alike, with a half to nine tenths of the reserve: ten other orders of the file,
+// five of them with other places of variables, and ten of the rest.
 TEST_F(BudgetRequestTest, Variations) {
   std::set<uint32_t> placements, files;
   std::set<int64_t> sizes;

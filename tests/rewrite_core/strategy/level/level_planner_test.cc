@@ -495,7 +495,7 @@ TEST(LevelPlannerTest, GpusThatDoNotFitTogetherNameTheBudgetThatWasGiven) {
     for (const char* part :
          {"each GPU fits into its 10.00 MiB (gpu_memory_bytes)", "not all at once",
           "on GPU '/gpu:1': at best, node 'i1' asks for 3.00 MiB while 9.00 MiB are in use",
-          "with 40.00 MiB (41943040 bytes)"}) {
+          "40.00 MiB (41943040 bytes) of GPU memory would suffice without swapping"}) {
       EXPECT_THAT(refused, testing::FailsWith(absl::StatusCode::kFailedPrecondition,
                                               v1::ERROR_REASON_DOES_NOT_FIT, part));
     }
