@@ -51,14 +51,9 @@ absl::Status GpuPlans::Order() {
 
 absl::Status GpuPlans::HoldEarlyProducts() {
   if (request_.is_one_of_several) return absl::OkStatus();  // `base` has their edges.
-  const StepFacts& facts = request_.facts;
-  const StopToken& stop = request_.stop;
-  absl::Status status = facts.Compute({Fact::kControlFlow, Fact::kBackwardPart}, stop);
-  if (!status.ok()) return status;
   for (size_t i : lacking_) {
-    auto order = StepOrder::Create(facts, gpus_[i].index, ordered_.step, stop);
-    if (!order.ok()) return order.status();
-    auto held = HoldProducts(facts, *needs_, *order, ordered_.ranks, stop);
+    auto held = HoldProducts(request_.facts, *needs_, ordered_.ranks, ordered_.step, gpus_[i].index,
+                             request_.stop);
     if (!held.ok()) return held.status();
     std::vector<ControlEdge>& controls = ordered_.base.controls;
     controls.insert(controls.end(), held->begin(), held->end());

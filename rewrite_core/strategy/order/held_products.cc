@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/plan/soundness.h"
+#include "rewrite_core/strategy/order/step_order.h"
 
 namespace spillway::core {
 namespace {
@@ -133,17 +134,21 @@ class ProductHolder {
 }  // namespace
 
 absl::StatusOr<std::vector<ControlEdge>> HoldProducts(const StepFacts& facts, const Needs& needs,
-                                                      const StepOrder& order,
                                                       absl::Span<const int32_t> ranks,
+                                                      const StepResult& step, GpuIndex gpu,
                                                       const StopToken& stop) {
   std::vector<ControlEdge> edges;
   if (facts.step().grappler() == v1::GRAPPLER_AS_IS || ranks.empty()) return edges;
-  ProductHolder holder(facts, needs, order, ranks, stop);
-  for (Slot slot(0); slot < order.num_slots(); ++slot) {
+  absl::Status status = facts.Compute({Fact::kControlFlow, Fact::kBackwardPart}, stop);
+  if (!status.ok()) return status;
+  auto order = StepOrder::Create(facts, gpu, step, stop);
+  if (!order.ok()) return order.status();
+  ProductHolder holder(facts, needs, *order, ranks, stop);
+  for (Slot slot(0); slot < order->num_slots(); ++slot) {
     if (holder.poll()->Tick()) return stop.status("strategy");
     if (!holder.RunsEarly(slot)) continue;
     const NodeId from = holder.WhomToWaitFor(slot);
-    if (from != kNoNode) edges.push_back({from, order.node(slot), v1::EDGE_KIND_SERIALIZATION});
+    if (from != kNoNode) edges.push_back({from, order->node(slot), v1::EDGE_KIND_SERIALIZATION});
   }
   return edges;
 }

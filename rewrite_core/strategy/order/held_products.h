@@ -23,16 +23,17 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/control_edge.h"
 #include "rewrite_core/plan/needs.h"
-#include "rewrite_core/strategy/order/step_order.h"
+#include "rewrite_core/simulate/plan_simulator.h"
 
 namespace spillway::core {
 
-// The edges of the GPU of `order`, along `ranks` (RankByLaunch; empty: none): at most one for each
-// such product whose y is made before its x; none if step.grappler is AS_IS. Errors: those of
-// `stop`. REQUIRES: the facts kBuffers, kControlFlow, kActiveNodes and kBackwardPart.
+// The edges for `step` (with unlimited memory, operations recorded) on `gpu`, along `ranks`
+// (RankByLaunch; empty: none): at most one for each such product whose y is made before its x; none
+// if step.grappler is AS_IS. Errors: those of `stop`. REQUIRES: the facts kBuffers and
+// kActiveNodes.
 absl::StatusOr<std::vector<ControlEdge>> HoldProducts(const StepFacts& facts, const Needs& needs,
-                                                      const StepOrder& order,
                                                       absl::Span<const int32_t> ranks,
+                                                      const StepResult& step, GpuIndex gpu,
                                                       const StopToken& stop);
 
 }  // namespace spillway::core

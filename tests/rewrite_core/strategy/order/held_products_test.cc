@@ -32,8 +32,8 @@ std::vector<std::string> Held(const std::string& rest, v1::Grappler grappler = v
                    attrs, "x = Sub(before, a)", attrs, rest, "end = Relu(outer)", attrs),
       step);
   std::vector<std::string> edges;
-  const std::vector<ControlEdge> held =
-      testing::ValueOrDie(HoldProducts(gpu.facts, gpu.needs, gpu.order, gpu.ranks, {}), "edges");
+  const std::vector<ControlEdge> held = testing::ValueOrDie(
+      HoldProducts(gpu.facts, gpu.needs, gpu.ranks, gpu.unswapped, GpuIndex(0), {}), "edges");
   for (const ControlEdge& edge : held) {
     EXPECT_EQ(edge.kind, v1::EDGE_KIND_SERIALIZATION);
     edges.push_back(absl::StrCat(gpu.graph->name(edge.from), " => ", gpu.graph->name(edge.to)));
