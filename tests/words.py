@@ -133,11 +133,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--list", nargs="+", metavar="FOLDER", default=[],
                         help="print the phrases that are found there")
-    listed = parser.parse_args().list
+    listed = [folder.rstrip("/") for folder in parser.parse_args().list]
     names = [name for name in project_files.project_files(
         "*.md", "*.h", "*.cc", "*.inc", "*.proto", "*.py", "*.sh", "*CMakeLists.txt", "*.cmake")
              if name not in LEFT_OUT and not name.startswith("tests/graphs/")]
     failed, counts = 0, count(names)
+    unknown = set(listed) - {folder for folder, _ in counts}
+    if unknown:
+        parser.error("there is no folder %s; give some of %s" % (
+            ", ".join(sorted(unknown)), ", ".join(sorted({folder for folder, _ in counts}))))
     for (folder, kind), found in sorted(counts.items()):
         if folder in listed:
             print("\n".join(found.hits))
