@@ -187,7 +187,7 @@ class Verifier {
       if (stands_for_[id] != kNoNode || NextReaders(id).empty()) continue;
       const NodeId tensor = stands_for_[BehindSwap({id, 0}).node];
       if (tensor == kNoNode) return Fail("data", after_.name(id), "swap nodes form a chain");
-      if (!MayShare(tensor)) continue;
+      if (!MayShareMemory(before_, tensor)) continue;
       if (late.empty() || late.back().was != tensor) late.push_back({tensor, {}});
       late.back().nodes.push_back(id);
     }
@@ -534,15 +534,6 @@ class Verifier {
 
   // ---- Variables ----
 
-  // Whether an output of the node may share the memory of an input. For a Pad or a Transpose by a
-  // constant this depends on shapes, which the strategies have: here assumed not to.
-  bool MayShare(NodeId id) const {
-    const absl::Span<const Tensor> inputs = before_.inputs(id);
-    const bool by_input_1 = before_.op_info(id).forwards == Forwards::kByInput1;
-    if (by_input_1 && inputs.size() > 1 && before_.op(inputs[1].node) == "Const") return false;
-    return MayForward(before_, id);
-  }
-
   // The variable behind a reference; kNoNode if `tensor` is not one.
   NodeId VariableOf(Tensor tensor) {
     for (int hop = 0; hop < kMaxReferences; ++hop) {
@@ -610,7 +601,7 @@ class Verifier {
         if (AreOtherDevices(before_.device(input.node), before_.device(id))) continue;
         if (const NodeId variable = VariableOf(input); variable != kNoNode) {
           sharing.readers[variable].push_back(id);
-        } else if (MayShare(input.node)) {
+        } else if (MayShareMemory(before_, input.node)) {
           sharing.readers[input.node].push_back(id);
           if (seen.insert(input.node).second) sharing.nodes.push_back(input.node);
         }

@@ -131,6 +131,13 @@ bool MayForward(const Graph& graph, NodeId id) {
   return info.forwards != Forwards::kNo;
 }
 
+bool MayShareMemory(const Graph& graph, NodeId id) {
+  const absl::Span<const Tensor> inputs = graph.inputs(id);
+  const bool by_input_1 = graph.op_info(id).forwards == Forwards::kByInput1;
+  if (by_input_1 && inputs.size() > 1 && graph.op(inputs[1].node) == "Const") return false;
+  return MayForward(graph, id);
+}
+
 OutputType GetOutputType(const Graph& graph, Tensor tensor) {
   return GetOutputTypes(graph, tensor.node, {tensor.port})[0];
 }

@@ -8,6 +8,7 @@
 #include "rewrite_core/analysis/flow/training_ops.h"
 #include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/op_outputs.h"
 
 namespace spillway::core {
 namespace {
@@ -35,6 +36,7 @@ bool ReadsInput(const Graph& graph, NodeId id, int32_t index) {
 absl::StatusOr<CloneRules> CloneRules::Find(const StepFacts& facts, const StopToken& stop) {
   CloneRules rules(facts);
   if (absl::Status s = rules.FindUpdates(stop); !s.ok()) return s;
+  if (absl::Status s = rules.FindShared(stop); !s.ok()) return s;
   return rules;
 }
 
@@ -102,6 +104,37 @@ absl::Status CloneRules::FindUpdates(const StopToken& stop) {
   return absl::OkStatus();
 }
 
+absl::Status CloneRules::FindShared(const StopToken& stop) {
+  const Graph& graph = facts_->graph();
+  std::vector<std::pair<NodeId, BufferIndex>> todo;
+  const auto add = [&](NodeId id, BufferIndex variable) {
+    if (!MayShareMemory(graph, id)) return;
+    std::vector<BufferIndex>& of = shared_[id];
+    if (of.size() > kMaxUpdates || std::find(of.begin(), of.end(), variable) != of.end()) return;
+    of.push_back(variable);
+    todo.emplace_back(id, variable);
+  };
+  StopPoller poll(stop);
+  for (NodeId id(0); id < graph.num_nodes() && !updates_.empty(); ++id) {
+    for (Tensor input : graph.inputs(id)) {
+      if (poll.Tick()) return stop.status("analysis");
+      if (input.is_control()) break;
+      const BufferIndex variable = ReferencedBy(input);
+      if (updates_.contains(variable)) add(id, variable);
+    }
+  }
+  while (!todo.empty()) {
+    const auto [id, variable] = todo.back();
+    todo.pop_back();
+    const Graph::Readers readers = graph.readers(id);
+    for (uint32_t i = 0; i < readers.size(); ++i) {
+      if (poll.Tick()) return stop.status("analysis");
+      if (readers[i].port != kControl) add(readers[i].node, variable);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Whether the write depends on no recomputable node that reads a variable that it writes: initial
 // values, copies between towers, broadcasts of a variable. (Of several towers, the step may update
 // the statistics of one alone; a clone in another one still has to run before that one's updates,
@@ -160,18 +193,22 @@ std::vector<NodeId> CloneRules::UpdatesOf(NodeId id) const {
     const Tensor input = inputs[i];
     if (updates.size() > kMaxUpdates) break;
     if (!ReadsInput(graph, id, static_cast<int32_t>(i))) continue;
-    const BufferIndex variable = ReferencedBy(input);
-    const auto found = updates_.find(variable);
-    if (found == updates_.end() || seen.contains(variable)) continue;
+    std::vector<BufferIndex> variables = {ReferencedBy(input)};
+    if (const auto shared = shared_.find(input.node); shared != shared_.end()) {
+      variables.insert(variables.end(), shared->second.begin(), shared->second.end());
+    }
     // Tensors from another device are copied once for all readers (AddRecv in graph_partition.cc).
     // Names of devices may be long: each is compared once.
     const auto [other, is_new] = is_other.try_emplace(graph.device_id(input.node));
     if (is_new) other->second = AreOtherDevices(graph.device(input.node), graph.device(id));
     if (other->second) continue;
-    seen.insert(variable);
-    for (NodeId update : found->second) {
-      if (std::find(updates.begin(), updates.end(), update) == updates.end()) {
-        updates.push_back(update);
+    for (const BufferIndex variable : variables) {
+      const auto found = updates_.find(variable);
+      if (found == updates_.end() || !seen.insert(variable).second) continue;
+      for (NodeId update : found->second) {
+        if (std::find(updates.begin(), updates.end(), update) == updates.end()) {
+          updates.push_back(update);
+        }
       }
     }
   }

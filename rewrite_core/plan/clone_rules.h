@@ -4,8 +4,8 @@
 //   types     no reference, resource or variant among inputs and outputs, except a variable's value
 //   fed       not fed
 //   frame     outside loops
-//   variable  it reads the old value of a variable by reference: the clone runs before each update
-//             of it
+//   variable  it reads the old value of a variable by reference, or may, as far as the graph alone
+//             says (the verifier does not know sizes): the clone runs before each update of it
 //
 // A clone keeps all control inputs of its original, and its inputs are dead exactly if its
 // original's are: so it is dead exactly if its original is. The clone of a Merge may take its dead
@@ -44,7 +44,7 @@ class CloneRules {
   // in front of a reader of that, to forward a clone's output.
   bool MayCloneForwarder(NodeId id) const;
 
-  // The updates of variables that the node reads by reference, in the step or in another one,
+  // The updates of variables that the node may read by reference, in the step or in another one,
   // except initializers: a clone of it must run before them. Distinct, in no order that depends on
   // more than the graph. At most kMaxUpdates, as Of is kNever for a node with more.
   std::vector<NodeId> UpdatesOf(NodeId id) const;
@@ -57,6 +57,7 @@ class CloneRules {
  private:
   explicit CloneRules(const StepFacts& facts) : facts_(&facts) {}
   absl::Status FindUpdates(const StopToken& stop);
+  absl::Status FindShared(const StopToken& stop);
   bool IsInitializer(NodeId write, std::vector<NodeId>* seen_from, int64_t* looks,
                      StopPoller* poll) const;
   // The buffer of the variable that is read by reference; kNoBuffer if none.
@@ -65,6 +66,9 @@ class CloneRules {
   const StepFacts* facts_;
   // By variable, kMaxUpdates + 1 at most.
   absl::flat_hash_map<BufferIndex, std::vector<NodeId>> updates_;
+  // By node that may pass the memory of variables in updates_ on (MayShareMemory): these, at most
+  // kMaxUpdates + 1.
+  absl::flat_hash_map<NodeId, std::vector<BufferIndex>> shared_;
 };
 
 }  // namespace spillway::core

@@ -16,6 +16,7 @@
 namespace spillway::core {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::TestStep;
 using ::testing::UnorderedElementsAre;
@@ -109,6 +110,23 @@ TEST_F(CloneRulesTest, UpdatesOfAReference) {
   EXPECT_THAT(Updates(step, "a"), UnorderedElementsAre("u1", "u2"));
   EXPECT_THAT(Updates(step, "b"), IsEmpty());
   EXPECT_THAT(Updates(TestStep(kVariable, Targets({"b"})), "a"), UnorderedElementsAre("u1", "u2"));
+}
+
+// Sizes say that these do not share the variable's memory; the verifier does not know them.
+TEST_F(CloneRulesTest, UpdatesOfWhatMayShareItsMemory) {
+  const TestStep step(R"(
+    x = Placeholder() {dtype=float32, shape=(4,4), _output_shapes=[(4,4)]}
+    w = VariableV2() {dtype=float32, shape=(1,4), _output_shapes=[(1,4)]}
+    read = Identity(w) {T=float32, _output_shapes=[(1,4)]}
+    times = Const() {dtype=int32, value=0x420c08031204120208023a020401, _output_shapes=[(2)]}
+    tile = Tile(read, times) {T=float32, Tmultiples=int32, _output_shapes=[(4,4)]}
+    twice = AddV2(tile, x) {T=float32, _output_shapes=[(4,4)]}
+    square = Mul(twice, twice) {T=float32, _output_shapes=[(4,4)]}
+    u = AssignSub(w, square) {T=float32, _output_shapes=[(1,4)]}
+)");
+  EXPECT_THAT(Updates(step, "tile"), ElementsAre("u"));
+  EXPECT_THAT(Updates(step, "twice"), ElementsAre("u"));
+  EXPECT_THAT(Updates(step, "square"), IsEmpty()) << "a sum is new memory";
 }
 
 // A tower's variable is set to that of another one, or of another process: no updates.
