@@ -100,8 +100,13 @@ struct BudgetRequest {
   // The unswapped step, with `base` and unlimited memory, operations recorded; set first by the
   // strategy.
   StepResult unswapped;
-  // Plans are also made in other ways, so that an error need not name a sufficient budget.
+  // Plans are also made in other ways, so that none is searched for with less of the budget, and an
+  // error need not name a sufficient budget.
   bool is_one_of_several = false;
+  // kMayComeLate once a plan was found only so.
+  FedInputs fed_inputs = FedInputs::kStay;
+  // A plan that takes at least this long will not be taken, so it need not fit in variations.
+  int64_t worth_ns = kUnlimited;
   StepResult unfit;  // Of CountUnfit.
   // The time of the user's graph with unlimited memory; 0: not yet set from `unswapped`.
   int64_t full_speed_ns = 0;

@@ -71,8 +71,9 @@ absl::StatusOr<std::vector<TensorDecision>> DecideTensors(
 
 }  // namespace
 
-void BudgetRun::StartFrom(const SwapPlan& base, int64_t full_speed_ns) {
+void BudgetRun::StartFrom(const SwapPlan& base, int64_t full_speed_ns, FedInputs fed_inputs) {
   request_.base = base;
+  request_.fed_inputs = fed_inputs;
   request_.full_speed_ns = full_speed_ns;
   request_.is_one_of_several = true;
 }
@@ -247,7 +248,9 @@ int64_t BudgetRun::BoundNs() const {
   return bound_ns;
 }
 
-absl::Status BudgetRun::PlanSwaps() {
+absl::Status BudgetRun::PlanSwaps(int64_t worth_ns) {
+  request_.worth_ns = worth_ns;
+  result_.report.clear_warnings();
   const absl::Status planned = plans_->Find();
   // Whether the graph may stay unswapped: it fits, and was planned only for less memory or more
   // variations.
@@ -356,8 +359,6 @@ v1::BudgetDevice BudgetRun::TriedUnplanned(size_t i) const {
   const GpuIndex gpu = gpus_[i].index;
   device.set_device(request_.facts.placement().devices()[gpu]);
   for (int64_t bytes : request_.OtherBudgets(gpu)) device.add_other_budget_bytes(bytes);
-  device.set_plan_count(1 + device.other_budget_bytes_size());
-  device.set_fitting_plan_count(device.plan_count());
   if (request_.has_reserve() && !request_.objective.saves_memory()) {
     device.set_variation_count(kNumVariations);
     const auto unfit = unswapped_fits_.find(i);
@@ -374,6 +375,12 @@ absl::StatusOr<StrategyResult> BudgetRun::Finish() {
                                    *gaps, idle_, request_.stop);
     if (!decisions.ok()) return decisions.status();
     result_.decisions = *std::move(decisions);
+  }
+  int next = 0;
+  for (v1::BudgetDevice& device : *result_.report.mutable_budget()->mutable_devices()) {
+    const auto simulations = steps_.simulations(gpus_[lacking_[next++]].index.value());
+    device.set_plan_count(simulations.count);
+    device.set_fitting_plan_count(simulations.fitting);
   }
   for (v1::DeviceFit& fit : fits_) *result_.report.add_fits() = std::move(fit);
   if (result_.plan.empty() && result_.clones.clones.empty() && result_.why_nothing.empty()) {

@@ -26,13 +26,15 @@ namespace spillway::core {
 class BudgetRun {
  public:
   // REQUIRES: the options were checked; all must outlive it. `steps`: of the whole request.
-  BudgetRun(const StrategyInput& input, SearchBudget* steps) : request_(input, steps) {}
+  BudgetRun(const StrategyInput& input, SearchBudget* steps)
+      : steps_(*steps), request_(input, steps) {}
   BudgetRun(const BudgetRun&) = delete;
   BudgetRun& operator=(const BudgetRun&) = delete;
 
   // For a graph with clones: each plan has the order edges of `base`, and full speed is that of
-  // the graph without clones.
-  void StartFrom(const SwapPlan& base, int64_t full_speed_ns);
+  // the graph without clones. `fed_inputs`: of the request before.
+  void StartFrom(const SwapPlan& base, int64_t full_speed_ns,
+                 FedInputs fed_inputs = FedInputs::kStay);
 
   // Simulates the step, and finds the GPUs that it does not fit. Errors: an unknown batch, too many
   // GPUs, filters; those of the simulator.
@@ -63,8 +65,9 @@ class BudgetRun {
   // The lower bound of a planned step's time; kUnlimited if no plan can fit.
   int64_t BoundNs() const;
 
-  // Plans swaps. Errors: DOES_NOT_FIT; those of the simulator. REQUIRES: Order().
-  absl::Status PlanSwaps();
+  // Plans swaps. A plan that takes `worth_ns` or more is not made to fit in variations. Errors:
+  // DOES_NOT_FIT; those of the simulator. REQUIRES: Order().
+  absl::Status PlanSwaps(int64_t worth_ns = kUnlimited);
   // The time of the planned step, on its slowest GPU.
   int64_t StepTimeNs() const;
   // The largest peak of a planned GPU.
@@ -109,6 +112,7 @@ class BudgetRun {
   v1::BudgetDevice TriedUnplanned(size_t i) const;
   void Warn(int unfit);
 
+  const SearchBudget& steps_;
   BudgetRequest request_;
   std::vector<WantedGpu> gpus_;
   std::vector<v1::DeviceFit> fits_;  // By GPU.

@@ -67,7 +67,8 @@ absl::Status GpuPlans::Find() {
   const StopToken& stop = request_.stop;
   plan_ = request_.base;
   request_.num_planned_gpus = lacking_.size();
-  planned_.resize(lacking_.size());
+  planned_.assign(lacking_.size(), GpuPlan());
+  report_.clear_devices();
   for (size_t k = 0; k < lacking_.size(); ++k) report_.add_devices();
   int64_t slowest_ns = 0;
   for (size_t k : SlowestFirst()) {

@@ -18,7 +18,7 @@ namespace spillway::core {
 namespace {
 
 // If no plan is found for the whole budget, plans for these shares of it are searched, as fitting
-// is not monotonic.
+// is not monotonic; not beside clones, of which there are others.
 constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
 // If the fastest robust plan of a search (one that fits in all variations) is slower than the
@@ -76,9 +76,9 @@ class GpuSearch {
     // With a reserve, the other sizes are left to MakeRobust: fitting in them depends on details as
     // small as in variations, so a search does better without them.
     auto found = Fastest(/*in_other_sizes=*/!request_.has_reserve());
-    if (found.ok() && !found->plans.empty()) {
-      if (absl::Status s = MakeRobust(&*found); !s.ok()) return s;
-    }
+    if (!found.ok() || found->plans.empty()) return found;
+    if (found->plans[0].outcome.step_time_ns() >= request_.worth_ns) return found;
+    if (absl::Status s = MakeRobust(&*found); !s.ok()) return s;
     return found;
   }
 
@@ -166,8 +166,6 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Search(const PlanSearchTerms& terms,
   for (FoundPlan& plan : found->plans) {
     plan.controls.insert(plan.controls.end(), chain.begin(), chain.end());
   }
-  device_.set_plan_count(device_.plan_count() + found->num_simulations);
-  device_.set_fitting_plan_count(device_.fitting_plan_count() + found->num_fitting);
   device_.set_cut_short(found->cut_short);
   return found;
 }
@@ -176,7 +174,7 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(bool in_other_sizes) {
   PlanSearchResult first;
   for (const double share : kPlannedShares) {
     auto found = Search(TermsOf(ShareOf(usable_, share), in_other_sizes));
-    if (!found.ok() || !found->plans.empty()) return found;
+    if (!found.ok() || !found->plans.empty() || request_.is_one_of_several) return found;
     if (share == 1) first = *std::move(found);
   }
   return first;
@@ -496,8 +494,9 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
   const GpuIndex gpu = terms.gpu.index;
   auto order = StepOrder::Create(request->facts, gpu, ordered.step, request->stop);
   if (!order.ok()) return order.status();
-  auto planner = BudgetPlanner::Create(request->facts, request->eligibility, needs, *order,
-                                       ordered.ranks, &*request->filters, request->stop);
+  auto planner =
+      BudgetPlanner::Create(request->facts, request->eligibility, needs, *order, ordered.ranks,
+                            &*request->filters, request->stop, request->fed_inputs);
   if (!planner.ok()) return planner.status();
   for (const Gap& gap : planner->gaps()) has_gap->insert(planner->BufferOf(gap));
   report->Clear();
@@ -514,7 +513,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
   GpuSearch search(terms, needs, ordered, *order, *planner, request, report);
   auto found = may_fit ? search.Find() : PlanSearchResult();
   if (!found.ok()) return found.status();
-  if (may_fit && found->plans.empty()) {
+  if (may_fit && found->plans.empty() && request->fed_inputs == FedInputs::kStay) {
     auto other =
         BudgetPlanner::Create(request->facts, request->eligibility, needs, *order, ordered.ranks,
                               &*request->filters, request->stop, FedInputs::kMayComeLate);
@@ -523,6 +522,7 @@ absl::StatusOr<GpuPlan> PlanGpu(const GpuTerms& terms, const Needs& needs,
       planner.emplace(*std::move(other));  // In the same place: `search` refers to it.
       found = search.Find();
       if (!found.ok()) return found.status();
+      if (!found->plans.empty()) request->fed_inputs = FedInputs::kMayComeLate;
     }
   }
   if (found->plans.empty() || request->IsTooSlow(found->plans[0].outcome.step_time_ns())) {

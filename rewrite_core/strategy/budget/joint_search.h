@@ -10,6 +10,9 @@
 // order of these, swaps are searched for if the bound is less than the time of the best plan. Swaps
 // alone may take far longer than their bound: then the first two are tried again.
 //
+// With a reserve, plans must fit in variations. The first one is made to; others with swaps are
+// drafts, of which only the fastest are made to fit, in the end.
+//
 // To save memory (PlanningObjective), swaps are tried alone, and beside clones for a few shares of
 // the peak: the least peak is taken.
 //

@@ -105,17 +105,11 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Evict
                           /*placed_alone=*/true);
   if (!outcome.ok()) return outcome.status();
   ended_early_ += outcome->is_partial || !outcome->fits;
-  if (outcome->is_partial) {
-    ++result_.num_fitting;
-    return Verdict::kNotBetter;
-  }
+  if (outcome->is_partial) return Verdict::kNotBetter;
   if (!outcome->fits) return Fail(*std::move(outcome), evictions);
   int64_t bytes = 0;
   for (const Eviction& eviction : evictions) bytes += planner_.gaps()[eviction.gap].bytes;
-  if (has_best() && !IsWorthwhile(outcome->step_time_ns(), bytes)) {
-    ++result_.num_fitting;
-    return Verdict::kNotBetter;
-  }
+  if (has_best() && !IsWorthwhile(outcome->step_time_ns(), bytes)) return Verdict::kNotBetter;
   auto fits_varied = FitsVaried();
   if (!fits_varied.ok()) return fits_varied.status();
   if (!*fits_varied) return Verdict::kDoesNotFit;
@@ -128,7 +122,6 @@ absl::StatusOr<PlanTrials::Verdict> PlanTrials::Simulate(const std::vector<Evict
     if (!other.ok()) return other.status();
     if (!other->fits) return Fail(*std::move(other), evictions);
   }
-  ++result_.num_fitting;
   result_.plans.insert(result_.plans.begin(),
                        FoundPlan{*std::move(swaps), guards, *std::move(outcome)});
   if (result_.plans.size() > terms_.num_kept) result_.plans.pop_back();
@@ -159,7 +152,7 @@ absl::StatusOr<bool> PlanTrials::FitsVaried() {
 
 absl::StatusOr<StepResult> PlanTrials::Simulate(int64_t budget_bytes, int64_t cutoff_ns,
                                                 bool placed_alone) {
-  ++result_.num_simulations;
+  ++simulations_;
   StepTerms terms = StepTerms::OneGpu(terms_.gpu, budget_bytes);
   terms.cutoff_ns = cutoff_ns;
   terms.placed_alone = placed_alone;

@@ -65,8 +65,6 @@ struct PlanSearchResult {
   // not enough of the variations, or not all of the memory.
   StepResult failure;
   bool is_fragile = false;
-  int num_simulations = 0;
-  int num_fitting = 0;  // Of these; a plan too slow to be simulated to its end counts as fitting.
   bool cut_short = false;  // The request's search steps (max_search_steps) ended it.
 };
 
@@ -113,7 +111,7 @@ class PlanTrials {
   const std::vector<Eviction>& furthest() const { return furthest_; }
 
   // The simulations so far, as MaySimulate counts them.
-  int num_simulations() const { return result_.num_simulations - ended_early_ / kEarlyPart; }
+  int num_simulations() const { return simulations_ - ended_early_ / kEarlyPart; }
   int64_t best_ns() const { return result_.plans[0].outcome.step_time_ns(); }
   bool MaySimulate() const;
   // Whether at most this share of all simulations is used, and the best plan can still be improved.
@@ -156,7 +154,7 @@ class PlanTrials {
   std::vector<Eviction> furthest_;
   Slot furthest_slot_ = kNoneYet;
   int64_t tries_ = 0;
-  int ended_early_ = 0;
+  int simulations_ = 0, ended_early_ = 0;
   PlanSearchResult result_;
 };
 

@@ -36,7 +36,12 @@ class CountedSimulator final : public PlanSimulator {
     if (budget_->Spend(steps_)) {
       return budget_->status("the fastest plan that fits", remedy_);
     }
-    return simulator_->Simulate(plan, terms, stop);
+    auto outcome = simulator_->Simulate(plan, terms, stop);
+    if (outcome.ok() && terms.budgets == StepTerms::Budgets::kOneGpu) {
+      // A step that is slower than the best known is not simulated to its end.
+      budget_->CountSimulation(terms.gpu.value(), outcome->fits || outcome->is_partial);
+    }
+    return outcome;
   }
   absl::StatusOr<std::vector<DeviceBounds>> LowerBounds(const std::vector<NodeId>& order,
                                                         const std::vector<bool>& may_run_again,

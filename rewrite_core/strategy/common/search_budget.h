@@ -5,14 +5,17 @@
 #define SPILLWAY_REWRITE_CORE_STRATEGY_COMMON_SEARCH_BUDGET_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "rewrite_core/base/stop_token.h"
 
 namespace spillway::core {
 
-// Counts the steps of all searches of one rewrite. One thread at a time.
+// Counts the steps of all searches of one rewrite, and the plans that they simulate. One thread at
+// a time.
 class SearchBudget {
  public:
   // `max_steps`: the limit max_search_steps. `stop` must outlive the budget.
@@ -30,6 +33,20 @@ class SearchBudget {
   bool Spend(int64_t steps) {
     steps_ += steps - 1;
     return Spend();
+  }
+
+  // The simulations of plans for one GPU, and how many of them fitted. `gpu`: its index.
+  struct Simulations {
+    int64_t count = 0;
+    int64_t fitting = 0;
+  };
+  void CountSimulation(size_t gpu, bool fits) {
+    if (gpu >= simulations_.size()) simulations_.resize(gpu + 1);
+    ++simulations_[gpu].count;
+    simulations_[gpu].fitting += fits;
+  }
+  Simulations simulations(size_t gpu) const {
+    return gpu < simulations_.size() ? simulations_[gpu] : Simulations();
   }
 
   int64_t steps_taken() const { return steps_; }
@@ -57,6 +74,7 @@ class SearchBudget {
   int64_t max_steps_;
   int64_t steps_ = 0, next_look_ = 0;
   bool over_ = false, ended_early_ = false;
+  std::vector<Simulations> simulations_;
   const StopToken& stop_;
   StopPoller poll_;
 };
