@@ -100,7 +100,7 @@ struct BudgetRequest {
   // The unswapped step, with `base` and unlimited memory, operations recorded; set first by the
   // strategy.
   StepResult unswapped;
-  // Plans are also made in other ways, so that none is searched for with less of the budget, and an
+  // Plans are also made in other ways, so that searches with less of the budget are short, and an
   // error need not name a sufficient budget.
   bool is_one_of_several = false;
   // kMayComeLate once a plan was found only so.

@@ -18,7 +18,7 @@ namespace spillway::core {
 namespace {
 
 // If no plan is found for the whole budget, plans for these shares of it are searched, as fitting
-// is not monotonic; not beside clones, of which there are others.
+// is not monotonic: beside clones, of which there are others, with the lowest effort.
 constexpr double kPlannedShares[] = {1.0, 0.97, 0.94, 0.9};
 
 // If the fastest robust plan of a search (one that fits in all variations) is slower than the
@@ -173,8 +173,10 @@ absl::StatusOr<PlanSearchResult> GpuSearch::Search(const PlanSearchTerms& terms,
 absl::StatusOr<PlanSearchResult> GpuSearch::Fastest(bool in_other_sizes) {
   PlanSearchResult first;
   for (const double share : kPlannedShares) {
-    auto found = Search(TermsOf(ShareOf(usable_, share), in_other_sizes));
-    if (!found.ok() || !found->plans.empty() || request_.is_one_of_several) return found;
+    PlanSearchTerms terms = TermsOf(ShareOf(usable_, share), in_other_sizes);
+    if (share < 1 && request_.is_one_of_several) terms.max_simulations = kLowSimulations;
+    auto found = Search(terms);
+    if (!found.ok() || !found->plans.empty()) return found;
     if (share == 1) first = *std::move(found);
   }
   return first;

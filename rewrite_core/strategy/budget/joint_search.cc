@@ -43,7 +43,7 @@ constexpr size_t kMaxSmaller = 2;
 // With a reserve, the first plan is made to fit in variations at once. Those after it are drafts
 // first, which need not, and the fastest kMaxRefined of them are made to fit, which takes four to
 // ten times as long. (55 plans of eleven networks on two machines, default reserve, with this and
-// with one try of the budget beside clones: 0.46 of the CPU time; three are slower, by 0.003 to
+// with less effort for less than the budget: half of the CPU time; three are slower, by 0.003 to
 // 0.02 of full speed.)
 constexpr size_t kMaxRefined = 2;
 // A class is recommended if a step takes at most 1/kClearlyFaster of the time with it (as the proto

@@ -264,23 +264,6 @@ TEST(GpuPlansTest, AllOfTheMemoryOfAllGpus) {
   EXPECT_TRUE(is_simulated);
 }
 
-// With less of the budget and with late fed inputs: only where there are no other plans.
-TEST(GpuPlansTest, BesideClonesASearchIsNotRetried) {
-  for (const bool is_one_of_several : {false, true}) {
-    TestGpuPlans tower(1);
-    std::set<int64_t> budgets;
-    tower.simulator.answer = [&](const SwapPlan& plan, const StepTerms& terms) {
-      if (plan.swaps.empty()) return tower.real->Simulate(plan, terms, tower.stop);
-      budgets.insert(terms.budget_bytes);
-      return absl::StatusOr<StepResult>(RunsOutAt(tower.graph["m0"]));
-    };
-    tower.request.is_one_of_several = is_one_of_several;
-    EXPECT_THAT(tower.Find(), DoesNotFit("no plan was found"));
-    EXPECT_EQ(budgets.count(kTowerMemory), 1u);
-    EXPECT_EQ(budgets.size() > 1, !is_one_of_several);
-  }
-}
-
 TEST(GpuPlansTest, APlanThatWillNotBeTakenNeedNotFitInVariations) {
   for (const int64_t worth_ns : {int64_t{1}, kUnlimited}) {
     FragileTower tower(0, 0);
