@@ -42,9 +42,9 @@ constexpr double kSmallerShares[] = {0.3, 0.35, 0.4, 0.45, 0.5,  0.55,
 constexpr size_t kMaxSmaller = 2;
 // With a reserve, the first plan is made to fit in variations at once. Those after it are drafts
 // first, which need not, and the fastest kMaxRefined of them are made to fit, which takes four to
-// ten times as long. (55 plans of eleven networks on two machines, default reserve, with this and
-// with less effort for less than the budget: half of the CPU time; three are slower, by 0.003 to
-// 0.02 of full speed.)
+// ten times as long. (44 plans of ten networks on two machines, default reserve, with this and with
+// less effort for less than the budget: 0.57 of the CPU time; three are slower, by 0.003 to 0.02 of
+// full speed.)
 constexpr size_t kMaxRefined = 2;
 // A class is recommended if a step takes at most 1/kClearlyFaster of the time with it (as the proto
 // says); its first kMaxHinted plans are tried, since a hint may cost only a part of a search, and
