@@ -49,8 +49,8 @@ std::vector<OutputType> GetOutputTypes(const Graph& graph, NodeId node,
 // another type and a sum of several. True if the op is unknown.
 bool MayForward(const Graph& graph, NodeId node);
 
-// Likewise, for who does not know sizes: a Pad or a Transpose by a constant, for which this depends
-// on them, is assumed not to.
+// Likewise, for callers that do not know sizes: a Pad or a Transpose by a constant, for which this
+// depends on them, is assumed not to.
 bool MayShareMemory(const Graph& graph, NodeId node);
 
 // The type of one tensor.

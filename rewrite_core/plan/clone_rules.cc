@@ -193,24 +193,25 @@ std::vector<NodeId> CloneRules::UpdatesOf(NodeId id) const {
     const Tensor input = inputs[i];
     if (updates.size() > kMaxUpdates) break;
     if (!ReadsInput(graph, id, static_cast<int32_t>(i))) continue;
-    std::vector<BufferIndex> variables = {ReferencedBy(input)};
-    if (const auto shared = shared_.find(input.node); shared != shared_.end()) {
-      variables.insert(variables.end(), shared->second.begin(), shared->second.end());
-    }
+    const BufferIndex variable = ReferencedBy(input);
+    const auto shared = shared_.find(input.node);
+    if (!updates_.contains(variable) && shared == shared_.end()) continue;
     // Tensors from another device are copied once for all readers (AddRecv in graph_partition.cc).
     // Names of devices may be long: each is compared once.
     const auto [other, is_new] = is_other.try_emplace(graph.device_id(input.node));
     if (is_new) other->second = AreOtherDevices(graph.device(input.node), graph.device(id));
     if (other->second) continue;
-    for (const BufferIndex variable : variables) {
-      const auto found = updates_.find(variable);
-      if (found == updates_.end() || !seen.insert(variable).second) continue;
+    const auto add = [&](BufferIndex of) {
+      const auto found = updates_.find(of);
+      if (found == updates_.end() || !seen.insert(of).second) return;
       for (NodeId update : found->second) {
         if (std::find(updates.begin(), updates.end(), update) == updates.end()) {
           updates.push_back(update);
         }
       }
-    }
+    };
+    add(variable);
+    if (shared != shared_.end()) std::for_each(shared->second.begin(), shared->second.end(), add);
   }
   return updates;
 }

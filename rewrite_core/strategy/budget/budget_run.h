@@ -65,8 +65,8 @@ class BudgetRun {
   // The lower bound of a planned step's time; kUnlimited if no plan can fit.
   int64_t BoundNs() const;
 
-  // Plans swaps. A plan that takes `worth_ns` or more is not made to fit in variations. Errors:
-  // DOES_NOT_FIT; those of the simulator. REQUIRES: Order().
+  // Plans swaps, in place of those planned before. A plan that takes `worth_ns` or more is not made
+  // to fit in variations. Errors: DOES_NOT_FIT; those of the simulator. REQUIRES: Order().
   absl::Status PlanSwaps(int64_t worth_ns = kUnlimited);
   // The time of the planned step, on its slowest GPU.
   int64_t StepTimeNs() const;

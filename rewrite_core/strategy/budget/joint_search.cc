@@ -99,7 +99,6 @@ class JointSearch {
         run_(*run),
         ordered_(run->plans().ordered()),
         may_swap_(input.facts.hardware().host_memory_bytes > 0),
-        has_reserve_(run->request().has_reserve()),
         saves_memory_(run->request().objective.saves_memory()) {
     for (const RecomputeClass& each : kClasses) {
       if (each.option > beyond && each.option <= up_to) classes_.push_back(each);
@@ -267,7 +266,7 @@ class JointSearch {
     int64_t step_time_ns;
     std::optional<CloneSweeps> clones;  // Beside swaps; none: swaps alone.
   };
-  bool makes_drafts() const { return has_reserve_ && !saves_memory_ && has_best(); }
+  bool makes_drafts() const { return run_.request().has_reserve() && !saves_memory_ && has_best(); }
 
   // Makes the fastest drafts fit in variations, and drops the rest.
   absl::Status Refine(const CloneGrid& grid) {
@@ -470,7 +469,6 @@ class JointSearch {
   BudgetRun& run_;
   const OrderedStep& ordered_;
   const bool may_swap_;
-  const bool has_reserve_;
   const bool saves_memory_;
   absl::Status swaps_status_;
   std::vector<Draft> drafts_;
