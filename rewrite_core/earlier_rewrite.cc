@@ -59,6 +59,20 @@ absl::StatusOr<bool> HasInlinedNodes(const Graph& edited, const StopToken& stop)
   return false;
 }
 
+absl::StatusOr<std::vector<NodeId>> FindMoves(const Graph& edited, const Graph& original,
+                                              const StopToken& stop) {
+  StopPoller poll(stop);
+  std::vector<NodeId> moved;
+  for (NodeId id(0); id < original.num_nodes(); ++id) {
+    if (poll.Tick()) return stop.status("parse");
+    const NodeId node = edited.Find(original.name(id));
+    if (node != kNoNode && edited.has_undo(node) && edited.device(node) != original.device(id)) {
+      moved.push_back(id);
+    }
+  }
+  return moved;
+}
+
 absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,
                                const StopToken& stop) {
   const StepFacts& facts = original.facts();

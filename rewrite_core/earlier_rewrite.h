@@ -24,6 +24,11 @@ absl::StatusOr<std::unique_ptr<StepSubject>> ParseStripped(const Graph& edited,
 // Whether an earlier rewrite inlined calls. The only error is that of `stop`.
 absl::StatusOr<bool> HasInlinedNodes(const Graph& edited, const StopToken& stop);
 
+// The nodes whose device an earlier rewrite changed, by their ids in `original`. Errors: those of
+// `stop`.
+absl::StatusOr<std::vector<NodeId>> FindMoves(const Graph& edited, const Graph& original,
+                                              const StopToken& stop);
+
 // Checks that the edits in `edited` are only swaps and are all sound, so that a plan can be built
 // on top of them. FAILED_PRECONDITION (BAD_UNDO_RECORD) if not. Computes the fact kControlFlow.
 absl::Status CheckEarlierEdits(const Graph& edited, const StepSubject& original,

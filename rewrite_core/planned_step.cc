@@ -7,7 +7,15 @@ int64_t PlannedStep::SpaceUsed() const {
   size_t bytes = sizeof(*this) + result.report.SpaceUsedLong() + forecast.SpaceUsedLong() +
                  result.decisions.capacity() * sizeof(TensorDecision) +
                  plan.swaps.capacity() * sizeof(PlannedSwap) +
-                 plan.controls.capacity() * sizeof(ControlEdge);
+                 plan.controls.capacity() * sizeof(ControlEdge) +
+                 result.offload.nodes.capacity() * sizeof(NodeId);
+  for (const std::vector<StateGroup>* groups : {&result.offload.groups, &result.offload.kept}) {
+    for (const StateGroup& group : *groups) {
+      bytes += sizeof(StateGroup) +
+               (group.variables.capacity() + group.holders.capacity() + group.updates.capacity()) *
+                   sizeof(NodeId);
+    }
+  }
   for (const PlannedClone& clone : result.clones.clones) {
     bytes += sizeof(PlannedClone) + clone.inputs.capacity() * sizeof(PlannedClone::Input) +
              clone.consumers.capacity() * sizeof(InputPosition) +

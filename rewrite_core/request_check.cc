@@ -58,6 +58,13 @@ absl::Status CheckOptions(const v1::RewriteOptions& options, const StopToken& st
         "not follow; leave one of them out",
         {{"option", "inline_calls"}, {"other_option", "outputs"}});
   }
+  if (options.budget().offload() == v1::OFFLOAD_OPTIMIZER && AsksFor(v1::OUTPUT_PATCH, options)) {
+    return InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        "offload is OPTIMIZER, and a patch is asked for, which has no devices of a live graph's "
+        "nodes; rewrite the GraphDef, or leave one of them out",
+        {{"option", "offload"}, {"other_option", "outputs"}});
+  }
   if (options.min_tensor_bytes() < 0) {
     return BadOptionError("min_tensor_bytes", options.min_tensor_bytes(),
                           "give a size in bytes, 0 or more");

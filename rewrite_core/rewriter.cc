@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/flow/active_nodes.h"
 #include "rewrite_core/apply/inlining_verifier.h"
+#include "rewrite_core/apply/offload_verifier.h"
 #include "rewrite_core/apply/plan_writer.h"
 #include "rewrite_core/apply/verifier.h"
 #include "rewrite_core/base/byte_text.h"
@@ -21,6 +22,7 @@
 #include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/plan/clone_writer.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/state_groups.h"
 #include "rewrite_core/planned_step.h"
 #include "rewrite_core/report/forecast_report.h"
 #include "rewrite_core/report/plan_message.h"
@@ -36,10 +38,11 @@ namespace {
 
 // The changes to a graph. Not copied: a plan may have very many parts.
 struct Edits {
-  const ClonePlan& clones;
-  const SwapPlan& plan;  // On the graph with the clones.
+  const OffloadPlan& offload;
+  const ClonePlan& clones;  // On the graph with the moves,
+  const SwapPlan& plan;     // and with the clones.
 
-  bool empty() const { return clones.clones.empty() && plan.empty(); }
+  bool empty() const { return offload.empty() && clones.clones.empty() && plan.empty(); }
 };
 
 // One rewrite, stage by stage.
@@ -119,7 +122,16 @@ class Rewriter {
       if (!made.ok()) return made.status();
       inlined = *std::move(made);
     }
-    StepSubject* const original = inlined != nullptr ? inlined.get() : stripped->get();
+    StepSubject* original = inlined != nullptr ? inlined.get() : stripped->get();
+    auto moves = FindMoves(subject->graph(), original->graph(), stop_);
+    if (!moves.ok()) return InStage(v1::STAGE_PARSE, moves.status());
+    std::unique_ptr<StepSubject> moved;
+    if (!moves->empty()) {
+      auto made = Move(*moves, {}, *original);
+      if (!made.ok()) return made.status();
+      moved = *std::move(made);
+      original = moved.get();
+    }
     auto eligibility = Analyse(strategy, *original);
     if (!eligibility.ok()) return eligibility.status();
     auto again = IsRewrittenOn(subject->graph(), original->graph(), *eligibility, stop_);
@@ -169,7 +181,7 @@ class Rewriter {
     is_inlined_ = inlined != nullptr;
     const std::shared_ptr<const PlannedStep> given = reuse_ == nullptr ? nullptr : reuse_->given;
     if (given != nullptr && given->node_count == subject->graph().num_nodes()) {
-      const Edits edits{given->result.clones, given->result.plan};
+      const Edits edits{given->result.offload, given->result.clones, given->result.plan};
       return WritePlanned(*given, subject->graph(), edits, subject);
     }
     auto eligibility = Analyse(strategy, *subject);
@@ -281,6 +293,7 @@ class Rewriter {
     absl::StatusOr<ClonePlan> moved_clones = ClonePlan();
     absl::StatusOr<SwapPlan> moved_plan = SwapPlan();
     if (original != nullptr) {
+      if (!made.offload.empty()) return InStage(v1::STAGE_STRATEGY, MovesTooLate());
       // The same nodes, with their ids in that graph.
       moved_clones = MoveClones(made.clones, original->graph(), subject->graph(), stop_);
       if (!moved_clones.ok()) return InStage(v1::STAGE_STRATEGY, moved_clones.status());
@@ -288,8 +301,8 @@ class Rewriter {
       if (!moved_plan.ok()) return InStage(v1::STAGE_STRATEGY, moved_plan.status());
       original->DropSimulator();
     }
-    const Edits edits =
-        original != nullptr ? Edits{*moved_clones, *moved_plan} : Edits{made.clones, made.plan};
+    const Edits edits = original != nullptr ? Edits{made.offload, *moved_clones, *moved_plan}
+                                            : Edits{made.offload, made.clones, made.plan};
     if (absl::Status s = Forecast(edits, subject, planned.get()); !s.ok()) return s;
     // Much text, so free the simulator first, which takes the most memory.
     subject->DropSimulator();
@@ -297,15 +310,25 @@ class Rewriter {
     return WritePlanned(*planned, planned_on->graph(), edits, subject);
   }
 
+  static absl::Status MovesTooLate() {
+    return InvalidError(
+        v1::ERROR_REASON_CONFLICTING_OPTIONS,
+        "other devices of this graph were rewritten before, and a plan that fits keeps state in "
+        "host memory (offload), which comes first; give already_rewritten = REPLAN",
+        {{"option", "offload"}, {"other_option", "already_rewritten"}});
+  }
+
   // Whether the strategy `apply` would take the plan of another one. For builds with assertions.
   bool IsApplicable(const StrategyResult& made, const Eligibility& eligibility,
                     StepSubject* subject) const {
     if (options_.has_apply()) return true;
-    auto cloned = StepSubject::WithClones(subject->graph(), made.clones, step_, limits_, stop_);
-    if (!cloned.ok()) return !absl::IsInternal(cloned.status());
+    const Graph& graph = subject->graph();
+    auto edited =
+        StepSubject::WithEdits(graph, made.offload.nodes, made.clones, step_, limits_, stop_);
+    if (!edited.ok()) return !absl::IsInternal(edited.status());
     v1::Plan plan;
-    absl::Status s =
-        WritePlanMessage(*file_, (*cloned)->graph(), made.clones, made.plan, stop_, &plan);
+    absl::Status s = WritePlanMessage(*file_, *edited != nullptr ? (*edited)->graph() : graph, made,
+                                      stop_, &plan);
     if (!s.ok()) return true;  // It has too many names, or the work was stopped.
     v1::RewriteOptions apply;
     plan.SerializeToString(apply.mutable_apply()->mutable_plan());
@@ -366,14 +389,11 @@ class Rewriter {
   absl::Status MakePlan(const PlannedStep& planned, const Graph& planned_on) {
     v1::Plan& plan = *response_.mutable_plan();
     const StrategyResult& result = planned.result;
-    std::unique_ptr<StepSubject> cloned;
-    if (!result.clones.clones.empty()) {
-      auto made = StepSubject::WithClones(planned_on, result.clones, step_, limits_, stop_);
-      if (!made.ok()) return made.status();
-      cloned = *std::move(made);
-    }
-    const Graph& named = cloned != nullptr ? cloned->graph() : planned_on;
-    absl::Status status = WritePlanMessage(*file_, named, result.clones, result.plan, stop_, &plan);
+    auto edited = StepSubject::WithEdits(planned_on, result.offload.nodes, result.clones, step_,
+                                         limits_, stop_);
+    if (!edited.ok()) return edited.status();
+    const Graph& named = *edited != nullptr ? (*edited)->graph() : planned_on;
+    absl::Status status = WritePlanMessage(*file_, named, result, stop_, &plan);
     if (!status.ok()) return status;
     plan.set_calls_inlined(planned_on.bytes().data() != file_->bytes().data());
     *plan.mutable_step() = step_;
@@ -415,12 +435,12 @@ class Rewriter {
       auto simulator = subject->Simulator(stop_);
       if (!simulator.ok()) return simulator.status();
       planned->forecast_warnings = ForecastWarnings(**simulator);
-      if (edits.clones.clones.empty()) {
+      if (edits.clones.clones.empty() && edits.offload.empty()) {
         return ReportForecasts(edits.plan, *simulator, stop_, &planned->forecast);
       }
       absl::Status s = ReportForecasts(SwapPlan(), *simulator, stop_, &planned->forecast);
       subject->DropSimulator();
-      return s.ok() ? ForecastCloned(edits, subject->graph(), &planned->forecast) : s;
+      return s.ok() ? ForecastEdited(edits, subject->graph(), &planned->forecast) : s;
     });
     // A rewrite does not fail because its step time is unknown. Invalid options are still reported.
     const v1::ErrorReason reason = GetErrorReason(status);
@@ -433,11 +453,12 @@ class Rewriter {
     return absl::OkStatus();
   }
 
-  // Adds the forecast with `edits`, some of which are clones.
-  absl::Status ForecastCloned(const Edits& edits, const Graph& graph, v1::RewriteReport* report) {
-    auto cloned = StepSubject::WithClones(graph, edits.clones, step_, limits_, stop_);
-    if (!cloned.ok()) return cloned.status();
-    auto simulator = (*cloned)->Simulator(stop_);
+  // Adds the forecast with `edits`, some of which are moves or clones.
+  absl::Status ForecastEdited(const Edits& edits, const Graph& graph, v1::RewriteReport* report) {
+    auto edited =
+        StepSubject::WithEdits(graph, edits.offload.nodes, edits.clones, step_, limits_, stop_);
+    if (!edited.ok()) return edited.status();
+    auto simulator = (*edited)->Simulator(stop_);
     if (!simulator.ok()) return simulator.status();
     auto after = MakeForecast(edits.plan, ForecastBudget::kHardware, *simulator, stop_);
     if (!after.ok()) return after.status();
@@ -448,7 +469,7 @@ class Rewriter {
   // For a graph that is returned unchanged.
   absl::Status ForecastAsItIs(StepSubject* subject) {
     PlannedStep none;
-    const Edits no_edits{none.result.clones, none.result.plan};
+    const Edits no_edits{none.result.offload, none.result.clones, none.result.plan};
     if (absl::Status s = Forecast(no_edits, subject, &none); !s.ok()) return s;
     report().MergeFrom(none.forecast);
     last_warnings_ = std::move(none.forecast_warnings);
@@ -468,6 +489,21 @@ class Rewriter {
     return edited;
   }
 
+  // `subject` with these nodes on the host, and verified to be that.
+  absl::StatusOr<std::unique_ptr<StepSubject>> Move(const std::vector<NodeId>& nodes,
+                                                    const std::vector<NodeId>& targets,
+                                                    const StepSubject& subject) {
+    auto moved = Stage(v1::STAGE_APPLY, [&] {
+      return StepSubject::WithMoves(subject.graph(), nodes, step_, limits_, stop_);
+    });
+    if (!moved.ok()) return moved;
+    absl::Status status = Stage(v1::STAGE_VERIFY, [&] {
+      return VerifyMoves(subject.graph(), (*moved)->graph(), step_, targets, stop_);
+    });
+    if (!status.ok()) return status;
+    return moved;
+  }
+
   absl::Status Write(const Edits& edits, StepSubject* subject) {
     std::vector<NodeId> targets;
     if (reuse_ == nullptr || reuse_->given == nullptr) {  // A given plan was verified with them.
@@ -476,6 +512,13 @@ class Rewriter {
       const ActiveNodes& active = subject->facts().active_nodes();
       // If all ends of a graph run, nodes that clones leave without readers are among them.
       if (active.source != TargetSource::kSinks) targets = active.targets;
+    }
+    std::unique_ptr<StepSubject> moved;
+    if (!edits.offload.empty()) {
+      auto made = Move(edits.offload.nodes, targets, *subject);
+      if (!made.ok()) return made.status();
+      moved = *std::move(made);
+      subject = moved.get();
     }
     auto control_flow = subject->TakeControlFlow(stop_);
     if (!control_flow.ok()) return InStage(v1::STAGE_ANALYSIS, control_flow.status());
@@ -513,6 +556,7 @@ class Rewriter {
       absl::Status s = ReportFigures(graph(), edits.clones, edits.plan, stop_, &report());
       if (!s.ok()) return s;
       ReportSameBits(subject->graph(), edits.clones, &report());
+      if (!edits.offload.empty()) report().set_same_bits(v1::SAME_BITS_NO);
       AdviseOnSession(step_.hardware().internal_fragmentation_fraction(), &report());
       AdviseOnEnvironment(step_, &report());
       const Graph& without_clones = subject->graph();
@@ -521,12 +565,15 @@ class Rewriter {
                           response_.mutable_patch());
       }
       if (!s.ok() || !Wants(v1::OUTPUT_REPORT)) return s;
+      s = ReportOffload(without_clones, edits.offload, stop_, &report());
+      if (!s.ok()) return s;
       s = ReportCloneNames(without_clones, edits.clones, clone_names, stop_, &report());
       if (!s.ok()) return s;
       return ReportSwaps(graph(), edits.plan, names, stop_, &report());
     });
     report().set_outcome(v1::OUTCOME_REWRITTEN);
-    report().set_summary(PlanSummary(edits.clones, edits.plan, added, options_.dry_run()));
+    report().set_summary(
+        PlanSummary(edits.offload, edits.clones, edits.plan, added, options_.dry_run()));
     Finish(*std::move(bytes), subject->graph().num_nodes() + added);
     return status;
   }

@@ -15,6 +15,7 @@
 #include "rewrite_core/analysis/flow/training_ops.h"
 #include "rewrite_core/analysis/machine/device_name.h"
 #include "rewrite_core/apply/clone_match.h"
+#include "rewrite_core/apply/verify_error.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/polled_sort.h"
 #include "rewrite_core/base/wire_reader.h"
@@ -30,23 +31,6 @@
 
 namespace spillway::core {
 namespace {
-
-absl::Status Fail(absl::string_view check, absl::string_view node, absl::string_view what) {
-  return Error(absl::StatusCode::kInternal, v1::ERROR_REASON_VERIFY_FAILED,
-               absl::StrCat("the verifier refused the rewritten graph (check ", check, ") at node ",
-                            Quoted(node), ": ", what,
-                            "; this is a bug of Spillway, please report "
-                            "it with the graph"),
-               {{"check", check}, {"node", node}});
-}
-
-// Keeps errors from a stop, and turns all others into internal errors.
-absl::Status Blame(absl::string_view check, const absl::Status& status) {
-  if (GetErrorReason(status) == v1::ERROR_REASON_STOPPED) return status;
-  const v1::ErrorInfo info = GetErrorInfo(status);
-  const auto node = info.metadata().find("node");
-  return Fail(check, node == info.metadata().end() ? "?" : node->second, status.message());
-}
 
 // The fields of a NodeDef that no edit may touch: all except the inputs and the undo record.
 std::string BodyOf(absl::string_view node_def) {
@@ -95,9 +79,9 @@ class Verifier {
       if (same) expected.remove_prefix(piece.size());
       return same;
     });
-    if (!status.ok()) return Blame("undo", status);
+    if (!status.ok()) return BlameVerified("undo", status);
     if (!same || !expected.empty()) {
-      return Fail("undo", "?", "undoing the edits does not give the original bytes");
+      return VerifyFailed("undo", "?", "undoing the edits does not give the original bytes");
     }
     return absl::OkStatus();
   }
@@ -171,9 +155,9 @@ class Verifier {
     if (*waits == kNoNode) return absl::OkStatus();
     const auto before = LoopsWait(before_, same);
     if (!before.ok()) return before.status();
-    return *before != kNoNode
-               ? absl::OkStatus()
-               : Fail("acyclic", after_.name(*waits), "a loop waits for one of its own exits");
+    return *before != kNoNode ? absl::OkStatus()
+                              : VerifyFailed("acyclic", after_.name(*waits),
+                                             "a loop waits for one of its own exits");
   }
 
   // A swap-in of a tensor that shares a variable's memory may be read late. Of its readers, one has
@@ -186,7 +170,8 @@ class Verifier {
       }
       if (stands_for_[id] != kNoNode || NextReaders(id).empty()) continue;
       const NodeId tensor = stands_for_[BehindSwap({id, 0}).node];
-      if (tensor == kNoNode) return Fail("data", after_.name(id), "swap nodes form a chain");
+      if (tensor == kNoNode)
+        return VerifyFailed("data", after_.name(id), "swap nodes form a chain");
       if (!MayShareMemory(before_, tensor)) continue;
       if (late.empty() || late.back().was != tensor) late.push_back({tensor, {}});
       late.back().nodes.push_back(id);
@@ -206,9 +191,9 @@ class Verifier {
     auto unsafe = FindUnsafe(late, begin, came_before);
     if (!unsafe.ok()) return unsafe.status();
     if (unsafe->first == kNoNode) return absl::OkStatus();
-    return Fail("variable", after_.name(unsafe->second),
-                absl::StrCat("it may be read after ", Quoted(before_.name(unsafe->first)),
-                             " has changed the variable"));
+    return VerifyFailed("variable", after_.name(unsafe->second),
+                        absl::StrCat("it may be read after ", Quoted(before_.name(unsafe->first)),
+                                     " has changed the variable"));
   }
 
   // Each node of a step runs without the added control edges, too. (Then it ran before: reads, and
@@ -246,7 +231,7 @@ class Verifier {
       for (Tensor input : after_.inputs(id)) {
         if (poll_.Tick() || runs[input.node]) continue;
         if (original_[input.node] != kNoNode) {
-          return Fail(
+          return VerifyFailed(
               "step", after_.name(input.node),
               absl::StrCat("it would run only because ", Quoted(after_.name(id)), " waits for it"));
         }
@@ -262,7 +247,7 @@ class Verifier {
     for (const std::string& target : step.targets()) {
       if (poll_.Tick()) return stop_.status("verify");
       const absl::string_view name = NodeOf(target);
-      if (before_.Find(name) == kNoNode) return Fail("names", name, "a target is gone");
+      if (before_.Find(name) == kNoNode) return VerifyFailed("names", name, "a target is gone");
     }
     if (step.feeds().empty()) return absl::OkStatus();
     std::vector<bool> edited(before_.num_nodes(), false);
@@ -273,7 +258,8 @@ class Verifier {
       if (poll_.Tick()) return stop_.status("verify");
       const absl::string_view name = NodeOf(feed.name());
       const NodeId id = before_.Find(name);
-      if (id == kNoNode || edited[id]) return Fail("names", name, "a fed node is gone or edited");
+      if (id == kNoNode || edited[id])
+        return VerifyFailed("names", name, "a fed node is gone or edited");
     }
     return absl::OkStatus();
   }
@@ -363,21 +349,21 @@ class Verifier {
     const absl::Span<const Tensor> then = before_.inputs(was);
     const absl::string_view name = after_.name(id);
     if (BodyOf(after_.node_bytes(id)) != BodyOf(before_.node_bytes(was))) {
-      return Fail("data", name, "more than inputs has changed");
+      return VerifyFailed("data", name, "more than inputs has changed");
     }
-    if (now.size() < then.size()) return Fail("data", name, "an input is gone");
+    if (now.size() < then.size()) return VerifyFailed("data", name, "an input is gone");
     for (size_t i = 0; i < now.size(); ++i) {
       if (poll_.Tick()) return stop_.status("verify");
       if (i < then.size()) {
         if (now[i].is_control() != then[i].is_control()) {
-          return Fail("data", name, "an input has changed its kind");
+          return VerifyFailed("data", name, "an input has changed its kind");
         }
         if (SameTensor(now[i], then[i])) continue;
-        if (now[i].is_control()) return Fail("data", name, "a control input has changed");
+        if (now[i].is_control()) return VerifyFailed("data", name, "a control input has changed");
         if (absl::Status s = ThroughSwap(id, was, now[i], then[i]); !s.ok()) return s;
         continue;
       }
-      if (!now[i].is_control()) return Fail("data", name, "a data input was added");
+      if (!now[i].is_control()) return VerifyFailed("data", name, "a data input was added");
       // Checks an added control edge from an original node, or from a swap node and its waits.
       if (absl::Status s = Waits(now[i].node, was, name); !s.ok()) return s;
     }
@@ -433,7 +419,7 @@ class Verifier {
       const Tensor behind = BehindSwap(input);
       inputs.push_back({stands_for_[behind.node], behind.port});
     }
-    absl::Status status = Fail("clone", after_.name(id), "it is a copy of no node");
+    absl::Status status = VerifyFailed("clone", after_.name(id), "it is a copy of no node");
     for (NodeId original : match.FindKinds(after_.node_bytes(id), inputs, controls)) {
       if (poll_.Tick(static_cast<int64_t>(inputs.size() + after_.readers(id).size()))) {
         return stop_.status("verify");
@@ -455,14 +441,16 @@ class Verifier {
   // Checks that `id`, which has the op, attributes and data inputs of `original`, is a clone of it.
   absl::Status Clone(NodeId id, NodeId original, const absl::flat_hash_set<NodeId>& fed) {
     const absl::string_view name = after_.name(id);
-    if (!after_.has_undo(id)) return Fail("undo", name, "a new node carries no undo record");
+    if (!after_.has_undo(id))
+      return VerifyFailed("undo", name, "a new node carries no undo record");
     if (before_.op_info(original).run_again == RunAgain::kNever) {
-      return Fail("clone", name, absl::StrCat("a ", before_.op(original), " may not run twice"));
+      return VerifyFailed("clone", name,
+                          absl::StrCat("a ", before_.op(original), " may not run twice"));
     }
-    if (fed.contains(original)) return Fail("clone", name, "its original is fed");
+    if (fed.contains(original)) return VerifyFailed("clone", name, "its original is fed");
     if (control_flow_.input_frame(original) != kRootFrame ||
         control_flow_.output_frame(original) != kRootFrame) {
-      return Fail("frames", name, "a clone is in a loop");
+      return VerifyFailed("frames", name, "a clone is in a loop");
     }
     const auto is_value = [](OutputType type) {
       return !type.is_ref && type.dtype != kDtInvalid && type.dtype != kDtResource &&
@@ -474,13 +462,14 @@ class Verifier {
       if (then[i].is_control()) {
         waits.push_back(then[i].node);
       } else if (!OfSameKind(BehindSwap(now[i]), then[i])) {
-        return Fail("clone", name, "it reads another tensor than its original");
+        return VerifyFailed("clone", name, "it reads another tensor than its original");
       } else if (!is_value(TypeBefore(then[i]))) {
-        return Fail("clone", name, "it reads a reference or a resource");
+        return VerifyFailed("clone", name, "it reads a reference or a resource");
       }
     }
     for (OutputType type : GetOutputTypes(before_, original, PortsRead(after_, id))) {
-      if (!is_value(type)) return Fail("clone", name, "it outputs a reference or a resource");
+      if (!is_value(type))
+        return VerifyFailed("clone", name, "it outputs a reference or a resource");
     }
     bool differs = false;
     for (Tensor input : after_.inputs(id)) {
@@ -501,21 +490,22 @@ class Verifier {
     std::sort(waits.begin(), waits.end());
     std::sort(waited.begin(), waited.end());
     if (!std::includes(waited.begin(), waited.end(), waits.begin(), waits.end())) {
-      return Fail("clone", name, "a control input is lost");
+      return VerifyFailed("clone", name, "a control input is lost");
     }
     for (NodeId node : waited) {
       if (std::binary_search(waits.begin(), waits.end(), node)) continue;
       differs = true;
       if (before_.op_info(node).control_flow == ControlFlow::kSwitch) {
-        return Fail("deadness", name, "it waits for one side of a Switch");
+        return VerifyFailed("deadness", name, "it waits for one side of a Switch");
       }
       if (!control_flow_.MayControl(node, original)) {
-        return Fail("deadness", name,
-                    "it waits for a node that may be dead while its original is not");
+        return VerifyFailed("deadness", name,
+                            "it waits for a node that may be dead while its original is not");
       }
     }
     if (!differs)
-      return Fail("clone", name, "it is identical to its original, so TensorFlow would merge them");
+      return VerifyFailed("clone", name,
+                          "it is identical to its original, so TensorFlow would merge them");
     return absl::OkStatus();
   }
 
@@ -524,7 +514,7 @@ class Verifier {
     for (int hop = 0; hop < kMaxSwapNodes && stands_for_[node] == kNoNode; ++hop) {
       const absl::Span<const Tensor> inputs = after_.inputs(node);
       if (inputs.empty() || inputs[0].is_control()) {
-        return Fail("data", name, "it reads a new node that reads nothing");
+        return VerifyFailed("data", name, "it reads a new node that reads nothing");
       }
       if (absl::Status s = WaitsForControlsOf(node, reader_was, name); !s.ok()) return s;
       node = inputs[0].node;
@@ -636,7 +626,7 @@ class Verifier {
     }
     if (updates.empty()) return first;
     auto topology = Topology::Build(before_, stop_);
-    if (!topology.ok()) return Blame("acyclic", topology.status());
+    if (!topology.ok()) return BlameVerified("acyclic", topology.status());
     if (!PolledSort(updates.begin(), updates.end(), std::less<>(), &poll_)) {
       return stop_.status("verify");
     }
@@ -720,9 +710,9 @@ class Verifier {
     auto unsafe = FindUnsafe(late, begin, came_before);
     if (!unsafe.ok()) return unsafe.status();
     if (unsafe->first == kNoNode) return absl::OkStatus();
-    return Fail("variable", after_.name(unsafe->second),
-                absl::StrCat("it may read a variable after ", Quoted(before_.name(unsafe->first)),
-                             " has changed it"));
+    return VerifyFailed("variable", after_.name(unsafe->second),
+                        absl::StrCat("it may read a variable after ",
+                                     Quoted(before_.name(unsafe->first)), " has changed it"));
   }
 
   // The nodes other than swap nodes that read the output of a swap node.
@@ -755,7 +745,7 @@ class Verifier {
     const absl::string_view name = after_.name(reader);
     for (int hop = 0; hop < kMaxSwapNodes; ++hop) {
       if (stands_for_[now.node] != kNoNode || now.port != 0) {
-        return Fail("data", name, "an input reads another tensor than before");
+        return VerifyFailed("data", name, "an input reads another tensor than before");
       }
       // Readers of a swap node also have its waits.
       absl::Status status = WaitsForControlsOf(now.node, reader_was, name);
@@ -763,11 +753,11 @@ class Verifier {
       now = after_.inputs(now.node)[0];
     }
     if (!SameTensor(now, then)) {
-      return Fail("data", name, "an input reads another tensor than before");
+      return VerifyFailed("data", name, "an input reads another tensor than before");
     }
     if (control_flow_.output_frame(then.node) == kUnknownFrame ||
         control_flow_.output_frame(then.node) != control_flow_.input_frame(reader_was)) {
-      return Fail("frames", name, "a swap crosses loop frames");
+      return VerifyFailed("frames", name, "a swap crosses loop frames");
     }
     return absl::OkStatus();
   }
@@ -778,10 +768,10 @@ class Verifier {
     if (control_flow_.MayControl(was, reader_was)) return absl::OkStatus();
     const FrameId frame = control_flow_.output_frame(was);
     const bool same = frame != kUnknownFrame && frame == control_flow_.input_frame(reader_was);
-    return Fail(same ? "deadness" : "frames", name,
-                absl::StrCat("it waits for ", Quoted(after_.name(node)),
-                             same ? ", which may be dead while it is not"
-                                  : ", which is in another loop frame"));
+    return VerifyFailed(same ? "deadness" : "frames", name,
+                        absl::StrCat("it waits for ", Quoted(after_.name(node)),
+                                     same ? ", which may be dead while it is not"
+                                          : ", which is in another loop frame"));
   }
 
   // `reader_was` now waits for the control inputs of the new node `node`.
@@ -792,7 +782,7 @@ class Verifier {
       if (poll_.Tick()) return stop_.status("verify");
       if (!input.is_control()) continue;
       if (stands_for_[input.node] == kNoNode) {
-        return Fail("deadness", name, "a swap node waits for another swap node");
+        return VerifyFailed("deadness", name, "a swap node waits for another swap node");
       }
       if (absl::Status s = WaitsForOriginal(input.node, reader_was, name); !s.ok()) return s;
     }
@@ -808,9 +798,9 @@ class Verifier {
       if (absl::Status s = WaitsForControlsOf(node, reader_was, name); !s.ok()) return s;
       node = after_.inputs(node)[0].node;
     }
-    if (stands_for_[node] == kNoNode) return Fail("data", name, "swap nodes form a chain");
+    if (stands_for_[node] == kNoNode) return VerifyFailed("data", name, "swap nodes form a chain");
     if (after_.op_info(node).control_flow == ControlFlow::kSwitch) {
-      return Fail("deadness", name, "it waits for one side of a Switch");
+      return VerifyFailed("deadness", name, "it waits for one side of a Switch");
     }
     return WaitsForOriginal(node, reader_was, name);
   }
@@ -862,18 +852,20 @@ class Verifier {
   absl::Status NewNode(NodeId id) {
     const absl::string_view op = after_.op(id);
     const absl::string_view name = after_.name(id);
-    if (!after_.has_undo(id)) return Fail("undo", name, "a new node carries no undo record");
+    if (!after_.has_undo(id))
+      return VerifyFailed("undo", name, "a new node carries no undo record");
     if (op != "Identity" && op != "_CopyFromGpuToHost" && op != "_CopyFromHostToGpu") {
-      return Fail("data", name, absl::StrCat("a new node is a ", op));
+      return VerifyFailed("data", name, absl::StrCat("a new node is a ", op));
     }
     const absl::Span<const Tensor> inputs = after_.inputs(id);
     if (inputs.empty() || inputs[0].is_control() ||
         (inputs.size() > 1 && !inputs[1].is_control())) {
-      return Fail("data", name, "a new node does not have one data input");
+      return VerifyFailed("data", name, "a new node does not have one data input");
     }
     const OutputType source = TypeOf(inputs[0]);
     if (source.is_ref || source.dtype == kDtInvalid || source.dtype != TypeOfNew(id)) {
-      return Fail("data", name, "a new node's type is not that of the tensor that it forwards");
+      return VerifyFailed("data", name,
+                          "a new node's type is not that of the tensor that it forwards");
     }
     return absl::OkStatus();
   }
@@ -905,13 +897,13 @@ absl::Status VerifyRewrite(const Graph& before, const ControlFlowAnalysis& contr
                            const std::vector<NodeId>& targets) {
   Graph::Edited edited;
   auto graph = Graph::ParseEdited(after, before, NoLimits(), stop, &edited);
-  if (!graph.ok()) return Blame("parse", graph.status());
+  if (!graph.ok()) return BlameVerified("parse", graph.status());
   Verifier verifier(before, *graph, std::move(edited), control_flow, stop);
   if (absl::Status s = verifier.Undo(); !s.ok()) return s;
   if (absl::Status s = verifier.Clones(step); !s.ok()) return s;
   if (absl::Status s = verifier.Edges(); !s.ok()) return s;
   auto topology = Topology::Build(*graph, stop);
-  if (!topology.ok()) return Blame("acyclic", topology.status());
+  if (!topology.ok()) return BlameVerified("acyclic", topology.status());
   if (absl::Status s = verifier.Loops(); !s.ok()) return s;
   if (absl::Status s = verifier.LateReads(*topology); !s.ok()) return s;
   if (absl::Status s = verifier.Step(step, targets); !s.ok()) return s;

@@ -42,7 +42,27 @@ struct NodeEdits {
   NodeId node;
   absl::Span<const GraphEdit::Rewire> rewires;
   absl::Span<const GraphEdit::Control> controls;
+  const GraphEdit::Placing* placing = nullptr;
 };
+
+// The attribute with a node's colocations, each `loc:@NODE`.
+constexpr char kClassAttr[] = "_class";
+
+// Whether `placing` replaces this field.
+bool IsReplaced(const WireReader& field, const GraphEdit::Placing& placing) {
+  if (field.IsBytes(node_def::kDevice)) return placing.device.has_value();
+  return placing.colocations.has_value() && field.IsBytes(node_def::kAttr) &&
+         ReadAttrEntry(field.bytes()).key == kClassAttr;
+}
+
+void AppendPlacing(const GraphEdit::Placing& placing, std::string* out) {
+  if (placing.device && !placing.device->empty()) {
+    AppendBytesField(node_def::kDevice, *placing.device, out);
+  }
+  if (placing.colocations && !placing.colocations->empty()) {
+    AppendAttrField(kClassAttr, StringListAttr(*placing.colocations), out);
+  }
+}
 
 // One node may have very many inputs and edits, so the following functions poll; once stopped they
 // return partial results, and AppendEdited reports it.
@@ -84,9 +104,8 @@ std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_
   WireReader reader(node_def);
   while (reader.Next()) {
     if (poll->Tick()) return out;
-    if (IsUndoField(reader)) {
-      continue;
-    }
+    if (IsUndoField(reader)) continue;
+    if (edits.placing != nullptr && IsReplaced(reader, *edits.placing)) continue;
     if (reader.IsBytes(node_def::kInput) && rewire != edits.rewires.end() &&
         rewire->index == static_cast<int>(position)) {
       AppendBytesField(node_def::kInput, rewire->spelling, &out);
@@ -99,6 +118,7 @@ std::string EditedNode(absl::string_view node_def, const NodeEdits& edits, size_
   // A node without inputs gets them at its end, since their order relative to other fields does not
   // matter.
   if (num_inputs == 0) append_controls();
+  if (edits.placing != nullptr) AppendPlacing(*edits.placing, &out);
   AppendAttrField(kUndoAttr, UndoAttr(record), &out);
   return out;
 }
@@ -124,6 +144,11 @@ absl::Status AppendEdited(const Graph& graph, const NodeEdits& edits, const Stop
     original.clear();
     absl::Status s = AppendUndone(name, node_def, record, stop, poll, &original);
     if (!s.ok()) return s;
+  }
+  // Where a removed field stood is known from the whole node alone.
+  if (edits.placing != nullptr && !record.added) {
+    record = UndoRecord();
+    record.raw = original;
   }
   record = MergedRecord(edits, inputs, std::move(record), poll);
   std::string edited = EditedNode(node_def, edits, inputs.size(), record, poll);
@@ -179,17 +204,25 @@ void GraphEdit::AddNode(NodeSpec node) {
 
 bool GraphEdit::Fits(size_t bytes) {
   if (too_large_) return false;
-  input_bytes_ += static_cast<int64_t>(bytes);
-  too_large_ = static_cast<int64_t>(new_nodes_.size()) + input_bytes_ > max_new_bytes_;
+  edit_bytes_ += static_cast<int64_t>(bytes);
+  too_large_ = static_cast<int64_t>(new_nodes_.size()) + edit_bytes_ > max_new_bytes_;
   if (!too_large_) return true;
   new_nodes_ = std::string();
   rewires_ = {};
   controls_ = {};
+  placings_ = {};
   return false;
 }
 
 void GraphEdit::RewireInput(NodeId node, int index, std::string spelling) {
   if (Fits(spelling.size())) rewires_.push_back({node, index, std::move(spelling)});
+}
+
+void GraphEdit::PlaceNode(Placing placing) {
+  // The undo record has the whole node.
+  if (Fits(graph_.node_field(placing.node).size() + placing.device.value_or("").size())) {
+    placings_.push_back(std::move(placing));
+  }
 }
 
 absl::Status GraphEdit::TooLarge() const {
@@ -279,9 +312,10 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
   const auto by_position = [](const Rewire& a, const Rewire& b) {
     return std::tie(a.node, a.index) < std::tie(b.node, b.index);
   };
-  const auto by_node = [](const Control& a, const Control& b) { return a.node < b.node; };
+  const auto by_node = [](const auto& a, const auto& b) { return a.node < b.node; };
   if (!PolledSort(rewires_.begin(), rewires_.end(), by_position, &poll) ||
-      !PolledSort(controls_.begin(), controls_.end(), by_node, &poll)) {
+      !PolledSort(controls_.begin(), controls_.end(), by_node, &poll) ||
+      !PolledSort(placings_.begin(), placings_.end(), by_node, &poll)) {
     return stop.status("apply");
   }
 
@@ -295,11 +329,15 @@ absl::StatusOr<std::string> GraphEdit::Apply(const StopToken& stop) {
   std::vector<Piece> pieces;
   auto rewire = rewires_.begin();
   auto control = controls_.begin();
-  while (rewire != rewires_.end() || control != controls_.end()) {
+  auto placing = placings_.begin();
+  const NodeId end(graph_.num_nodes());
+  while (rewire != rewires_.end() || control != controls_.end() || placing != placings_.end()) {
     if (poll.Tick()) return stop.status("apply");
     NodeEdits edits;
-    edits.node = NodeId(std::min(rewire != rewires_.end() ? rewire->node : graph_.num_nodes(),
-                                 control != controls_.end() ? control->node : graph_.num_nodes()));
+    edits.node = std::min({rewire != rewires_.end() ? rewire->node : end,
+                           control != controls_.end() ? control->node : end,
+                           placing != placings_.end() ? placing->node : end});
+    if (placing != placings_.end() && placing->node == edits.node) edits.placing = &*placing++;
     const auto rewires_begin = rewire;
     while (rewire != rewires_.end() && rewire->node == edits.node) {
       if (poll.Tick()) return stop.status("apply");

@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/node_writer.h"
@@ -39,6 +40,13 @@ class GraphEdit {
     std::string source;
     v1::EdgeKind kind;
   };
+  // Gives `node` another device, and other colocations: the strings of its attribute `_class`,
+  // which an empty list removes. Absent: as they are.
+  struct Placing {
+    NodeId node;
+    absl::optional<std::string> device;
+    absl::optional<std::vector<std::string>> colocations;
+  };
 
   // `graph` must outlive the edit.
   explicit GraphEdit(const Graph& graph);
@@ -56,6 +64,9 @@ class GraphEdit {
   void AddControlInput(NodeId node, absl::string_view source,
                        v1::EdgeKind kind = v1::EDGE_KIND_UNSPECIFIED);
 
+  // Likewise dropped. REQUIRES: at most once per node.
+  void PlaceNode(Placing placing);
+
   // Whether nodes were dropped. Apply will fail; more edits only take memory.
   bool too_large() const { return too_large_; }
 
@@ -64,6 +75,7 @@ class GraphEdit {
   int64_t num_new_nodes() const { return num_new_nodes_; }
   const std::vector<Rewire>& rewires() const { return rewires_; }
   const std::vector<Control>& controls() const { return controls_; }
+  const std::vector<Placing>& placings() const { return placings_; }
 
   // OK if Apply would give a graph in which all names are unique and all inputs resolve. Otherwise
   // INTERNAL, naming the edit: edits come from this program, not from the user.
@@ -86,11 +98,12 @@ class GraphEdit {
   // As fields of a GraphDef: there may be very many, and NodeSpecs would be several times as large.
   std::string new_nodes_;
   int64_t max_new_bytes_;
-  int64_t input_bytes_ = 0;  // Bytes of rewired and added inputs.
+  int64_t edit_bytes_ = 0;  // Bytes of rewired and added inputs, and of placings.
   bool too_large_ = false;
   int64_t num_new_nodes_ = 0;
   std::vector<Rewire> rewires_;
   std::vector<Control> controls_;
+  std::vector<Placing> placings_;
   // The original control inputs of each node that AddControlInput was called for.
   absl::flat_hash_map<NodeId, absl::flat_hash_set<absl::string_view>> control_inputs_;
   // The names that UniqueName returned, and those names of the graph that it was called with.

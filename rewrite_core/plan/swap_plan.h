@@ -66,8 +66,10 @@ struct SwapPlan {
   bool empty() const { return swaps.empty() && controls.empty(); }
 };
 
-// The Plan.format_version (plan.proto) of plans with and without clones. This build reads both.
-inline constexpr int kPlanFormatVersion = 1, kClonePlanFormatVersion = 2;
+// The Plan.format_version (plan.proto) of plans of swaps alone, with clones, and with state on the
+// host. This build reads all three.
+inline constexpr int kPlanFormatVersion = 1, kClonePlanFormatVersion = 2,
+                     kOffloadPlanFormatVersion = 3;
 
 // Sorts the swaps by tensor: by node, then port. Returns false if `stop` ended it.
 bool SortSwaps(std::vector<PlannedSwap>* swaps, const StopToken& stop);

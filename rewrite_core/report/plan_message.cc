@@ -32,14 +32,23 @@ absl::Status WriteClone(const PlannedClone& planned, ReportNames* counted,
 
 }  // namespace
 
-absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const ClonePlan& clones,
-                              const SwapPlan& plan, const StopToken& stop, v1::Plan* message) {
+absl::Status WritePlanMessage(const Graph& file, const Graph& graph, const StrategyResult& result,
+                              const StopToken& stop, v1::Plan* message) {
+  const ClonePlan& clones = result.clones;
+  const SwapPlan& plan = result.plan;
   auto sha256 = CanonicalSha256(file.bytes(), stop);
   if (!sha256.ok()) return sha256.status();
-  message->set_format_version(clones.clones.empty() ? kPlanFormatVersion : kClonePlanFormatVersion);
+  message->set_format_version(!result.offload.empty()  ? kOffloadPlanFormatVersion
+                              : !clones.clones.empty() ? kClonePlanFormatVersion
+                                                       : kPlanFormatVersion);
   message->set_graph_sha256(*std::move(sha256));
   message->set_cpu_device(plan.cpu_device);
   ReportNames counted(graph, "the plan", stop);
+  for (const StateGroup& group : result.offload.groups) {
+    absl::Status s =
+        counted.AddAll(group.variables, message->add_moved_groups()->mutable_variables());
+    if (!s.ok()) return s;
+  }
   for (const PlannedClone& planned : clones.clones) {
     if (absl::Status s = WriteClone(planned, &counted, message->add_clones()); !s.ok()) return s;
   }

@@ -176,6 +176,34 @@ absl::Status ReportCloneNames(const Graph& graph, const ClonePlan& clones,
   return absl::OkStatus();
 }
 
+absl::Status ReportOffload(const Graph& graph, const OffloadPlan& offload, const StopToken& stop,
+                           v1::RewriteReport* report) {
+  if (offload.empty()) return absl::OkStatus();
+  constexpr size_t kMaxKept = 1000;  // As documented.
+  ReportNames counted(graph, "the report", stop);
+  v1::OffloadReport& out = *report->mutable_offload();
+  out.set_state_bytes(offload.state_bytes);
+  out.set_node_count(static_cast<int64_t>(offload.nodes.size()));
+  for (const StateGroup& group : offload.groups) {
+    out.set_variable_count(out.variable_count() + static_cast<int64_t>(group.variables.size()));
+    out.set_bytes(SaturatingAdd(out.bytes(), group.bytes));
+    v1::MovedState& moved = *out.add_moved();
+    moved.set_bytes(group.bytes);
+    absl::Status s = counted.AddAll(group.variables, moved.mutable_variables());
+    if (!s.ok()) return s;
+  }
+  for (size_t i = 0; i < std::min(kMaxKept, offload.kept.size()); ++i) {
+    const StateGroup& group = offload.kept[i];
+    v1::KeptState& kept = *out.add_kept();
+    kept.set_bytes(group.bytes);
+    kept.set_reason(group.kept);
+    absl::Status s = counted.Add(group.variables[0], kept.mutable_variable());
+    if (s.ok()) s = counted.Add(group.in_the_way, kept.mutable_node());
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report) {
   absl::flat_hash_set<int32_t> ops;  // Each is looked at once: there may be very many clones.
   const bool keeps_bits = absl::c_all_of(clones.clones, [&](const PlannedClone& clone) {
@@ -361,8 +389,8 @@ void WarnOfFunctions(const Graph& graph, absl::string_view why_kept, v1::Rewrite
       report);
 }
 
-std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added,
-                        bool dry_run) {
+std::string PlanSummary(const OffloadPlan& offload, const ClonePlan& clones, const SwapPlan& plan,
+                        int64_t nodes_added, bool dry_run) {
   std::vector<std::string> parts;
   const auto add = [&parts](int64_t count, absl::string_view what, absl::string_view verb) {
     parts.push_back(absl::StrCat(CountText(count, what), verb));
@@ -371,6 +399,14 @@ std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t n
     return std::count_if(plan.controls.begin(), plan.controls.end(),
                          [kind](const ControlEdge& edge) { return edge.kind == kind; });
   };
+  if (!offload.empty()) {
+    int64_t variables = 0;
+    for (const StateGroup& group : offload.groups) variables += group.variables.size();
+    add(variables, "variable",
+        dry_run          ? " would be kept in host memory"
+        : variables == 1 ? " is kept in host memory"
+                         : " are kept in host memory");
+  }
   if (!clones.clones.empty()) {
     add(static_cast<int64_t>(clones.clones.size()), "node",
         dry_run ? " would be recomputed" : " will be recomputed");

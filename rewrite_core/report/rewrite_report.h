@@ -12,6 +12,7 @@
 #include "rewrite_core/graph/graph.h"
 #include "rewrite_core/graph/graph_edit.h"
 #include "rewrite_core/plan/clone_plan.h"
+#include "rewrite_core/plan/state_groups.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "spillway/v1/patch.pb.h"
 #include "spillway/v1/report.pb.h"
@@ -29,6 +30,9 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
 absl::Status ReportCloneNames(const Graph& graph, const ClonePlan& clones,
                               const std::vector<std::string>& names, const StopToken& stop,
                               v1::RewriteReport* report);
+// Adds the state that moved to the host, and that which cannot. Errors: likewise.
+absl::Status ReportOffload(const Graph& graph, const OffloadPlan& offload, const StopToken& stop,
+                           v1::RewriteReport* report);
 // Says whether the graph with these clones, or with swaps or inlined calls alone, computes the same
 // bits as `original`, and the settings needed. Must follow ReportFigures if that is called.
 void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report);
@@ -56,8 +60,8 @@ void AddWarning(v1::WarningCode code, absl::string_view message, v1::RewriteRepo
 void WarnOfFunctions(const Graph& graph, absl::string_view why_kept, v1::RewriteReport* report);
 
 // One sentence for human readers on the plans' effects.
-std::string PlanSummary(const ClonePlan& clones, const SwapPlan& plan, int64_t nodes_added,
-                        bool dry_run = false);
+std::string PlanSummary(const OffloadPlan& offload, const ClonePlan& clones, const SwapPlan& plan,
+                        int64_t nodes_added, bool dry_run = false);
 
 // Names the originals of the clones in `patch`; the rest as above.
 absl::Status NameOriginals(const Graph& graph, const ClonePlan& clones,

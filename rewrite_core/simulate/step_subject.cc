@@ -2,6 +2,7 @@
 
 #include "rewrite_core/graph/graph_edit.h"
 #include "rewrite_core/plan/clone_writer.h"
+#include "rewrite_core/plan/state_groups.h"
 
 namespace spillway::core {
 
@@ -36,6 +37,27 @@ absl::StatusOr<std::unique_ptr<StepSubject>> StepSubject::WithClones(const Graph
   auto bytes = edit.Apply(stop);
   if (!bytes.ok()) return bytes.status();
   return ParseOwned(*std::move(bytes), step, limits, stop);
+}
+
+absl::StatusOr<std::unique_ptr<StepSubject>> StepSubject::WithMoves(const Graph& graph,
+                                                                    absl::Span<const NodeId> nodes,
+                                                                    const v1::Step& step,
+                                                                    const v1::Limits& limits,
+                                                                    const StopToken& stop) {
+  GraphEdit edit(graph);
+  if (absl::Status s = WriteMoves(graph, nodes, stop, &edit); !s.ok()) return s;
+  auto bytes = edit.Apply(stop);
+  if (!bytes.ok()) return bytes.status();
+  return ParseOwned(*std::move(bytes), step, limits, stop);
+}
+
+absl::StatusOr<std::unique_ptr<StepSubject>> StepSubject::WithEdits(
+    const Graph& graph, absl::Span<const NodeId> moves, const ClonePlan& clones,
+    const v1::Step& step, const v1::Limits& limits, const StopToken& stop) {
+  absl::StatusOr<std::unique_ptr<StepSubject>> moved = nullptr;
+  if (!moves.empty()) moved = WithMoves(graph, moves, step, limits, stop);
+  if (!moved.ok() || clones.clones.empty()) return moved;
+  return WithClones(*moved != nullptr ? (*moved)->graph() : graph, clones, step, limits, stop);
 }
 
 absl::Status StepSubject::ParseGraph(absl::string_view bytes, const v1::Step& step,

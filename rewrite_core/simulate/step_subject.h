@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "rewrite_core/analysis/step_facts.h"
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/graph/graph.h"
@@ -42,6 +43,17 @@ class StepSubject {
                                                                  const v1::Step& step,
                                                                  const v1::Limits& limits,
                                                                  const StopToken& stop);
+
+  // `graph` with these nodes moved to the host; all nodes keep their ids. Errors: likewise.
+  static absl::StatusOr<std::unique_ptr<StepSubject>> WithMoves(const Graph& graph,
+                                                                absl::Span<const NodeId> nodes,
+                                                                const v1::Step& step,
+                                                                const v1::Limits& limits,
+                                                                const StopToken& stop);
+  // Likewise, then with clones; null if nothing is moved or cloned.
+  static absl::StatusOr<std::unique_ptr<StepSubject>> WithEdits(
+      const Graph& graph, absl::Span<const NodeId> moves, const ClonePlan& clones,
+      const v1::Step& step, const v1::Limits& limits, const StopToken& stop);
 
   const Graph& graph() const { return *graph_; }
   // REQUIRES: TakeControlFlow was not called; likewise for Simulator.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/analysis/machine/device_name.h"
@@ -12,8 +14,10 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/known_fields.h"
 #include "rewrite_core/base/message_cost.h"
+#include "rewrite_core/base/saturating.h"
 #include "rewrite_core/base/wire_reader.h"
 #include "rewrite_core/graph/canonical_form.h"
+#include "rewrite_core/plan/state_groups.h"
 #include "rewrite_core/simulate/step_subject.h"
 #include "rewrite_core/strategy/apply/bad_plan.h"
 #include "rewrite_core/strategy/apply/clone_reader.h"
@@ -60,6 +64,7 @@ v1::Plan ParseHead(const std::string& bytes) {
   while (reader.Next()) {
     if (reader.field() == v1::Plan::kSwapsFieldNumber ||
         reader.field() == v1::Plan::kClonesFieldNumber ||
+        reader.field() == v1::Plan::kMovedGroupsFieldNumber ||
         reader.field() == v1::Plan::kControlsFieldNumber) {
       continue;
     }
@@ -71,23 +76,28 @@ v1::Plan ParseHead(const std::string& bytes) {
 }
 
 absl::Status CheckHead(const v1::Plan& plan) {
-  if (plan.format_version() == kPlanFormatVersion && !plan.clones().empty()) {
-    return InvalidError(
-        v1::ERROR_REASON_UNKNOWN_OPTION,
-        absl::StrCat("format_version of the plan is ", kPlanFormatVersion,
-                     ", which has no clones, and the plan has ", plan.clones_size(),
-                     "; give it as it was saved"),
-        {{"option", "format_version"}, {"value", absl::StrCat(kPlanFormatVersion)}});
-  }
+  const std::string version = absl::StrCat(plan.format_version());
+  const bool has_moves = !plan.moved_groups().empty();
+  const int needed = has_moves               ? kOffloadPlanFormatVersion
+                     : plan.clones().empty() ? kPlanFormatVersion
+                                             : kClonePlanFormatVersion;
   if (plan.format_version() < kPlanFormatVersion ||
-      plan.format_version() > kClonePlanFormatVersion) {
-    const std::string value = absl::StrCat(plan.format_version());
+      plan.format_version() > kOffloadPlanFormatVersion) {
     return InvalidError(
         v1::ERROR_REASON_UNKNOWN_OPTION,
-        absl::StrCat("format_version of the plan is ", value, ", and this server knows ",
-                     kPlanFormatVersion, " and ", kClonePlanFormatVersion,
-                     " (with clones); save the plan again with this version"),
-        {{"option", "format_version"}, {"value", value}});
+        absl::StrCat("format_version of the plan is ", version, ", and this server knows ",
+                     kPlanFormatVersion, " to ", kOffloadPlanFormatVersion,
+                     "; save the plan again with this version"),
+        {{"option", "format_version"}, {"value", version}});
+  }
+  if (plan.format_version() < needed) {
+    const std::string what = has_moves ? CountText(plan.moved_groups_size(), "moved group")
+                                       : CountText(plan.clones_size(), "clone");
+    return InvalidError(
+        v1::ERROR_REASON_UNKNOWN_OPTION,
+        absl::StrCat("format_version of the plan is ", version, ", and it has ", what,
+                     ", which version ", needed, " brought; give it as it was saved"),
+        {{"option", "format_version"}, {"value", version}});
   }
   const std::string& sha256 = plan.graph_sha256();
   if (sha256.size() != kSha256Digits ||
@@ -151,17 +161,31 @@ v1::Step ApplyStep(const v1::RewriteOptions& options) {
   return step;
 }
 
-// Reads the swaps and edges on the graph with the clones.
-absl::StatusOr<SwapPlan> ReadOnClones(const v1::Plan& plan, const ClonePlan& clones,
-                                      const StrategyInput& input) {
-  const Graph& graph = input.facts.graph();
+// The step of a graph that was edited first: nodes that clones leave unread are not targets.
+v1::Step EditedStep(const StrategyInput& input) {
   v1::Step step = input.facts.step();
-  // Nodes that clones leave unread are not targets.
-  if (const ActiveNodes& active = input.facts.active_nodes();
-      active.source == TargetSource::kUpdates) {
-    for (NodeId target : active.targets) step.add_targets(std::string(graph.name(target)));
+  const ActiveNodes& active = input.facts.active_nodes();
+  for (NodeId target : active.targets) {
+    if (active.source != TargetSource::kUpdates) break;
+    step.add_targets(std::string(input.facts.graph().name(target)));
   }
-  auto subject = StepSubject::WithClones(graph, clones, step, input.limits, input.stop);
+  return step;
+}
+
+// Reads `result`'s clones, swaps and edges on the graph of `input`, whose state moved already.
+absl::Status ReadClonesAndSwaps(const v1::Plan& plan, const StrategyInput& input,
+                                StrategyResult* result) {
+  auto clones = ReadClones(plan, input);
+  if (!clones.ok()) return clones.status();
+  result->clones = *std::move(clones);
+  if (result->clones.clones.empty()) {
+    auto read = ReadPlan(plan, input);
+    if (read.ok()) result->plan = *std::move(read);
+    return read.status();
+  }
+  const v1::Step step = EditedStep(input);
+  auto subject =
+      StepSubject::WithClones(input.facts.graph(), result->clones, step, input.limits, input.stop);
   if (!subject.ok()) return subject.status();
   const StepFacts& facts = (*subject)->facts();
   if (absl::Status s = facts.Compute({Fact::kTopology}, input.stop); !s.ok()) {
@@ -170,21 +194,83 @@ absl::StatusOr<SwapPlan> ReadOnClones(const v1::Plan& plan, const ClonePlan& clo
   }
   auto eligibility = Eligibility::Create(facts, input.options, input.stop);
   if (!eligibility.ok()) return eligibility.status();
-  return ReadPlan(plan, {facts, *eligibility, input.options, input.limits, nullptr, input.stop});
+  auto read =
+      ReadPlan(plan, {facts, *eligibility, input.options, input.limits, nullptr, input.stop});
+  if (read.ok()) result->plan = *std::move(read);
+  return read.status();
+}
+
+absl::StatusOr<OffloadPlan> ReadMoves(const v1::Plan& plan, const StrategyInput& input) {
+  OffloadPlan offload;
+  if (plan.moved_groups().empty()) return offload;
+  auto groups = StateGroups::Find(input.facts, input.stop);
+  if (!groups.ok()) return groups.status();
+  const Graph& graph = input.facts.graph();
+  absl::flat_hash_map<NodeId, size_t> by_first;
+  for (size_t i = 0; i < groups->groups().size(); ++i) {
+    by_first[groups->groups()[i].variables[0]] = i;
+    offload.state_bytes = SaturatingAdd(offload.state_bytes, groups->groups()[i].bytes);
+  }
+  std::vector<size_t> chosen;
+  StopPoller poll(input.stop);
+  for (const v1::MovedGroup& from : plan.moved_groups()) {
+    std::vector<NodeId> variables;
+    for (const std::string& name : from.variables()) {
+      if (poll.Tick()) return input.stop.status("strategy");
+      variables.push_back(graph.Find(name));
+      if (variables.back() == kNoNode) return NoNodeError(name);
+    }
+    const auto found = by_first.find(variables.empty() ? kNoNode : variables[0]);
+    const bool is_group =
+        found != by_first.end() && groups->groups()[found->second].variables == variables;
+    const std::string first = from.variables().empty() ? "" : from.variables(0);
+    if (!is_group) {
+      return BadPlanError(absl::StrCat("it moves ", Quoted(first), " with ",
+                                       CountText(from.variables_size(), "variable"),
+                                       ", which are not all of one group that the step updates"),
+                          {{"node", first}});
+    }
+    const StateGroup& group = groups->groups()[found->second];
+    if (group.kept != v1::STATE_KEPT_UNSPECIFIED) {
+      return BadPlanError(
+          absl::StrCat("it moves ", Quoted(first), ", which cannot move, because of ",
+                       Quoted(graph.name(group.in_the_way))),
+          {{"node", first}});
+    }
+    chosen.push_back(found->second);
+    by_first.erase(found);  // Not twice.
+  }
+  std::sort(chosen.begin(), chosen.end());
+  for (size_t i : chosen) offload.groups.push_back(groups->groups()[i]);
+  auto nodes = groups->NodesOf(chosen, input.stop);
+  if (!nodes.ok()) return nodes.status();
+  offload.nodes = *std::move(nodes);
+  return offload;
 }
 
 absl::StatusOr<StrategyResult> PlanApply(const StrategyInput& input) {
   absl::StatusOr<v1::Plan> plan = ParsePlan(input.options.apply().plan());
   if (!plan.ok()) return plan.status();
   StrategyResult result;
-  auto clones = ReadClones(*plan, input);
-  if (!clones.ok()) return clones.status();
-  result.clones = *std::move(clones);
-  auto read = result.clones.clones.empty() ? ReadPlan(*plan, input)
-                                           : ReadOnClones(*plan, result.clones, input);
-  if (!read.ok()) return read.status();
-  result.plan = *std::move(read);
-  if (result.plan.empty() && result.clones.clones.empty()) {
+  auto offload = ReadMoves(*plan, input);
+  if (!offload.ok()) return offload.status();
+  result.offload = *std::move(offload);
+  absl::Status read;
+  if (result.offload.empty()) {
+    read = ReadClonesAndSwaps(*plan, input, &result);
+  } else {
+    auto subject = StepSubject::WithMoves(input.facts.graph(), result.offload.nodes,
+                                          input.facts.step(), input.limits, input.stop);
+    if (!subject.ok()) return subject.status();
+    auto eligibility = Eligibility::Create((*subject)->facts(), input.options, input.stop);
+    if (!eligibility.ok()) return eligibility.status();
+    read = ReadClonesAndSwaps(
+        *plan,
+        {(*subject)->facts(), *eligibility, input.options, input.limits, nullptr, input.stop},
+        &result);
+  }
+  if (!read.ok()) return read;
+  if (result.offload.empty() && result.plan.empty() && result.clones.clones.empty()) {
     result.why_nothing = "the plan has neither swaps nor control edges: there is nothing to apply";
   }
   if (input.options.decision_detail() != v1::DECISION_DETAIL_NONE) {

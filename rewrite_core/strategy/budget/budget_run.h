@@ -36,6 +36,9 @@ class BudgetRun {
   void StartFrom(const SwapPlan& base, int64_t full_speed_ns,
                  FedInputs fed_inputs = FedInputs::kStay);
 
+  // For a graph whose state was moved to the host: full speed is that of the graph before.
+  void SetFullSpeed(int64_t full_speed_ns) { request_.full_speed_ns = full_speed_ns; }
+
   // Simulates the step, and finds the GPUs that it does not fit. Errors: an unknown batch, too many
   // GPUs, filters; those of the simulator.
   absl::Status Simulate();
@@ -103,6 +106,7 @@ class BudgetRun {
   const BudgetRequest& request() const { return request_; }
   const std::vector<WantedGpu>& gpus() const { return gpus_; }
   const std::vector<size_t>& lacking() const { return lacking_; }
+  const std::vector<v1::DeviceFit>& fits() const { return fits_; }  // By GPU.
 
  private:
   absl::Status MakeFilters();

@@ -10,6 +10,7 @@
 #include "rewrite_core/strategy/budget/budget_run.h"
 #include "rewrite_core/strategy/budget/joint_search.h"
 #include "rewrite_core/strategy/budget/objective.h"
+#include "rewrite_core/strategy/budget/offload_search.h"
 #include "rewrite_core/strategy/common/op_filter.h"
 
 namespace spillway::core {
@@ -23,6 +24,13 @@ absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopTo
         absl::StrCat("recompute is ", static_cast<int>(recompute),
                      ", which this server does not know; it is OFF, CHEAP or ALL"),
         {{"option", "recompute"}, {"value", absl::StrCat(static_cast<int>(recompute))}});
+  }
+  if (const v1::Offload offload = options.budget().offload(); !v1::Offload_IsValid(offload)) {
+    return InvalidError(
+        v1::ERROR_REASON_UNKNOWN_OPTION,
+        absl::StrCat("offload is ", static_cast<int>(offload),
+                     ", which this server does not know; it is OFF or OPTIMIZER"),
+        {{"option", "offload"}, {"value", absl::StrCat(static_cast<int>(offload))}});
   }
   if (v1::PlanningEffort_IsValid(effort)) {
     absl::Status s = CheckObjective(options.budget());
@@ -51,6 +59,10 @@ absl::StatusOr<std::string> LoopText(const StepFacts& facts, const StopToken& st
   return std::string();
 }
 
+bool Offloads(const v1::RewriteOptions& options) {
+  return options.budget().offload() == v1::OFFLOAD_OPTIMIZER;
+}
+
 // Plans for the GPUs that need it, and finds the gain from more recomputation.
 absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* run) {
   if (absl::Status s = run->Order(); !s.ok()) return s;
@@ -61,6 +73,7 @@ absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* ru
                             : run->PlanSwaps();
   const bool fits = GetErrorReason(status) != v1::ERROR_REASON_DOES_NOT_FIT;
   if (input.only_plan || (fits && !status.ok())) return status;
+  if (!fits && Offloads(input.options)) return status;  // That comes first.
   if (!fits) {
     const auto text = LoopText(input.facts, input.stop);
     if (!text.ok()) return text.status();
@@ -81,18 +94,35 @@ absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* ru
       "recompute", name);
 }
 
+// Plans the graph of `run`, and returns the result if it has a plan or needs none.
+absl::StatusOr<StrategyResult> PlanRun(const StrategyInput& input, SearchBudget* steps,
+                                       BudgetRun* run) {
+  absl::Status s = run->Simulate();
+  if (s.ok() && run->needs_plan()) s = Plan(input, steps, run);
+  if (!s.ok()) return s;
+  return run->Finish();
+}
+
+absl::StatusOr<StrategyResult> PlanOneGraph(const StrategyInput& input, int64_t full_speed_ns,
+                                            SearchBudget* steps) {
+  BudgetRun run(input, steps);
+  run.SetFullSpeed(full_speed_ns);
+  return PlanRun(input, steps, &run);
+}
+
 }  // namespace
 
 absl::StatusOr<StrategyResult> PlanBudget(const StrategyInput& input) {
   SearchBudget steps(input.limits.max_search_steps(), input.stop);
   BudgetRun run(input, &steps);
-  absl::Status s = run.Simulate();
-  if (s.ok() && run.needs_plan()) s = Plan(input, &steps, &run);
+  auto result = PlanRun(input, &steps, &run);
+  if (Offloads(input.options) && run.needs_plan() &&
+      GetErrorReason(result.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
+    result = PlanOffloaded(input, run, result.status(), PlanOneGraph, &steps);
+  }
   if (input.search_steps != nullptr) {
     *input.search_steps = SaturatingAdd(*input.search_steps, steps.steps_taken());
   }
-  if (!s.ok()) return s;
-  auto result = run.Finish();
   if (result.ok() && steps.ended_early()) result->report.set_stopped_early(true);
   return result;
 }

@@ -10,6 +10,7 @@
 #include "rewrite_core/base/stop_token.h"
 #include "rewrite_core/plan/clone_plan.h"
 #include "rewrite_core/plan/eligibility.h"
+#include "rewrite_core/plan/state_groups.h"
 #include "rewrite_core/plan/swap_plan.h"
 #include "spillway/v1/options.pb.h"
 #include "spillway/v1/report.pb.h"
@@ -34,12 +35,13 @@ struct StrategyInput {
 };
 
 struct StrategyResult {
-  // The recomputed nodes.
+  // The state that is moved to the host first.
+  OffloadPlan offload;
+  // The recomputed nodes, of the graph after these moves.
   ClonePlan clones;
-  // For the graph with these clones (StepSubject::WithClones), in which original nodes keep their
-  // ids.
+  // For the graph with both (StepSubject::WithEdits), in which original nodes keep their ids.
   SwapPlan plan;
-  // Why both are empty, in one sentence; empty otherwise.
+  // Why all three are empty, in one sentence; empty otherwise.
   std::string why_nothing;
   // The verdict on every output with a data reader that was considered. Empty if
   // options.decision_detail asks for none.

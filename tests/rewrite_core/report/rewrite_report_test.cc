@@ -314,12 +314,12 @@ TEST(ReportSwapsTest, NamesWhatThePlanNumbers) {
 TEST(PlanSummaryTest, SaysWhichEdgesThereAre) {
   const TestGraph graph(kTwoGpus);
   SwapPlan plan = ThreeSwaps(graph);
-  EXPECT_EQ(PlanSummary(ClonePlan(), plan, 7),
+  EXPECT_EQ(PlanSummary(OffloadPlan(), ClonePlan(), plan, 7),
             "3 tensors will be swapped to host memory and back; 7 nodes were added");
   plan.controls = {{graph["a"], graph["use"], v1::EDGE_KIND_ORDER},
                    {graph["b"], graph["use"], v1::EDGE_KIND_SERIALIZATION},
                    {graph["c"], graph["use"], v1::EDGE_KIND_SERIALIZATION}};
-  EXPECT_THAT(PlanSummary(ClonePlan(), plan, 7),
+  EXPECT_THAT(PlanSummary(OffloadPlan(), ClonePlan(), plan, 7),
               HasSubstr("; 2 control edges keep ops in order; 1 control edge delays an op that "
                         "would run too early"));
 }

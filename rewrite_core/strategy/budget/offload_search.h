@@ -1,0 +1,31 @@
+// Plans with optimizer state in host memory (BudgetStrategy.offload): which state groups move is
+// decided first; the step with these moved is then planned like any other. A step with state on the
+// host is slower than one that fits without, so this is for steps that have no other plan.
+//
+// Thread safety: one thread at a time.
+#ifndef SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_OFFLOAD_SEARCH_H_
+#define SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_OFFLOAD_SEARCH_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "rewrite_core/strategy/budget/budget_run.h"
+#include "rewrite_core/strategy/common/search_budget.h"
+#include "rewrite_core/strategy/common/strategy_result.h"
+
+namespace spillway::core {
+
+// Plans one graph. `full_speed_ns`: the step's time with unlimited memory before anything moved.
+using PlanGraph = absl::StatusOr<StrategyResult> (*)(const StrategyInput& input,
+                                                     int64_t full_speed_ns, SearchBudget* steps);
+
+// The fastest plan found with as little state on the host as it takes. `refusal`: DOES_NOT_FIT, of
+// `unmoved`, the run on the graph given; it is returned, with what was tried, if no plan fits.
+// Errors: also those of `plan_graph`.
+absl::StatusOr<StrategyResult> PlanOffloaded(const StrategyInput& input, const BudgetRun& unmoved,
+                                             const absl::Status& refusal, PlanGraph plan_graph,
+                                             SearchBudget* steps);
+
+}  // namespace spillway::core
+
+#endif  // SPILLWAY_REWRITE_CORE_STRATEGY_BUDGET_OFFLOAD_SEARCH_H_
