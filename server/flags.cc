@@ -225,6 +225,22 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
       ->default_str("cheap")
       ->group(rewrites);
 
+  settings.push_back(
+      {"--default-offload", [&options] { return core::OffloadName(options.default_offload); }});
+  app.add_option_function<std::string>(
+         "--default-offload",
+         [&options](const std::string& value) {
+           v1::Offload_Parse(absl::StrCat("OFFLOAD_", absl::AsciiStrToUpper(value)),
+                             &options.default_offload);
+         },
+         "Whether optimizer state may be kept in host memory where no other plan fits, for "
+         "requests "
+         "with the strategy budget that leave offload unset: off or optimizer")
+      ->type_name("WHICH")
+      ->check(CLI::IsMember(std::set<std::string>{"off", "optimizer"}))
+      ->default_str("off")
+      ->group(rewrites);
+
   settings.push_back({"--dry-run", [&options] { return options.dry_run ? "true" : "false"; }});
   app.add_flag(
          "--dry-run", options.dry_run,

@@ -206,7 +206,9 @@ void AddBits(const v1::RewriteReport& report, Style style,
                    report.advice().same_bits_config_proto_text(), " in both sessions");
   facts->push_back(
       {"bits",
-       report.same_bits() == v1::SAME_BITS_NO
+       report.has_offload()
+           ? "the last ones differ: the host's updates round otherwise than a GPU's"
+       : report.same_bits() == v1::SAME_BITS_NO
            ? style.WithOptions(absl::StrCat(
                  "the last ones may differ, perhaps because convolutions or matrix products "
                  "are recomputed; with budget.recompute = CHEAP, ",
@@ -237,6 +239,27 @@ void AddAdvice(const v1::Advice& advice, bool detail,
   }
 }
 
+// The state in host memory, and the largest that cannot be there; small variables aside.
+void AddState(const v1::RewriteReport& report, bool detail,
+              std::vector<std::vector<std::string>>* facts) {
+  if (!report.has_offload()) return;
+  const v1::OffloadReport& offload = report.offload();
+  facts->push_back({"state", absl::StrCat(core::BytesText(offload.bytes()), " of ",
+                                          core::BytesText(offload.state_bytes()),
+                                          " of variables and optimizer slots are in host memory")});
+  const v1::KeptState* largest = nullptr;
+  for (const v1::KeptState& kept : offload.kept()) {
+    const bool is_small = kept.reason() == v1::STATE_KEPT_SIZE;
+    if (!is_small && (largest == nullptr || kept.bytes() > largest->bytes())) largest = &kept;
+  }
+  if (!detail || largest == nullptr) return;
+  facts->push_back(
+      {"",
+       absl::StrCat(largest->variable(), " (", core::BytesText(largest->bytes()),
+                    " with its slots) cannot be: ", largest->node(), " (",
+                    NameOrNumber(core::StateKeptName(largest->reason()), largest->reason()), ")")});
+}
+
 // A clone computes its output from the graph, even if a session feeds its original's output.
 void AddFeeds(const v1::RewriteReport& report, std::vector<std::vector<std::string>>* facts) {
   if (report.recomputation().nodes().empty()) return;
@@ -249,6 +272,7 @@ std::vector<std::vector<std::string>> Remarks(const v1::RewriteReport& report, S
   std::vector<std::vector<std::string>> remarks;
   AddWarnings(report, style, &remarks);
   AddAdvice(report.advice(), /*detail=*/false, &remarks);
+  AddState(report, /*detail=*/false, &remarks);
   if (report.same_bits() == v1::SAME_BITS_NO) AddBits(report, style, &remarks);
   return remarks;
 }
@@ -267,6 +291,7 @@ std::vector<std::vector<std::string>> Facts(const v1::RewriteReport& report, Sty
          absl::StrCat(FormatCount(again.node_count(), "node"), ", ", core::BytesText(again.bytes()),
                       ", in ", core::DurationText(absl::Nanoseconds(again.time_ns())))});
   }
+  AddState(report, /*detail=*/true, &facts);
   AddFeeds(report, &facts);
   if (report.budget().has_joint_bound_ns()) {
     facts.push_back({"bound", absl::StrCat("at least ",

@@ -5,8 +5,9 @@
 #   sbatch --export=ALL,SPILLWAY_JOB_GRAPH=/data/graph.pb job.sbatch
 #
 # SPILLWAY_RECOMPUTE (off, cheap or all), for a job or exported here for a whole site, says which
-# nodes may be recomputed; otherwise the server's --default-recompute does. With SPILLWAY_DRY_RUN=1
-# nothing is rewritten: jobs run unchanged, and the journal and the metrics show the omitted swaps.
+# nodes may be recomputed; otherwise the server's --default-recompute does. Likewise
+# SPILLWAY_OFFLOAD=optimizer allows optimizer state in host memory. With SPILLWAY_DRY_RUN=1 nothing
+# is rewritten: jobs run unchanged, and the journal and the metrics show the omitted swaps.
 #
 # A graph that leaves its batch open needs SPILLWAY_JOB_BATCH_SIZE too, in examples: the default
 # strategy is tuned, and tuning needs sizes.
@@ -45,7 +46,8 @@ esac
 # Give the absolute path of `spillway` if it is not in the PATH of jobs.
 lines=$(spillway run --graph "$SPILLWAY_JOB_GRAPH" --timeout 30s \
   ${SPILLWAY_JOB_BATCH_SIZE:+"--batch-size=$SPILLWAY_JOB_BATCH_SIZE"} \
-  ${SPILLWAY_RECOMPUTE:+"--recompute=$SPILLWAY_RECOMPUTE"} ${SPILLWAY_DRY_RUN:+--dry-run} \
+  ${SPILLWAY_RECOMPUTE:+"--recompute=$SPILLWAY_RECOMPUTE"} \
+  ${SPILLWAY_OFFLOAD:+"--offload=$SPILLWAY_OFFLOAD"} ${SPILLWAY_DRY_RUN:+--dry-run} \
   ${share_mib:+"--host-memory-bytes=$((share_mib / 2))MiB"} -- /bin/sh -c '
   for name in SPILLWAY_GRAPH SPILLWAY_ORIGINAL_GRAPH SPILLWAY_REPORT TF_GPU_HOST_MEM_LIMIT_IN_MB \
       TF_CUDNN_WORKSPACE_LIMIT_IN_MB SPILLWAY_WORKSPACE_LIMIT_IN_MB; do

@@ -41,6 +41,14 @@ std::string RecomputeName(v1::Recompute recompute) {
   return WithoutPrefix(v1::Recompute_Name(recompute), "RECOMPUTE_");
 }
 
+std::string OffloadName(v1::Offload offload) {
+  return WithoutPrefix(v1::Offload_Name(offload), "OFFLOAD_");
+}
+
+std::string StateKeptName(v1::StateKept kept) {
+  return WithoutPrefix(v1::StateKept_Name(kept), "STATE_KEPT_");
+}
+
 std::vector<v1::Strategy> AllStrategies() {
   return AllValues<v1::Strategy>(*v1::Strategy_descriptor());
 }

@@ -21,6 +21,8 @@ std::string StageName(v1::Stage stage);
 std::string PlanningEffortName(v1::PlanningEffort effort);
 std::string PlanningObjectiveName(v1::PlanningObjective objective);
 std::string RecomputeName(v1::Recompute recompute);
+std::string OffloadName(v1::Offload offload);
+std::string StateKeptName(v1::StateKept kept);
 
 // All except the unspecified one, by number: strategies in the order of their fields, stages in the
 // order run.

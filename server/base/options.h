@@ -82,6 +82,8 @@ struct Options {
 
   // BudgetStrategy.recompute of requests with that strategy that do not give it.
   v1::Recompute default_recompute = v1::RECOMPUTE_CHEAP;
+  // Likewise BudgetStrategy.offload.
+  v1::Offload default_offload = v1::OFFLOAD_OFF;
   // Every rewrite is a dry run (RewriteOptions.dry_run).
   bool dry_run = false;
 

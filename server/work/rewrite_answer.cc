@@ -42,10 +42,15 @@ void SetDefaults(const Options& server, v1::RewriteOptions* options) {
   // Removing edits is not a rewrite, and stays possible while nothing may be rewritten.
   if (server.dry_run && !options->has_strip()) options->set_dry_run(true);
   if (core::StrategyOf(*options) != v1::STRATEGY_BUDGET) return;
-  // The core's default: requests that leave it open stay as short as they were.
-  if (server.default_recompute == v1::RECOMPUTE_CHEAP) return;
-  if (options->budget().recompute() == v1::RECOMPUTE_UNSPECIFIED) {
+  // The core's defaults are not set: requests that leave them open stay as short as they were.
+  if (server.default_recompute != v1::RECOMPUTE_CHEAP &&
+      options->budget().recompute() == v1::RECOMPUTE_UNSPECIFIED) {
     options->mutable_budget()->set_recompute(server.default_recompute);
+  }
+  // A patch cannot move state.
+  if (server.default_offload != v1::OFFLOAD_OFF && !core::AsksFor(v1::OUTPUT_PATCH, *options) &&
+      options->budget().offload() == v1::OFFLOAD_UNSPECIFIED) {
+    options->mutable_budget()->set_offload(server.default_offload);
   }
 }
 

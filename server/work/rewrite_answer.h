@@ -75,7 +75,8 @@ inline std::shared_ptr<const std::string> GraphOf(std::shared_ptr<RewriteAnswer>
   return {std::move(answer), graph};
 }
 
-// Fills in this server's defaults: dry_run, and default_recompute if the request does not say.
+// Fills in this server's defaults: dry_run; default_recompute and default_offload if the request
+// does not say.
 void SetDefaults(const Options& server, v1::RewriteOptions* options);
 void SetDefaults(const Options& server, v1::ExploreOptions* options);
 

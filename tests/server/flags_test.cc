@@ -82,7 +82,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
       "--listen 0.0.0.0:1 --listen unix:/run/spillwayd.sock --tls-cert cert.pem "
       "--tls-key key.pem --tls-client-ca ca.pem --access-file callers.txtpb "
       "--metrics-listen [::1]:2 --max-connection-age 1h --workers 3 --memory-budget 9GiB "
-      "--default-recompute all --dry-run "
+      "--default-recompute all --default-offload optimizer --dry-run "
       "--max-inflight-bytes 8GiB --max-caller-bytes 1GiB --cache-bytes 15KiB --target-wait 13ms "
       "--min-upload-rate 14KiB --max-connections 15 --max-host-connections 12 "
       "--max-queued-requests 4 "
@@ -98,6 +98,7 @@ TEST(FlagsTest, EveryFlagReachesItsField) {
   EXPECT_THAT(options.listen, ElementsAre("0.0.0.0:1", "unix:/run/spillwayd.sock"));
   EXPECT_EQ(options.metrics_listen, "[::1]:2");
   EXPECT_EQ(options.default_recompute, v1::RECOMPUTE_ALL);
+  EXPECT_EQ(options.default_offload, v1::OFFLOAD_OPTIMIZER);
   EXPECT_TRUE(options.dry_run);
   EXPECT_EQ(options.max_connection_age, absl::Hours(1));
   EXPECT_EQ(options.limits.max_concurrent_requests(), 3);

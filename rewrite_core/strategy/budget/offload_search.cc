@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "rewrite_core/base/byte_text.h"
 #include "rewrite_core/base/error.h"
+#include "rewrite_core/base/names.h"
 #include "rewrite_core/base/saturating.h"
 #include "rewrite_core/plan/fit_error.h"
 #include "rewrite_core/plan/state_groups.h"
@@ -213,8 +213,8 @@ class OffloadSearch {
     const Graph& graph = input_.facts.graph();
     return absl::StrCat(": ", Quoted(graph.name(largest->variables[0])), ", ",
                         BytesText(largest->bytes), " with its slots, stays because of ",
-                        Quoted(graph.name(largest->in_the_way)), " (",
-                        absl::StripPrefix(v1::StateKept_Name(largest->kept), "STATE_KEPT_"), ")");
+                        Quoted(graph.name(largest->in_the_way)), " (", StateKeptName(largest->kept),
+                        ")");
   }
 
   static int64_t TimeOf(const StrategyResult& plan) {

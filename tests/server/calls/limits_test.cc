@@ -101,6 +101,34 @@ TEST_F(LimitsTest, DefaultsOfTheServer) {
                                            v1::RECOMPUTE_UNSPECIFIED, v1::RECOMPUTE_UNSPECIFIED));
 }
 
+TEST_F(LimitsTest, TheServersOffload) {
+  Options options = TestOptions();
+  absl::Mutex mutex;
+  std::vector<v1::Offload> seen;
+  options.rewrite = [&](absl::string_view graph, const v1::RewriteOptions& asked,
+                        const v1::Limits& limits, const core::StopToken& stop,
+                        core::PlanReuse* reuse) {
+    {
+      absl::MutexLock lock(&mutex);
+      seen.push_back(asked.budget().offload());
+    }
+    return FakeRewrite(graph, asked, limits, stop, reuse);
+  };
+  options.default_offload = v1::OFFLOAD_OPTIMIZER;
+  options.cache_bytes = 0;
+  Start(options);
+  v1::RewriteOptions off, patch;
+  off.mutable_budget()->set_offload(v1::OFFLOAD_OFF);
+  patch.add_outputs(v1::OUTPUT_PATCH);  // With it, a request for a patch would be refused.
+  for (const v1::RewriteOptions& asked : {v1::RewriteOptions(), off, patch, ScopeOptions()}) {
+    *request_.mutable_options() = asked;
+    EXPECT_TRUE(Rewrite().ok());
+  }
+  const absl::MutexLock lock(&mutex);
+  EXPECT_THAT(seen, ::testing::ElementsAre(v1::OFFLOAD_OPTIMIZER, v1::OFFLOAD_OFF,
+                                           v1::OFFLOAD_UNSPECIFIED, v1::OFFLOAD_UNSPECIFIED));
+}
+
 // Even if the caller does not request it; but edits can be taken out.
 TEST_F(LimitsTest, AServerThatMakesDryRunsOnly) {
   const auto rewritten =
