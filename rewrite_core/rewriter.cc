@@ -553,7 +553,8 @@ class Rewriter {
     });
     if (!status.ok()) return status;
     status = Stage(v1::STAGE_REPORT, [&] {
-      absl::Status s = ReportFigures(graph(), edits.clones, edits.plan, stop_, &report());
+      absl::Status s = ReportOffload(subject->graph(), edits.offload, stop_, &report());
+      if (s.ok()) s = ReportFigures(graph(), edits.clones, edits.plan, stop_, &report());
       if (!s.ok()) return s;
       ReportSameBits(subject->graph(), edits.clones, &report());
       if (!edits.offload.empty()) report().set_same_bits(v1::SAME_BITS_NO);
@@ -565,8 +566,6 @@ class Rewriter {
                           response_.mutable_patch());
       }
       if (!s.ok() || !Wants(v1::OUTPUT_REPORT)) return s;
-      s = ReportOffload(without_clones, edits.offload, stop_, &report());
-      if (!s.ok()) return s;
       s = ReportCloneNames(without_clones, edits.clones, clone_names, stop_, &report());
       if (!s.ok()) return s;
       return ReportSwaps(graph(), edits.plan, names, stop_, &report());

@@ -23,11 +23,11 @@ MOST_README_LINES = 235
 # Words that each document may have, as `wc -w` counts them: a tenth more than it had when this was
 # written, so that a sentence can be added without taking one out; and all together.
 MOST_WORDS = {
-    "README.md": 2163,
-    "DESIGN.md": 2246,
+    "README.md": 2260,
+    "DESIGN.md": 2360,
     "CONTRIBUTING.md": 1465,
     "SECURITY.md": 1482,
-    "CHANGELOG.md": 448,
+    "CHANGELOG.md": 480,
     "client_lib/README.md": 3591,
     "client_lib/TOUR.md": 1923,
     "client_lib/python/README.md": 1742,
@@ -50,9 +50,9 @@ MOST_WORDS = {
     "deploy/scale/README.md": 764,
     "deploy/journal/README.md": 448,
     "rewrite_core/README.md": 1455,
-    "rewrite_core/strategy/README.md": 2604,
+    "rewrite_core/strategy/README.md": 2640,
     "tests/README.md": 699,
-    "tests/tensorflow/README.md": 1901,
+    "tests/tensorflow/README.md": 1960,
     "tests/benchmarks/README.md": 1792,
     "tests/graphs/README.md": 769,
     "tests/fuzz/README.md": 351,

@@ -59,6 +59,14 @@ std::string MakeOptions(const Library& library, const Settings& settings, const 
   }
   if (!step.contains("targets")) step["targets"] = facts.targets;
   if (!settings.cpu_device.empty()) options["cpu_device"] = FullName(settings.cpu_device, facts);
+  if (options.contains("budget") && options["budget"].contains("offload") &&
+      options["budget"]["offload"] != "OFFLOAD_OFF") {
+    *problem =
+        "the plug-in cannot keep state in host memory (offload): the variables exist already, "
+        "where "
+        "TensorFlow has placed them; rewrite the GraphDef before its session starts";
+    return "";
+  }
   // TensorFlow has already inlined calls.
   if (!options.contains("inline_calls")) options["inline_calls"] = "INLINE_CALLS_NEVER";
   if (settings.report_dir.empty()) options["decision_detail"] = "DECISION_DETAIL_NONE";

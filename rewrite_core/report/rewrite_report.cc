@@ -215,13 +215,21 @@ void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteR
 }
 
 void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report) {
-  if (internal_fragmentation_fraction <= 0) return;
+  std::vector<std::string> options;
   v1::Advice& advice = *report->mutable_advice();
-  advice.set_internal_fragmentation_fraction(internal_fragmentation_fraction);
-  advice.set_config_proto_text(
-      absl::StrCat(advice.config_proto_text(), advice.config_proto_text().empty() ? "" : " ",
-                   "gpu_options { experimental { internal_fragmentation_fraction: ",
-                   NumberText(internal_fragmentation_fraction), " } }"));
+  // A resource variable has the memory of its first value, which a restore does not pin
+  // (AssignVariableOp in core/kernels/resource_variable_ops.cc): copies would then take twice as
+  // long.
+  if (report->has_offload()) options.push_back("force_gpu_compatible: true");
+  if (internal_fragmentation_fraction > 0) {
+    advice.set_internal_fragmentation_fraction(internal_fragmentation_fraction);
+    options.push_back(absl::StrCat("experimental { internal_fragmentation_fraction: ",
+                                   NumberText(internal_fragmentation_fraction), " }"));
+  }
+  if (options.empty()) return;
+  advice.set_config_proto_text(absl::StrCat(advice.config_proto_text(),
+                                            advice.config_proto_text().empty() ? "" : " ",
+                                            "gpu_options { ", absl::StrJoin(options, " "), " }"));
 }
 
 void AdviseOnEnvironment(const v1::Step& step, v1::RewriteReport* report) {
@@ -295,9 +303,10 @@ absl::Status ReportFigures(const Graph& graph, const ClonePlan& clones, const Sw
     device.set_device(std::string(graph.device_name(id)));
     *report->add_devices() = std::move(device);
   }
-  if (!plan.swaps.empty()) {
+  if (!plan.swaps.empty() || report->has_offload()) {
     const v1::Forecast& forecast = report->forecast_before();
-    SetAdvice(swap_out_bytes, forecast.host_variable_bytes(),
+    SetAdvice(swap_out_bytes,
+              SaturatingAdd(forecast.host_variable_bytes(), report->offload().bytes()),
               unknown_sizes == 0 &&
                   (!report->has_forecast_before() || forecast.has_host_variable_bytes()),
               report->mutable_advice());

@@ -30,14 +30,16 @@ absl::Status ReportClones(const StepFacts& facts, const ClonePlan& clones, const
 absl::Status ReportCloneNames(const Graph& graph, const ClonePlan& clones,
                               const std::vector<std::string>& names, const StopToken& stop,
                               v1::RewriteReport* report);
-// Adds the state that moved to the host, and that which cannot. Errors: likewise.
+// Adds the state that moved to the host, and that which cannot. Must precede ReportFigures. Errors:
+// likewise.
 absl::Status ReportOffload(const Graph& graph, const OffloadPlan& offload, const StopToken& stop,
                            v1::RewriteReport* report);
 // Says whether the graph with these clones, or with swaps or inlined calls alone, computes the same
 // bits as `original`, and the settings needed. Must follow ReportFigures if that is called.
 void ReportSameBits(const Graph& original, const ClonePlan& clones, v1::RewriteReport* report);
-// Adds to the advice the session option that the simulation assumed: the fraction of Hardware, if
-// it is not 0. Must follow ReportFigures if that is called.
+// Adds to the advice the session options that the simulation assumed: the fraction of Hardware, if
+// it is not 0, and pinned memory for state on the host. Must follow ReportFigures if that is
+// called.
 void AdviseOnSession(double internal_fragmentation_fraction, v1::RewriteReport* report);
 
 // Adds the environment that the plan needs. Must follow ReportFigures and the forecasts.

@@ -47,8 +47,11 @@ void SetDefaults(const Options& server, v1::RewriteOptions* options) {
       options->budget().recompute() == v1::RECOMPUTE_UNSPECIFIED) {
     options->mutable_budget()->set_recompute(server.default_recompute);
   }
-  // A patch cannot move state.
-  if (server.default_offload != v1::OFFLOAD_OFF && !core::AsksFor(v1::OUTPUT_PATCH, *options) &&
+  // A live graph's state stays: a patch cannot move it, and TensorFlow's plug-in, which keeps
+  // calls, sees a graph whose variables exist already.
+  const bool is_live = core::AsksFor(v1::OUTPUT_PATCH, *options) ||
+                       options->inline_calls() == v1::INLINE_CALLS_NEVER;
+  if (server.default_offload != v1::OFFLOAD_OFF && !is_live &&
       options->budget().offload() == v1::OFFLOAD_UNSPECIFIED) {
     options->mutable_budget()->set_offload(server.default_offload);
   }

@@ -226,6 +226,12 @@ TEST_F(PlannerTest, OptionsReachTheLibrary) {
   EXPECT_TRUE(Plan(graph_).has_value()) << lines_;
 }
 
+TEST_F(PlannerTest, StateStaysWhereItIs) {
+  settings_.options_json = R"({"budget": {"offload": "OFFLOAD_OPTIMIZER"}})";
+  EXPECT_FALSE(Plan(graph_).has_value());
+  EXPECT_THAT(lines_, HasSubstr("the plug-in cannot keep state in host memory (offload)"));
+}
+
 TEST_F(PlannerTest, AServerThatIsNotThere) {
   settings_.server = "unix:/nowhere/spillway.sock";
   settings_.timeout_s = 1;

@@ -117,16 +117,20 @@ TEST_F(LimitsTest, TheServersOffload) {
   options.default_offload = v1::OFFLOAD_OPTIMIZER;
   options.cache_bytes = 0;
   Start(options);
-  v1::RewriteOptions off, patch;
+  v1::RewriteOptions off, patch, placed;
   off.mutable_budget()->set_offload(v1::OFFLOAD_OFF);
-  patch.add_outputs(v1::OUTPUT_PATCH);  // With it, a request for a patch would be refused.
-  for (const v1::RewriteOptions& asked : {v1::RewriteOptions(), off, patch, ScopeOptions()}) {
+  // Not for live graphs: a patch with it would be refused, and the plug-in's variables exist.
+  patch.add_outputs(v1::OUTPUT_PATCH);
+  placed.set_inline_calls(v1::INLINE_CALLS_NEVER);
+  for (const v1::RewriteOptions& asked :
+       {v1::RewriteOptions(), off, patch, placed, ScopeOptions()}) {
     *request_.mutable_options() = asked;
     EXPECT_TRUE(Rewrite().ok());
   }
   const absl::MutexLock lock(&mutex);
-  EXPECT_THAT(seen, ::testing::ElementsAre(v1::OFFLOAD_OPTIMIZER, v1::OFFLOAD_OFF,
-                                           v1::OFFLOAD_UNSPECIFIED, v1::OFFLOAD_UNSPECIFIED));
+  EXPECT_THAT(
+      seen, ::testing::ElementsAre(v1::OFFLOAD_OPTIMIZER, v1::OFFLOAD_OFF, v1::OFFLOAD_UNSPECIFIED,
+                                   v1::OFFLOAD_UNSPECIFIED, v1::OFFLOAD_UNSPECIFIED));
 }
 
 // Even if the caller does not request it; but edits can be taken out.
