@@ -24,10 +24,10 @@ MOST_README_LINES = 235
 # written, so that a sentence can be added without taking one out; and all together.
 MOST_WORDS = {
     "README.md": 2260,
-    "DESIGN.md": 2360,
+    "DESIGN.md": 2380,
     "CONTRIBUTING.md": 1465,
     "SECURITY.md": 1482,
-    "CHANGELOG.md": 480,
+    "CHANGELOG.md": 485,
     "client_lib/README.md": 3591,
     "client_lib/TOUR.md": 1923,
     "client_lib/python/README.md": 1742,
@@ -62,7 +62,7 @@ MOST_WORDS = {
     "tests/integration/foreign/README.md": 102,
     "tests/deploy/README.md": 98,
 }
-MOST_WORDS_IN_ALL = 37000
+MOST_WORDS_IN_ALL = 37250
 
 LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 CODE = re.compile(r"`([^`]+)`")

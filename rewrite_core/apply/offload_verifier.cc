@@ -242,8 +242,8 @@ class MoveVerifier {
     return before_.op(id) == "ReadVariableOp" || TypeOf(inputs[0]).is_ref;
   }
 
-  // What a step runs, dead sides of conditionals among it; without targets, the optimizers' updates
-  // and what these need.
+  // The nodes of a step, dead sides of conditionals included; without targets, the optimizers'
+  // updates and their ancestors.
   std::vector<bool> Runs(const v1::Step& step, const std::vector<NodeId>& targets) {
     std::vector<NodeId> todo = targets;
     for (const std::string& target : step.targets()) {

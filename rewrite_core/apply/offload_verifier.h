@@ -16,15 +16,15 @@ namespace spillway::core {
 //   undo        stripping `after` gives the bytes of `before` (also stripped, if rewritten before)
 //   data        no field of a node has changed but its device and its colocations
 //   device      a node that moved is on the first CPU of its own job, replica and task
-//   group       what a reference or a variable's handle connects moved together
+//   group       nodes that a reference or a variable's handle connects moved together
 //   colocation  nothing is colocated across the two sides, and only such colocations are gone
 //   cone        every other moved node is elementwise, reshapes, reads a variable or gathers rows
 //   of
 //               one; is not fed; and, but for reads, all that reads it moved
 //   variable    a read of a moved variable waits for each of its updates, or comes before it: the
 //               read by handle, or a reader on the GPU of one by reference, leads to the update
-// Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node. `targets`: of before, what the
-// step runs besides step.targets; without either, all updates of optimizers count, and no others.
+// Otherwise INTERNAL (VERIFY_FAILED) naming the check and the node. `targets`: of before, targets
+// of the step besides step.targets; without either, all updates of optimizers count, and no others.
 absl::Status VerifyMoves(const Graph& before, const Graph& after, const v1::Step& step,
                          const std::vector<NodeId>& targets, const StopToken& stop);
 

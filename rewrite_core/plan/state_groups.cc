@@ -92,7 +92,7 @@ class Finder {
   struct Holder {
     NodeId node, variable;
   };
-  // Something that keeps a group where it is.
+  // A node that keeps a group on the GPU.
   struct Obstacle {
     NodeId variable;
     v1::StateKept why;
@@ -473,7 +473,7 @@ class Mover {
   const Graph& graph_;
   StopPoller poll_;
   std::vector<bool> moves_;
-  std::vector<bool> light_;  // The host can make it from what is there and scalars.
+  std::vector<bool> light_;  // The host can make it from tensors there and scalars.
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
 // State groups: a variable, its optimizer slots, and all nodes that hold a reference or handle of
-// one of them (reads, updates, initializers, checkpoints). TensorFlow's placer keeps what a
-// reference or handle connects on one device (colocation_graph.cc), so a group moves to the host
-// whole or not at all. Its *cone* moves with it: elementwise nodes between a gradient and an
+// one of them (reads, updates, initializers, checkpoints). TensorFlow's placer keeps nodes
+// that a reference or handle connects on one device (colocation_graph.cc), so a group moves to the
+// host whole or not at all. Its *cone* moves with it: elementwise nodes between a gradient and an
 // update, of which the host makes the same bits as the GPU.
 //
-// What moves keeps its name: it gets the device of the host, and loses colocations (`_class`) with
-// what stays, which the placer would rank above the device. Everything else keeps its device.
+// A moved node keeps its name: it gets the device of the host, and loses colocations (`_class`)
+// with nodes that stay, which the placer would rank above the device. All others keep their
+// devices.
 //
 // Thread safety: immutable after Find.
 #ifndef SPILLWAY_REWRITE_CORE_PLAN_STATE_GROUPS_H_
@@ -58,7 +59,7 @@ class StateGroups {
   std::vector<StateGroup> groups_;
 };
 
-// What a plan moves to the host.
+// The state that a plan moves to the host.
 struct OffloadPlan {
   std::vector<StateGroup> groups;
   std::vector<NodeId> nodes;     // All that move, in file order.

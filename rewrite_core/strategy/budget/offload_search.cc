@@ -22,8 +22,8 @@ namespace {
 
 // Shares of the state that are planned, at most: each takes as long as a rewrite.
 constexpr int kMaxTries = 4;
-// If a share fits, the next one is this part of the way to all of the state: what moved beyond the
-// least leaves memory to activations, which may be worth more than its copies.
+// If a share fits, the next one is this part of the way to all of the state: state moved beyond
+// the least leaves memory to activations, which may be worth more than its copies.
 constexpr double kNextPart = 0.25;
 
 // When a step of the unmoved graph uses each node's kernel; none: never.
@@ -123,8 +123,8 @@ class OffloadSearch {
     return absl::OkStatus();
   }
 
-  // The least number of groups whose bytes cover what the step's lower bound has above the budget,
-  // on each GPU.
+  // The least number of groups whose bytes cover the step's lower bound above the budget, on each
+  // GPU.
   size_t LeastCount() const {
     std::vector<int64_t> missing(input_.facts.placement().devices().size(), 0);
     for (size_t i : unmoved_.lacking()) {

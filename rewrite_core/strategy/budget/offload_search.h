@@ -20,7 +20,8 @@ using PlanGraph = absl::StatusOr<StrategyResult> (*)(const StrategyInput& input,
                                                      int64_t full_speed_ns, SearchBudget* steps);
 
 // The fastest plan found with as little state on the host as it takes. `refusal`: DOES_NOT_FIT, of
-// `unmoved`, the run on the graph given; it is returned, with what was tried, if no plan fits.
+// `unmoved`, the run on the graph given; it is returned, with the bytes moved in
+// vain, if no plan fits.
 // Errors: also those of `plan_graph`.
 absl::StatusOr<StrategyResult> PlanOffloaded(const StrategyInput& input, const BudgetRun& unmoved,
                                              const absl::Status& refusal, PlanGraph plan_graph,
