@@ -14,7 +14,6 @@
 #include "rewrite_core/base/saturating.h"
 #include "rewrite_core/graph/attr_value.h"
 #include "rewrite_core/graph/op_outputs.h"
-#include "rewrite_core/plan/clone_rules.h"
 #include "rewrite_core/plan/late_reads.h"
 
 namespace spillway::core {
@@ -26,6 +25,14 @@ constexpr int64_t kMinGroupBytes = int64_t{64} << 10;
 // A tensor of at most this size crosses to the host for less than the latency of its copy: learning
 // rates, loss scales, norms.
 constexpr int64_t kScalarBytes = 64;
+
+// A slot's name is a little longer than its variable's. (All parts of a name are looked up.)
+constexpr size_t kMaxSlotName = 512;
+
+// Readers of a group times its updates, and updates and holders in all whose order is looked at, 64
+// in each pass over the graph. A group beyond these stays. (Real ones have some ten readers and one
+// update, and networks some thousand variables.)
+constexpr size_t kMaxPairs = 10'000, kMaxTraced = 16'384;
 
 constexpr char kClassAttr[] = "_class";
 constexpr char kColocationPrefix[] = "loc:@";
@@ -179,6 +186,7 @@ class Finder {
         join(id, ColocatedWith(item));
       }
       absl::string_view name = graph_.name(id);
+      if (name.size() > kMaxSlotName) continue;
       for (size_t cut = name.rfind('/'); cut != absl::string_view::npos && cut > 0;
            cut = name.rfind('/')) {
         name = name.substr(0, cut);
@@ -255,20 +263,32 @@ class Finder {
   // memory: before an update if one of these readers leads to it.
   absl::Status KeepRaces() {
     std::vector<LateRead> reads, waits;  // Reader and update; update and read (as a LateRead).
+    size_t updates = 0, nodes = 0;
+    for (StateGroup& group : groups_) {
+      if (poll_.Tick()) return stop_.status("analysis");
+      if (group.kept != v1::STATE_KEPT_UNSPECIFIED || group.updates.empty()) continue;
+      size_t readers = group.holders.size() + group.variables.size();
+      for (NodeId id : group.variables) readers += graph_.readers(id).size();
+      for (NodeId id : group.holders) readers += graph_.readers(id).size();
+      if (readers * group.updates.size() > kMaxPairs ||
+          updates + group.updates.size() > kMaxTraced || nodes + readers > kMaxTraced) {
+        Keep(&group, v1::STATE_KEPT_RACE, group.updates[0]);
+        continue;
+      }
+      updates += group.updates.size();
+      nodes += group.holders.size() + group.variables.size();
+    }
     const auto each = [&](const auto& look) {
       for (StateGroup& group : groups_) {
         if (group.kept != v1::STATE_KEPT_UNSPECIFIED || group.updates.empty()) continue;
-        if (group.updates.size() > CloneRules::kMaxUpdates) {
-          Keep(&group, v1::STATE_KEPT_RACE, group.updates[0]);
-          continue;
-        }
-        for (const std::vector<NodeId>* nodes : {&group.variables, &group.holders}) {
-          for (NodeId id : *nodes) look(&group, id);
+        for (const std::vector<NodeId>* of : {&group.variables, &group.holders}) {
+          for (NodeId id : *of) {
+            if (MayRace(id)) look(&group, id);
+          }
         }
       }
     };
     each([&](StateGroup* group, NodeId read) {
-      if (!MayRace(read)) return;
       for (NodeId update : group->updates) {
         if (update == read) continue;
         waits.push_back({read, update});
@@ -284,7 +304,6 @@ class Finder {
       return std::binary_search(sorted.begin(), sorted.end(), read);
     };
     each([&](StateGroup* group, NodeId read) {
-      if (!MayRace(read)) return;
       for (NodeId update : group->updates) {
         if (update == read || !has(*unwaited, {read, update})) continue;
         NodeId racer = kNoNode;

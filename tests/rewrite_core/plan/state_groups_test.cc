@@ -233,6 +233,52 @@ TEST_F(StateGroupsTest, GathersMoveIfTheirRowsAreSmaller) {
   EXPECT_THAT(Moves({0}), Not(Contains("a/rows")));
 }
 
+// A graph made to make the search for groups dear.
+TEST_F(StateGroupsTest, VeryManyHolders) {
+  std::string text = WithResources();
+  for (int i = 0; i < 100'000; ++i) {
+    absl::StrAppend(&text, "r", i, " = ReadVariableOp(a/w) @/gpu:0 {dtype=float32}\n");
+  }
+  Find(text);
+  ExpectKept(v1::STATE_KEPT_RACE, "a/train");
+  EXPECT_EQ(group(1).kept, v1::STATE_KEPT_UNSPECIFIED);
+}
+
+TEST_F(StateGroupsTest, VeryManyGroups) {
+  std::string text, train = "train = NoOp(";
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string w = absl::StrCat("w", i);
+    absl::StrAppend(&text, w, " = VarHandleOp() @/gpu:0 {dtype=float32, shape=(256,256)}\n", w,
+                    "/t = AssignAddVariableOp(", w, ", one) @/gpu:0 {dtype=float32}\n");
+    absl::StrAppend(&train, i == 0 ? "" : ", ", "^", w, "/t");
+  }
+  Find(absl::StrCat(text, "one = Const() @/gpu:0 {dtype=float32, _output_shapes=[(256,256)]}\n",
+                    train, ")\n"));
+  ASSERT_THAT(groups_->groups(), SizeIs(20'000));
+  EXPECT_EQ(group(0).kept, v1::STATE_KEPT_UNSPECIFIED);
+  EXPECT_EQ(group(19'999).kept, v1::STATE_KEPT_RACE);
+}
+
+TEST_F(StateGroupsTest, OddColocations) {
+  Find(absl::StrReplaceAll(TrainedLayers(), {{"[\"loc:@a/w\"]", "[\"loc:@gone\", \"a/w\"]"}}) +
+       "c = VariableV2() @/gpu:0 {dtype=float32, shape=(256,256), _class=[\"loc:@d\"], "
+       "_output_shapes=[(256,256)]}\n"
+       "d = VariableV2() @/gpu:0 {dtype=float32, shape=(256,256), _class=[\"loc:@c\"], "
+       "_output_shapes=[(256,256)]}\n");
+  ASSERT_THAT(groups_->groups(), SizeIs(2));
+  EXPECT_THAT(Names(group(0).variables), ElementsAre("a/w", "a/m"));
+}
+
+TEST(WriteMovesTest, ALongDevice) {
+  const std::string job(4078, 'j');  // The longest that is read.
+  const testing::TestGraph graph(
+      absl::StrCat("w = VariableV2() @/job:", job, "/device:GPU:3 {dtype=float32, shape=(2)}\n"));
+  GraphEdit edit(*graph);
+  ASSERT_THAT(WriteMoves(*graph, {graph["w"]}, StopToken(), &edit), testing::IsOk());
+  const auto moved = testing::TestGraph::FromBytes(ValueOrDie(edit.Apply(StopToken()), "moved"));
+  EXPECT_EQ(moved->device(moved["w"]), absl::StrCat("/job:", job, "/device:CPU:0"));
+}
+
 TEST(WriteMovesTest, DevicesAndColocationsAcross) {
   const testing::TestGraph graph(TrainedLayers() +
                                  "near = Relu(a/out) @/gpu:0 {T=float32, "
