@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
+#include "rewrite_core/base/error.h"
 #include "rewrite_core/rewriter.h"
 #include "spillway/v1/plan.pb.h"
 #include "tests/testing/core_test_util.h"
@@ -55,8 +56,9 @@ TEST_F(OffloadRewriteTest, MovesOnlyWhereNothingElseFits) {
   EXPECT_EQ(ample.report().same_bits(), v1::SAME_BITS_ALWAYS);
   v1::RewriteOptions off = Options(kRoomForOneGroup);
   off.mutable_budget()->set_offload(v1::OFFLOAD_OFF);
-  EXPECT_THAT(TryRewrite(bytes_, off), FailsWith(absl::StatusCode::kFailedPrecondition,
-                                                 v1::ERROR_REASON_DOES_NOT_FIT, "resident"));
+  EXPECT_THAT(TryRewrite(bytes_, off),
+              FailsWith(absl::StatusCode::kFailedPrecondition, v1::ERROR_REASON_DOES_NOT_FIT,
+                        "or keep optimizer state in host memory"));
   const v1::RewriteResponse moved = Answer(bytes_, Options(kRoomForOneGroup));
   EXPECT_EQ(moved.report().outcome(), v1::OUTCOME_REWRITTEN);
   EXPECT_EQ(moved.report().same_bits(), v1::SAME_BITS_NO);
@@ -137,6 +139,14 @@ TEST_F(OffloadRewriteTest, ASavedPlanMovesWholeGroups) {
   v1::Plan older = plan;
   older.set_format_version(2);
   EXPECT_THAT(applied(older), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "moved group"));
+}
+
+TEST_F(OffloadRewriteTest, NoHintAtStateThatIsNotEnough) {
+  v1::RewriteOptions off = Options(16);
+  off.mutable_budget()->set_offload(v1::OFFLOAD_OFF);
+  const absl::Status status = TryRewrite(bytes_, off).status();
+  EXPECT_EQ(GetErrorReason(status), v1::ERROR_REASON_DOES_NOT_FIT);
+  EXPECT_THAT(std::string(status.message()), Not(HasSubstr("offload")));
 }
 
 TEST_F(OffloadRewriteTest, SaysWhatWasMovedInVain) {

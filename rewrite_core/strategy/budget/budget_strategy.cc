@@ -1,12 +1,14 @@
 #include "rewrite_core/strategy/budget/budget_strategy.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/names.h"
 #include "rewrite_core/base/saturating.h"
+#include "rewrite_core/plan/state_groups.h"
 #include "rewrite_core/strategy/budget/budget_run.h"
 #include "rewrite_core/strategy/budget/joint_search.h"
 #include "rewrite_core/strategy/budget/objective.h"
@@ -45,6 +47,9 @@ absl::Status CheckBudgetStrategy(const v1::RewriteOptions& options, const StopTo
 
 namespace {
 
+// State below 1/kWorthMoving of a GPU's budget is not worth a hint.
+constexpr int64_t kWorthMoving = 10;
+
 // Advice on a training step in a loop, whose tensors are not swapped: Keras puts several steps into
 // one (steps_per_execution). Empty if it is not in one.
 absl::StatusOr<std::string> LoopText(const StepFacts& facts, const StopToken& stop) {
@@ -57,6 +62,29 @@ absl::StatusOr<std::string> LoopText(const StepFacts& facts, const StopToken& st
                         "steps_per_execution=1");
   }
   return std::string();
+}
+
+// A hint at state that the host could hold: by its bytes alone, so it says "may". Empty if it is
+// too little for the GPUs that lack memory.
+absl::StatusOr<std::string> OffloadText(const StrategyInput& input, const BudgetRun& run) {
+  auto groups = StateGroups::Find(input.facts, input.stop);
+  if (!groups.ok()) return groups.status();
+  std::vector<int64_t> movable(input.facts.placement().devices().size(), 0);
+  for (const StateGroup& group : groups->groups()) {
+    if (group.kept == v1::STATE_KEPT_UNSPECIFIED) {
+      movable[group.gpu] = SaturatingAdd(movable[group.gpu], group.bytes);
+    }
+  }
+  for (size_t i : run.lacking()) {
+    const GpuIndex gpu = run.gpus()[i].index;
+    const int64_t budget = input.facts.BudgetOf(gpu);
+    const int64_t needed = run.plans().bounds()[gpu].memory_bytes - movable[gpu];
+    if (movable[gpu] < budget / kWorthMoving || needed > budget) return std::string();
+  }
+  return std::string(
+      "; or keep optimizer state in host memory (budget.offload = OPTIMIZER), which may make a "
+      "plan "
+      "fit");
 }
 
 bool Offloads(const v1::RewriteOptions& options) {
@@ -78,6 +106,9 @@ absl::Status Plan(const StrategyInput& input, SearchBudget* steps, BudgetRun* ru
     const auto text = LoopText(input.facts, input.stop);
     if (!text.ok()) return text.status();
     if (!text->empty()) status = WithMoreText(status, *text);
+    const auto offload = OffloadText(input, *run);
+    if (!offload.ok()) return offload.status();
+    if (!offload->empty()) status = WithMoreText(status, *offload);
     if (!may_fit) return status;
   }
   auto more = FindMoreRecompute(input, fits ? run->StepTimeNs() : kUnlimited, steps, run);
