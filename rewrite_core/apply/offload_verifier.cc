@@ -47,6 +47,7 @@ class MoveVerifier {
         stop_(stop),
         poll_(stop),
         moved_(before.num_nodes(), false),
+        there_(before.num_nodes(), false),
         types_(before.num_nodes()) {}
 
   absl::Status Undo() const {
@@ -62,15 +63,20 @@ class MoveVerifier {
     if (after_.num_nodes() != before_.num_nodes()) {
       return VerifyFailed("data", "?", "a move has added or dropped a node");
     }
+    std::vector<std::string> hosts;
+    for (DeviceId id(0); id < before_.num_devices(); ++id) {
+      hosts.push_back(HostDeviceOf(before_.device_name(id)));
+    }
     for (NodeId id(0); id < before_.num_nodes(); ++id) {
       if (poll_.Tick()) return stop_.status("verify");
+      there_[id] = after_.device(id) == hosts[before_.device_id(id)];
       const absl::string_view now = after_.node_bytes(id), then = before_.node_bytes(id);
       if (now == then) continue;
       if (MovedBodyOf(now) != MovedBodyOf(then)) {
         return VerifyFailed("data", after_.name(id), "more than its device has changed");
       }
       if (after_.device(id) == before_.device(id)) continue;
-      if (after_.device(id) != HostDeviceOf(before_.device(id))) {
+      if (!there_[id]) {
         return VerifyFailed("device", after_.name(id), "it is not on the CPU of its own task");
       }
       moved_[id] = true;
@@ -87,7 +93,8 @@ class MoveVerifier {
         if (poll_.Tick()) return stop_.status("verify");
         const NodeId with = before_.Find(ColocatedWith(item));
         const bool is_kept = next != left.end() && *next == item;
-        const bool is_across = with != kNoNode && moved_[with] != moved_[id];
+        const bool is_across =
+            with != kNoNode && (moved_[with] || moved_[id]) && there_[with] != there_[id];
         if (is_kept == is_across) {
           return VerifyFailed("colocation", after_.name(id),
                               absl::StrCat(is_kept ? "it is still" : "it is no longer",
@@ -103,10 +110,9 @@ class MoveVerifier {
   }
 
   absl::Status Groups(const v1::Step& step) {
-    absl::flat_hash_set<NodeId> fed;
     for (const v1::Feed& feed : step.feeds()) {
       if (poll_.Tick()) return stop_.status("verify");
-      fed.insert(before_.Find(absl::string_view(feed.name()).substr(0, feed.name().rfind(':'))));
+      fed_.insert(before_.Find(absl::string_view(feed.name()).substr(0, feed.name().rfind(':'))));
     }
     for (NodeId id(0); id < before_.num_nodes(); ++id) {
       bool holds = IsVariableOp(before_.op(id));
@@ -118,15 +124,15 @@ class MoveVerifier {
         const OutputType type = TypeOf(inputs[i]);
         const bool is_held = type.dtype == kDtResource ||
                              (type.is_ref && TakesReference(before_.op(id), before_.op_info(id)));
-        if (is_held && moved_[from] != moved_[id]) {
+        if (is_held && there_[from] != there_[id]) {
           return VerifyFailed("group", after_.name(id),
                               absl::StrCat("it and ", Quoted(after_.name(from)),
                                            " share a variable, and one of them moved"));
         }
-        holds = holds || (is_held && moved_[from]);
+        holds = holds || (is_held && there_[from]);
       }
       if (!moved_[id]) continue;
-      if (fed.contains(id)) return VerifyFailed("cone", after_.name(id), "a fed node moved");
+      if (fed_.contains(id)) return VerifyFailed("cone", after_.name(id), "a fed node moved");
       if (!holds) {
         if (absl::Status s = InCone(id); !s.ok()) return s;
       }
@@ -145,8 +151,8 @@ class MoveVerifier {
     std::vector<NodeId> reads;                       // Nodes with a variable.
     for (NodeId id : topology->order()) {
       if (poll_.Tick()) return stop_.status("verify");
-      if (!moved_[id]) continue;
-      if (IsVariableOp(before_.op(id))) variable[id] = id;
+      if (!there_[id]) continue;
+      if (IsVariableOp(before_.op(id)) && moved_[id]) variable[id] = id;
       const bool hands_on = IsHolding({id, 0}), writes = WriteOf(before_.op(id)) != Write::kNone;
       const absl::Span<const Tensor> inputs = before_.inputs(id);
       for (size_t i = 0; i < inputs.size() && !inputs[i].is_control(); ++i) {
@@ -193,7 +199,7 @@ class MoveVerifier {
         const Graph::Readers readers = before_.readers(read);
         for (uint32_t i = 0; !is_taken && i < readers.size(); ++i) {
           const NodeId reader = readers[i].node;
-          if (poll_.Tick() || readers[i].port == kControl || moved_[reader] || !runs[reader]) {
+          if (poll_.Tick() || readers[i].port == kControl || there_[reader] || !runs[reader]) {
             continue;
           }
           if (IsCpuDevice(after_.device(reader))) continue;  // It reads the memory itself.
@@ -215,10 +221,10 @@ class MoveVerifier {
     const bool has_input = !inputs.empty() && !inputs[0].is_control();
     const NodeId from = has_input ? inputs[0].node : kNoNode;
     const absl::string_view op = before_.op(id);
-    if (from != kNoNode && op == "Identity" && TypeOf(inputs[0]).is_ref && moved_[from]) {
+    if (from != kNoNode && op == "Identity" && TypeOf(inputs[0]).is_ref && there_[from]) {
       return absl::OkStatus();  // It reads a variable.
     }
-    if (from != kNoNode && (op == "GatherV2" || op == "Gather") && moved_[from] && IsRead(from)) {
+    if (from != kNoNode && (op == "GatherV2" || op == "Gather") && there_[from] && IsRead(from)) {
       return absl::OkStatus();
     }
     if (!MayBeInCone(op)) {
@@ -227,7 +233,7 @@ class MoveVerifier {
     const Graph::Readers readers = before_.readers(id);
     for (uint32_t i = 0; i < readers.size(); ++i) {
       if (poll_.Tick()) return stop_.status("verify");
-      if (readers[i].port == kControl || moved_[readers[i].node]) continue;
+      if (readers[i].port == kControl || there_[readers[i].node]) continue;
       return VerifyFailed(
           "cone", after_.name(id),
           absl::StrCat("it moved, and ", Quoted(after_.name(readers[i].node)), " did not"));
@@ -260,6 +266,7 @@ class MoveVerifier {
       todo.pop_back();
       if (runs[id]) continue;
       runs[id] = true;
+      if (fed_.contains(id)) continue;
       for (Tensor input : before_.inputs(id)) {
         if (!poll_.Tick() && !runs[input.node]) todo.push_back(input.node);
       }
@@ -298,7 +305,9 @@ class MoveVerifier {
   const Graph& after_;
   const StopToken& stop_;
   StopPoller poll_;
-  std::vector<bool> moved_;
+  std::vector<bool> moved_;  // Its device has changed.
+  std::vector<bool> there_;  // It is on the first CPU of its task, by a move or from the beginning.
+  absl::flat_hash_set<NodeId> fed_;
   std::vector<absl::optional<OutputType>> types_;  // Of outputs 0, once asked for.
 };
 

@@ -347,9 +347,8 @@ class Finder {
     for (uint32_t i = 0; i < readers.size(); ++i) {
       const NodeId reader = readers[i].node;
       if (poll_.Tick() || readers[i].port == kControl) continue;
-      if (!facts_.active_nodes().needed[reader] || facts_.placement().node(reader) == kHostPlace) {
-        continue;
-      }
+      // As the verifier, which knows no kernels, sees it.
+      if (!facts_.active_nodes().needed[reader] || IsCpuDevice(graph_.device(reader))) continue;
       if (!MovesAlong(reader, group_of_[read])) work(reader);
     }
   }
@@ -369,7 +368,7 @@ class Finder {
       }
       if (large > 1) return false;
       const Graph::Readers readers = graph_.readers(node);
-      if (readers.size() > kMaxLooks) return false;
+      if (readers.size() > kMaxLooks || !HasDataReader(graph_, node)) return false;
       for (uint32_t i = 0; i < readers.size(); ++i) {
         const NodeId reader = readers[i].node;
         if (readers[i].port == kControl || group_of_[reader] == group) continue;
@@ -540,19 +539,29 @@ absl::string_view ColocatedWith(absl::string_view item) {
 absl::Status WriteMoves(const Graph& graph, absl::Span<const NodeId> nodes, const StopToken& stop,
                         GraphEdit* edit) {
   StopPoller poll(stop);
+  std::vector<std::string> hosts(graph.num_devices());  // By device id.
+  for (DeviceId id(0); id < graph.num_devices(); ++id) {
+    hosts[id] = HostDeviceOf(graph.device_name(id));
+  }
+  // Some may be there already: holders that the graph has on the CPU.
   std::vector<bool> moves(graph.num_nodes(), false);
-  for (NodeId id : nodes) moves[id] = true;
+  const auto is_there = [&](NodeId id) {
+    return moves[id] || graph.device(id) == hosts[graph.device_id(id)];
+  };
+  for (NodeId id : nodes) moves[id] = !is_there(id);
   for (NodeId id(0); id < graph.num_nodes() && !edit->too_large(); ++id) {
     if (poll.Tick()) return stop.status("apply");
     GraphEdit::Placing placing{id, {}, {}};
-    if (moves[id]) placing.device = HostDeviceOf(graph.device(id));
+    if (moves[id]) placing.device = hosts[graph.device_id(id)];
     const auto classes = graph.attr(id, kClassAttr);
     const auto items = AttrStrings(classes.value_or(absl::string_view()));
     std::vector<std::string> kept;
     for (absl::string_view item : items) {
       if (poll.Tick()) return stop.status("apply");
       const NodeId with = graph.Find(ColocatedWith(item));
-      if (with == kNoNode || moves[with] == moves[id]) kept.emplace_back(item);
+      const bool is_across =
+          with != kNoNode && (moves[with] || moves[id]) && is_there(with) != is_there(id);
+      if (!is_across) kept.emplace_back(item);
     }
     if (kept.size() < items.size()) placing.colocations = std::move(kept);
     if (placing.device || placing.colocations) edit->PlaceNode(std::move(placing));

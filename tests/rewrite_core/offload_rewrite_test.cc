@@ -105,6 +105,25 @@ TEST_F(OffloadRewriteTest, IsUndoneKeptAndMadeAgain) {
   EXPECT_TRUE(again.graph_def() == moved);
 }
 
+// Some graphs have readers of a variable, or nodes colocated with it, on the host.
+TEST_F(OffloadRewriteTest, HoldersThatAreOnTheHostAlready) {
+  const std::string bytes = GraphBytes(absl::StrCat(
+      TrainedLayers(),
+      "a/look = Identity(a/w) @/device:CPU:0 {T=float32, _class=[\"loc:@a/w\"]}\n"
+      "a/fresh = IsVariableInitialized(a/w) @/cpu:0 {dtype=float32, _class=[\"loc:@a/w\"]}\n"
+      "near = NoOp() @/device:CPU:0 {_class=[\"loc:@a/w\"]}\n"
+      "far = NoOp() @/gpu:0 {_class=[\"loc:@near\"]}\n"
+      "shown = HistogramSummary(tag, a/second) @/gpu:0 {T=float32}\n"
+      "tag = Const() {dtype=string}\n"
+      "a/second = Identity(a/w) @/gpu:0 {T=float32, _output_shapes=[(256,256)]}\n"));
+  v1::RewriteOptions options = Options(kRoomForNone);
+  EXPECT_EQ(Answer(bytes, options).report().offload().variable_count(), 4);
+  // A summary in the step races with the update.
+  options.mutable_step()->add_targets("shown");
+  const absl::StatusOr<v1::RewriteResponse> raced = TryRewrite(bytes, options);
+  EXPECT_NE(GetErrorReason(raced.status()), v1::ERROR_REASON_VERIFY_FAILED);
+}
+
 TEST_F(OffloadRewriteTest, ASavedPlanGivesTheSame) {
   const v1::RewriteResponse moved = Answer(bytes_, Options(kRoomForOneGroup));
   ASSERT_EQ(moved.plan().format_version(), 3);
