@@ -147,9 +147,11 @@ absl::StatusOr<StrategyResult> PlanBudget(const StrategyInput& input) {
   SearchBudget steps(input.limits.max_search_steps(), input.stop);
   BudgetRun run(input, &steps);
   auto result = PlanRun(input, &steps, &run);
-  if (Offloads(input.options) && run.needs_plan() &&
-      GetErrorReason(result.status()) == v1::ERROR_REASON_DOES_NOT_FIT) {
-    result = PlanOffloaded(input, run, result.status(), PlanOneGraph, &steps);
+  const bool is_wanted = result.ok()
+                             ? IsWorthOffloading(*result, run)
+                             : GetErrorReason(result.status()) == v1::ERROR_REASON_DOES_NOT_FIT;
+  if (Offloads(input.options) && run.needs_plan() && is_wanted) {
+    result = PlanOffloaded(input, run, std::move(result), PlanOneGraph, &steps);
   }
   if (input.search_steps != nullptr) {
     *input.search_steps = SaturatingAdd(*input.search_steps, steps.steps_taken());
