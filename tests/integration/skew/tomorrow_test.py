@@ -294,7 +294,7 @@ def stored(api, folder):
     text = plan.read_text()
     for words, changed in (
             ("of_tomorrow", text.replace("{", "{" + new_key + ",", 1)),
-            ("format_version", re.sub(r'"format_version": 1\b', '"format_version": 3', text))):
+            ("format_version", re.sub(r'"format_version": 1\b', '"format_version": 4', text))):
         plan.write_text(changed)
         done = spillway("apply", plan, LARGE, "-o", out / "applied.pb")
         check("a plan of tomorrow, with another %s, is refused by name" % words,

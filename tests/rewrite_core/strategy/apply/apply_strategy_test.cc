@@ -276,12 +276,14 @@ TEST_F(ApplyStrategyTest, BytesThatAreNoPlan) {
 
 TEST_F(ApplyStrategyTest, ANewerPlan) {
   v1::Plan plan = PlanOf(kSwap);
-  plan.set_format_version(3);
+  plan.set_format_version(4);
   EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION, "format_version"));
   plan.set_format_version(1);
   plan.add_clones();  // Since version 2.
-  EXPECT_THAT(Apply(plan), IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION,
-                                     "format_version of the plan is 1, which has no clones"));
+  EXPECT_THAT(
+      Apply(plan),
+      IsInvalid(v1::ERROR_REASON_UNKNOWN_OPTION,
+                "format_version of the plan is 1, and it has 1 clone, which version 2 brought"));
   plan = PlanOf(kSwap);
   plan.mutable_swaps(0)
       ->GetReflection()
