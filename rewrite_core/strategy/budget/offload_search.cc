@@ -21,14 +21,15 @@ namespace spillway::core {
 namespace {
 
 // Shares of the state that are planned, at most: each takes as long as a rewrite.
-constexpr int kMaxTries = 4;
-// If the least share fits, the next one is this part of the way to all of the state: state moved
+constexpr size_t kMaxTries = 4;
+// If the least share fits, the next one is 1/kNextPart of the way to all of the state: state moved
 // beyond the least leaves memory to activations, which may be worth more than its copies. If only a
-// larger one fits, or the step takes more than kTightTimes its full speed, memory is tight, and the
-// next one is all. (1.56 billion parameters, batch 1, P100: 0.87 of full speed with the least, 0.75
-// with all; in 2 GiB 0.32 with 0.93 of the state, 0.46 with all.)
+// larger one fits, or the step takes more than kTightTimes its full speed, memory is tight: then
+// all, and half of the way. (1.56 billion parameters, batch 1, P100: 0.87 of full speed with the
+// least, 0.75 with all; in 2 GiB 0.32 with 0.93 of the state, 0.46 with all. 6.65 billion, A100 of
+// 40 GB: 0.32 with 0.76 of the state, 0.25 with all.)
+constexpr size_t kNextPart = 4;
 constexpr int64_t kTightTimes = 2;
-constexpr double kNextPart = 0.25;
 
 // When a step of the unmoved graph uses each node's kernel; none: never.
 struct NodeTimes {
@@ -71,26 +72,37 @@ class OffloadSearch {
                                                        Why(), " (budget.offload)"));
     }
     absl::Status last = plain.status();
+    const size_t most = ranked_.size();
+    std::vector<size_t> counts = {LeastCount()};
     bool is_tight = false;
-    size_t count = LeastCount(), most = ranked_.size();
-    for (int tries = 0; tries < kMaxTries && count <= most; ++tries) {
-      auto plan = Try(count);
+    for (size_t i = 0; i < counts.size() && i < kMaxTries; ++i) {
+      auto plan = Try(counts[i]);
       const bool fits = plan.ok();
       if (!fits && GetErrorReason(plan.status()) != v1::ERROR_REASON_DOES_NOT_FIT) {
         if (best_) break;  // The search ended early.
         return plan.status();
       }
-      if (!fits) last = plan.status();
-      const bool is_better = fits && (!best_ || TimeOf(*plan) < TimeOf(*best_));
-      if (best_ && !is_better) break;
-      if (is_better) best_ = *std::move(plan);
-      is_tight =
-          is_tight || !fits || TimeOf(*best_) / kTightTimes > unmoved_.request().full_speed_ns;
-      if (count == most) break;
-      const auto left = static_cast<double>(most - count);
-      const bool is_last_try = !best_ && tries + 2 == kMaxTries;
-      const double part = !best_ ? 0.5 : is_tight ? 1 : kNextPart;
-      count = is_last_try ? most : count + std::max<size_t>(1, static_cast<size_t>(left * part));
+      const size_t left = most - counts[i];
+      if (!fits && !best_) {
+        last = plan.status();
+        if (left > 0) counts.push_back(i + 2 == kMaxTries ? most : most - left / 2);
+        continue;
+      }
+      const bool is_first = !best_;
+      if (fits && (is_first || TimeOf(*plan) < TimeOf(*best_))) {
+        best_ = *std::move(plan);
+      } else if (!is_tight) {
+        break;
+      }
+      if (left == 0) continue;
+      if (is_first) {
+        is_tight = i > 0 || TimeOf(*best_) / kTightTimes > unmoved_.request().full_speed_ns;
+        if (is_tight) {
+          counts.push_back(most);
+          if (left > 1) counts.push_back(most - left / 2);
+        }
+      }
+      if (!is_tight) counts.push_back(most - left + std::max<size_t>(1, left / kNextPart));
     }
     if (best_) return *std::move(best_);
     return WithMoreText(last,
