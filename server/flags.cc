@@ -234,8 +234,7 @@ void AddFlags(CLI::App& app, Options& options, Settings& settings) {
                              &options.default_offload);
          },
          "Whether optimizer state may be kept in host memory where no other plan fits, for "
-         "requests "
-         "with the strategy budget that leave offload unset: off or optimizer")
+         "requests with the strategy budget that leave offload unset: off or optimizer")
       ->type_name("WHICH")
       ->check(CLI::IsMember(std::set<std::string>{"off", "optimizer"}))
       ->default_str("off")

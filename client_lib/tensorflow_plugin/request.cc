@@ -63,8 +63,7 @@ std::string MakeOptions(const Library& library, const Settings& settings, const 
       options["budget"]["offload"] != "OFFLOAD_OFF") {
     *problem =
         "the plug-in cannot keep state in host memory (offload): the variables exist already, "
-        "where "
-        "TensorFlow has placed them; rewrite the GraphDef before its session starts";
+        "where TensorFlow has placed them; rewrite the GraphDef before its session starts";
     return "";
   }
   // TensorFlow has already inlined calls.

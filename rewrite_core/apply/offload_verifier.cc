@@ -23,7 +23,6 @@
 namespace spillway::core {
 namespace {
 
-constexpr char kClassAttr[] = "_class";
 constexpr size_t kBits = 64;
 
 // The fields of a NodeDef that a move may not touch.

@@ -109,6 +109,8 @@ inline constexpr int64_t kMaxMessageBytes = std::numeric_limits<int32_t>::max();
 inline constexpr char kUndoAttr[] = "_spillway_undo";
 // Keeps Grappler's dependency optimizer from removing an Identity.
 inline constexpr char kGrapplerKeepAttr[] = "_grappler_do_not_remove";
+// A list of colocations, each `loc:@NODE`.
+inline constexpr char kClassAttr[] = "_class";
 // Written by as_graph_def(add_shapes=True): a list of shapes, one per output.
 inline constexpr char kOutputShapesAttr[] = "_output_shapes";
 // In the name of every swap node, ours and IBM's.

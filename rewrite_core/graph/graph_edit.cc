@@ -45,9 +45,6 @@ struct NodeEdits {
   const GraphEdit::Placing* placing = nullptr;
 };
 
-// The attribute with a node's colocations, each `loc:@NODE`.
-constexpr char kClassAttr[] = "_class";
-
 // Whether `placing` replaces this field.
 bool IsReplaced(const WireReader& field, const GraphEdit::Placing& placing) {
   if (field.IsBytes(node_def::kDevice)) return placing.device.has_value();

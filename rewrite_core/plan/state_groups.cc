@@ -13,6 +13,7 @@
 #include "rewrite_core/analysis/shapes/variable_handles.h"
 #include "rewrite_core/base/saturating.h"
 #include "rewrite_core/graph/attr_value.h"
+#include "rewrite_core/graph/graph_def_fields.h"
 #include "rewrite_core/graph/op_outputs.h"
 #include "rewrite_core/plan/late_reads.h"
 
@@ -34,7 +35,6 @@ constexpr size_t kMaxSlotName = 512;
 // update, and networks some thousand variables.)
 constexpr size_t kMaxPairs = 10'000, kMaxTraced = 16'384;
 
-constexpr char kClassAttr[] = "_class";
 constexpr char kColocationPrefix[] = "loc:@";
 
 // Ops that take a handle, besides those of variable_handles.h.

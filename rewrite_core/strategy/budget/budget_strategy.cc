@@ -83,8 +83,7 @@ absl::StatusOr<std::string> OffloadText(const StrategyInput& input, const Budget
   }
   return std::string(
       "; or keep optimizer state in host memory (budget.offload = OPTIMIZER), which may make a "
-      "plan "
-      "fit");
+      "plan fit");
 }
 
 bool Offloads(const v1::RewriteOptions& options) {

@@ -1,7 +1,6 @@
 #include "rewrite_core/strategy/budget/offload_search.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "rewrite_core/base/error.h"
 #include "rewrite_core/base/names.h"
 #include "rewrite_core/base/saturating.h"
-#include "rewrite_core/plan/fit_error.h"
 #include "rewrite_core/plan/state_groups.h"
 #include "rewrite_core/simulate/step_subject.h"
 
@@ -31,23 +29,16 @@ constexpr size_t kMaxTries = 4;
 constexpr size_t kNextPart = 4;
 constexpr int64_t kTightTimes = 2;
 
-// When a step of the unmoved graph uses each node's kernel; none: never.
-struct NodeTimes {
-  std::vector<int64_t> start_ns, end_ns;
-};
-
-NodeTimes TimesOf(const StepResult& step, int32_t num_nodes) {
-  NodeTimes times;
-  times.start_ns.assign(num_nodes, OpTimes::kNeverRun);
-  times.end_ns.assign(num_nodes, OpTimes::kNeverRun);
+// When the kernel of each node starts in a step of the unmoved graph, or kNeverRun.
+std::vector<int64_t> StartsOf(const StepResult& step, int32_t num_nodes) {
+  std::vector<int64_t> start_ns(num_nodes, OpTimes::kNeverRun);
   const std::vector<OpTimes>& of_ops = step.launch_ahead.times;
   for (size_t op = 0; op < of_ops.size(); ++op) {
     const NodeId node = step.ops[op].node;
     if (node == kNoNode || node >= num_nodes || !RunsNode(step.ops[op])) continue;
-    times.start_ns[node] = of_ops[op].start_ns;
-    times.end_ns[node] = of_ops[op].end_ns;
+    start_ns[node] = of_ops[op].start_ns;
   }
-  return times;
+  return start_ns;
 }
 
 class OffloadSearch {
@@ -136,7 +127,7 @@ class OffloadSearch {
   absl::Status RankGroups() {
     const Graph& graph = input_.facts.graph();
     const StepResult& step = unmoved_.request().unswapped;
-    const NodeTimes times = TimesOf(step, graph.num_nodes());
+    const std::vector<int64_t> starts = StartsOf(step, graph.num_nodes());
     std::vector<std::pair<int64_t, size_t>> ranked;
     for (size_t i = 0; i < groups_->groups().size(); ++i) {
       const StateGroup& group = groups_->groups()[i];
@@ -145,13 +136,13 @@ class OffloadSearch {
       int64_t read_ns = step.step_time_ns(), ready_ns = 0;
       for (NodeId update : group.updates) {
         if (poll_.Tick()) return input_.stop.status("strategy");
-        ready_ns = std::max(ready_ns, times.start_ns[update]);
+        ready_ns = std::max(ready_ns, starts[update]);
       }
       for (NodeId holder : group.holders) {
         const Graph::Readers readers = graph.readers(holder);
         for (uint32_t k = 0; k < readers.size(); ++k) {
           if (poll_.Tick()) return input_.stop.status("strategy");
-          const int64_t start_ns = times.start_ns[readers[k].node];
+          const int64_t start_ns = starts[readers[k].node];
           if (readers[k].port != kControl && start_ns != OpTimes::kNeverRun) {
             read_ns = std::min(read_ns, start_ns);
           }
